@@ -34,9 +34,9 @@ def compare_sides(first: Side, second: Side, *, anyway: bool = False) -> Differe
 
     Parameters
     ----------
-    first, second : Side
+    first, second
         A prediction and what was measured, or two of one kind.
-    anyway : bool
+    anyway
         Also where they are not of the same thing.
 
     Returns

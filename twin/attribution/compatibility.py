@@ -48,11 +48,11 @@ class Finding:
 
     Parameters
     ----------
-    level : str
+    level
         One of `LEVELS`.
-    what : str
+    what
         "network", "board", "clock cpu", "runtime", "temperature", "placement of weights" ...
-    text : str
+    text
         Both sides, first -> second, and what would put it right.
     """
 
@@ -70,7 +70,7 @@ def agree(first: Side, second: Side) -> tuple[Finding, ...]:
 
     Parameters
     ----------
-    first, second : Side
+    first, second
         A prediction and what is beside it, or two of one kind. What may change between two of one
         kind is noted; what makes a measurement one of something else is refused or warned of.
     """
@@ -85,9 +85,9 @@ def require_same(first: Side, second: Side, *, anyway: bool = False) -> tuple[Fi
 
     Parameters
     ----------
-    first, second : Side
+    first, second
         To be set side by side.
-    anyway : bool
+    anyway
         Refuse nothing.
 
     Raises

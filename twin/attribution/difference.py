@@ -29,21 +29,21 @@ class CounterGroup:
 
     Parameters
     ----------
-    name : str
+    name
         What is counted, in words.
-    terms : mapping of str to int
+    terms
         Counter -> sign; "cycles" is the cycle counter.
-    causes : tuple of str
+    causes
         Of the bill; of an accelerator with the clock, as "mac@npu".
-    events : tuple of str
+    events
         Empty when the sum is cycles; else what is counted, priced as predicted.
-    bits : int
+    bits
         Width of the narrowest register; a sum that may have wrapped is not used.
-    clock : str
+    clock
         Clock of the cycles; "" is the core's.
-    source : str
+    source
         Full text.
-    optional : mapping of str to int
+    optional
         As `terms`; nothing where they are not there.
     """
 
@@ -128,13 +128,13 @@ class Line:
 
     Parameters
     ----------
-    causes : tuple of str
+    causes
         Of the bill; ("clock",) in times, ("",) for a part without a bill.
-    first : int
+    first
         Sum of them.
-    second : int or None
+    second
         As billed or counted; None: not known.
-    counter : str
+    counter
         What counted them, "" for a bill.
     """
 
@@ -160,17 +160,15 @@ class Row:
 
     Parameters
     ----------
-    index : int or None
+    index
         In the model; None for the total and for what is outside parts.
-    name, op : str
-        Of the part.
-    unit : str
+    unit
         Of both figures.
-    first, second : int
+    first, second
         Whole; 0 where a part is not there.
-    lines : tuple of Line
+    lines
         Their `first` sums to the row's, where there are any.
-    mark : str
+    mark
         "new" or "gone" for a part of one side only.
     """
 
@@ -236,11 +234,11 @@ class Account:
 
     Parameters
     ----------
-    quantity : str
+    quantity
         "cycles", "instructions", "time" or "energy".
-    unit : str
+    unit
         Of every figure; they are whole.
-    rows : tuple of Row
+    rows
         Parts in order; the last may be what is outside them.
     """
 
@@ -271,15 +269,13 @@ class Difference:
 
     Parameters
     ----------
-    first, second : Side
+    first, second
         A prediction and what was measured, or before and after.
-    accounts : tuple of Account
+    accounts
         By quantity, those both sides have.
-    findings : tuple of Finding
+    findings
         Where they are not of the same thing.
-    pairing : Pairing
-        Which part is which.
-    notes : tuple of str
+    notes
         What a reader must know of the counters.
     """
 

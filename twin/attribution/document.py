@@ -284,9 +284,9 @@ def comparison_document(difference: Difference, kind: str, **more: Any) -> dict[
 
     Parameters
     ----------
-    difference : Difference
+    difference
         What every verb shows a view of.
-    kind : str
+    kind
         "comparison", "attribution", "difference" or "what-if".
     more
         Of the verb: its limit, what was set, a diagnosis ...

@@ -14,12 +14,10 @@ def list_effects(before: Prediction, after: Prediction, changes: Mapping[str, ob
 
     Parameters
     ----------
-    before, after : Prediction
+    before, after
         Without and with all changes.
-    changes : mapping of str to object
+    changes
         Dotted path to value.
-    predict_with : callable
-        Predicts with other changes.
 
     Yields
     ------

@@ -57,15 +57,15 @@ class EpochReport:
 
     Parameters
     ----------
-    pairs : tuple of EpochPair
+    pairs
         In order; an epoch of one side only has no other.
-    whole : mapping of str to Figure
+    whole
         Sums over all epochs of each side.
-    stated : mapping of str to Figure
+    stated
         Totals only a report states: durations and shares.
-    paired_by : str
+    paired_by
         "name", "index" or "order".
-    gaps : tuple of str
+    gaps
         Why the measurement is not whole; the sums are then over the epochs both have, and totals
         a report states are omitted.
     """
@@ -82,9 +82,7 @@ def report_epochs(first: Side, second: Side, *, gaps: Sequence[str] = ()) -> Epo
 
     Parameters
     ----------
-    first, second : Side
-        Whose parts are epochs.
-    gaps : sequence of str
+    gaps
         What the second lacks, of `find_gaps`.
 
     Returns
@@ -114,7 +112,7 @@ def find_gaps(measured: Measurement) -> tuple[str, ...]:
 
     Parameters
     ----------
-    measured : Measurement
+    measured
         Whose header names every epoch of the log.
     """
     facts = dict(measured.header.environment)
@@ -160,7 +158,7 @@ def describe_epoch(counters: Counters) -> dict[str, float]:
 
     Parameters
     ----------
-    counters : Counters
+    counters
         Of one epoch, or of several added.
 
     Returns

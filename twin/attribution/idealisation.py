@@ -36,11 +36,9 @@ class Split:
 
     Parameters
     ----------
-    total : int
-        As predicted.
-    work : int
+    work
         What remains when all are ideal.
-    shares : mapping of str to int
+    shares
         Of each resource; `work` and the shares sum to `total`.
     """
 
@@ -84,10 +82,8 @@ def shapley(value: Callable[[frozenset[str]], int],
 
     Parameters
     ----------
-    value : callable
+    value
         Set of players -> what they reach together; asked once per set.
-    players : sequence of str
-        Names.
 
     Returns
     -------
@@ -114,11 +110,9 @@ def split_time(deployment: Deployment, temperature: str = "warm",
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         On a core, not on an accelerator.
-    temperature : str
-        As of a prediction.
-    calibration : Calibration, optional
+    calibration
         Learnt prices of the deployment; stated ones without.
 
     Returns

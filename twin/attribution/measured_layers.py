@@ -45,20 +45,18 @@ class MeasuredLayer:
 
     Parameters
     ----------
-    index : int or None
+    index
         In the model file; None is the whole network.
-    name, op : str
+    name, op
         As the model file has them.
-    p50, p95 : float
+    p50, p95
         Of the main counter.
-    time_us : float or None
+    time_us
         Median; None where the counter is of no real clock.
-    share : float
+    share
         Of the layers' sum.
-    metrics : mapping
+    metrics
         By name, each with its origin.
-    bottleneck : Bottleneck
-        What holds it up.
     """
 
     index: int | None
@@ -78,17 +76,15 @@ class MeasuredNetwork:
 
     Parameters
     ----------
-    counter : str
+    counter
         Which of `MAIN_COUNTERS`.
-    layers : tuple of MeasuredLayer
+    layers
         Those with samples, in order.
-    whole : MeasuredLayer
-        The inference.
-    overhead_share : float
+    overhead_share
         Share of the inference no layer accounts for.
-    between : float
+    between
         The same in the main counter's unit.
-    waited_share : float or None
+    waited_share
         Of the time, in which other programs had the processor; None: nothing says.
     """
 
@@ -129,13 +125,11 @@ def describe_network(measurement: Measurement, graph: Graph, limits: Limits,
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Of one temperature, with samples of layers.
-    graph : Graph
+    graph
         The network; gives MACs and bytes.
-    limits : Limits
-        Of the board.
-    prediction : Prediction, optional
+    prediction
         Of the same kernels; gives what the board cannot count, marked as modelled.
 
     Returns
@@ -255,11 +249,9 @@ def judge_network(network: MeasuredNetwork, *, widths: dict[str, int], mismatche
 
     Parameters
     ----------
-    network : MeasuredNetwork
-        As described.
-    widths : dict of str to int
+    widths
         Bits of each counter's register.
-    mismatches : int
+    mismatches
         Runs whose output was not the first one's.
     clock : tuple of (ratio, uncertainty), optional
         The board's clock by the host's.

@@ -27,11 +27,11 @@ class Pairing:
 
     Parameters
     ----------
-    pairs : tuple of pairs of Part or None
+    pairs
         In order; a part of one side only has no other.
-    by : str
+    by
         "index", "name", "order" (epochs of two schedules: not the same work), or "" for none.
-    note : str
+    note
         Why parts are not paired, "" where they are.
     """
 
@@ -50,7 +50,7 @@ def pair_parts(first: Side, second: Side) -> Pairing:
 
     Parameters
     ----------
-    first, second : Side
+    first, second
         Two of one kind, or a prediction and what was measured.
 
     Returns

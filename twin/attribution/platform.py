@@ -33,11 +33,11 @@ class PlatformCounter:
 
     Parameters
     ----------
-    value : float or None
+    value
         As the prediction models it; None is not modelled.
-    silicon : str or None
+    silicon
         What counts it on the board; None: nothing does.
-    emulated : str or None
+    emulated
         Which emulator of the board's core counts it.
     """
 

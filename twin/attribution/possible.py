@@ -49,13 +49,13 @@ class Possible:
 
     Parameters
     ----------
-    cause : str
+    cause
         Of the bill, or `KERNELS`.
-    expected, low, high : int
+    expected, low, high
         What it accounts for, in the account's unit, and its 90 % interval.
-    probability : float
+    probability
         That it is the largest part of the gap.
-    unsure : float or None
+    unsure
         How unsure its price was before, as a share; None for `KERNELS`.
     """
 
@@ -73,11 +73,11 @@ def explain_gap(account: Account, errors: ErrorModel,
 
     Parameters
     ----------
-    account : Account
+    account
         Of cycles or time, with causes on the first side.
-    errors : ErrorModel
+    errors
         How far kernels may be off.
-    unsure : mapping of str to float
+    unsure
         By cause, how unsure its price is, as a standard deviation of its logarithm.
 
     Returns
@@ -108,7 +108,7 @@ def price_sds(calibration: Calibration | None) -> dict[str, float]:
 
     Parameters
     ----------
-    calibration : Calibration or None
+    calibration
         Learnt prices: of waiting on memories, of calls, of copying, and of families of kernels,
         whose median stands for the core's work.
     """

@@ -78,9 +78,9 @@ def side_of_compiled(network: CompiledNetwork, board: Board) -> Side:
 
     Parameters
     ----------
-    network : CompiledNetwork
+    network
         Read from the compiler's output.
-    board : Board
+    board
         With the accelerator that has the network's pools.
 
     Returns

@@ -12,9 +12,9 @@ def round_signed(parts: Sequence[Fraction], total: int) -> list[int]:
 
     Parameters
     ----------
-    parts : sequence of Fraction
+    parts
         Summing to `total`.
-    total : int
+    total
         What the result sums to.
     """
     floors = [math.floor(part) for part in parts]

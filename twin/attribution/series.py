@@ -36,13 +36,9 @@ class Stretch:
 
     Parameters
     ----------
-    label : str
+    label
         Its folder.
-    runs : int
-        Inferences.
-    median : float
-        Of the counter.
-    ratio : float
+    ratio
         To the median of the first measurement.
     """
 
@@ -58,15 +54,13 @@ class Series:
 
     Parameters
     ----------
-    counter, unit : str
-        What was followed.
-    stretches : tuple of Stretch
+    stretches
         In the order given.
-    change : Change or None
+    change
         Where the level moved, as a position in all runs put together.
-    since : str
+    since
         Folder and run the new level begins with; "" without a change.
-    unseen : float or None
+    unseen
         Of measurements of few runs, the largest move of a median that would not show, as a
         share: `math.inf` where no runs tell. None where each run was judged.
     """

@@ -15,18 +15,18 @@ class Part:
 
     Parameters
     ----------
-    index : int or None
+    index
         In the model; None is the whole network.
-    name, op : str
+    name, op
         As the side has them; "" is not known.
-    amounts : mapping of str to int
+    amounts
         By quantity, in its unit; one that is not known is omitted.
-    causes : mapping of str to mapping
+    causes
         By quantity: cause -> amount, summing to `amounts`; causes of epochs name their clock, as
         "mac@npu". Empty for a measurement.
-    counts : mapping of str to float
+    counts
         Counters of a measurement (medians), events and instructions of a prediction.
-    moves : bool
+    moves
         Whether it does anything; logs leave out layers that are another name of their input.
     """
 
@@ -45,14 +45,10 @@ class Work:
 
     Parameters
     ----------
-    operators : tuple of str
+    operators
         Of the layers, in order.
-    layer_macs : mapping of int to float
-        By place.
-    macs, operations : float or None
+    macs, operations
         Of an inference; operations count a multiply-accumulate as two.
-    input_elements : tuple of int or None
-        Of each input, sorted.
     """
 
     operators: tuple[str, ...] = ()
@@ -68,37 +64,35 @@ class Side:
 
     Parameters
     ----------
-    kind : str
+    kind
         "predicted", "measured", "simulated" or "published".
-    source : str
+    source
         File or folder, or "" for one made in memory.
-    part : str
+    part
         What parts are: "layer" or "epoch".
-    parts : tuple of Part
+    parts
         In order.
-    whole : Part
-        One inference.
-    clock : str
+    clock
         Of cycles: the core's.
-    sizes : mapping of str to int
+    sizes
         "ram_bytes" and "flash_bytes", where known.
-    interval_us : tuple of float or None
+    interval_us
         Of the time of one inference, where the prediction has one.
-    calibration : str
+    calibration
         Overlay behind a prediction, "" without.
-    spread : float
+    spread
         p95 / p50 - 1 of a measurement's main counter; 0 where there is one run.
-    runs : int
+    runs
         Of a measurement; 0 for what was computed.
-    work : Work
+    work
         What identifies the network where no hash does.
-    energy_interval_uj : tuple of float or None
+    energy_interval_uj
         As `interval_us`.
-    level : float or None
+    level
         Of both intervals.
-    cycles : mapping of str to int
+    cycles
         Of one inference, by clock; those of two clocks are never added.
-    doubtful : tuple of str
+    doubtful
         Learnt prices that are no findings by themselves.
     """
 

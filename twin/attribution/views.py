@@ -64,19 +64,17 @@ class View:
 
     Parameters
     ----------
-    difference : Difference
+    difference
         Of both sides.
-    epochs : EpochReport or None
+    epochs
         Line by line, of an accelerator.
-    diagnosis : Diagnosis or None
+    diagnosis
         Which fault explains the gap.
-    splits : mapping of str to Split
+    splits
         The predicted time shared over idealised resources.
-    possible : tuple of Possible
+    possible
         Causes whose prices could explain what no counter covers, most probable first.
-    remarks : tuple of str
-        What to warn of.
-    kind : str
+    kind
         "comparison" or "attribution".
     """
 
@@ -98,9 +96,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     ----------
     model, board, runtime, clock_hz, calibration
         What is predicted; the runtime by default that of the measurement.
-    folder : str
-        Of the measurement.
-    anyway : bool
+    anyway
         Also where they are not of the same thing.
 
     Returns
@@ -137,13 +133,11 @@ class PublishedView:
 
     Parameters
     ----------
-    model : str
-        Name of the network.
-    board : Board
+    board
         As it is; each row is predicted with its own clock and supply.
-    comparisons : tuple of Comparison
+    comparisons
         Every row; sealed ones appear as one median only.
-    differences : mapping of int to Difference
+    differences
         Of open rows with a prediction, by place.
     """
 
@@ -214,17 +208,15 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     ----------
     predicted : str or Prediction
         A prediction, its JSON, or a model.
-    folder : str
-        Of the measurement.
-    options : mapping
+    options
         Of `deploy_measured`: board, runtime, clock_hz, weights, arena; None is not given.
     calibration, anyway
         As of `compare_measured`.
-    healthy : str, optional
+    healthy
         Folder of the same kernels known to be right.
-    verdicts, shapley : bool
+    verdicts, shapley
         Whether to weigh faults; whether to share the time over idealised resources.
-    on_progress : callable, optional
+    on_progress
         As `diagnose` reports it.
     """
     if isinstance(predicted, str):
@@ -354,15 +346,13 @@ class WhatIf:
 
     Parameters
     ----------
-    before, after : Prediction
+    before, after
         Both sides.
-    changes : mapping of str to object
+    changes
         Dotted path to value, as set.
-    difference : Difference
-        What moved.
-    odds : float or None
+    odds
         Probability that `after` is really faster; None at stated prices.
-    effects : tuple of str
+    effects
         Paths that changed nothing, or did the contrary of what was meant.
     """
 
@@ -385,12 +375,8 @@ def what_if(deployment: Deployment, changes: Mapping[str, object], *, temperatur
 
     Parameters
     ----------
-    deployment : Deployment
-        As it is.
-    changes : mapping of str to object
+    changes
         Dotted path to value, of `Deployment.replace`.
-    temperature, calibration
-        As of a prediction.
     """
     def predict_with(chosen: Deployment) -> Prediction:
         return calibrated.predict_calibrated(chosen, temperature=temperature,

@@ -155,9 +155,7 @@ class Kept(Output):
 
         Parameters
         ----------
-        function : str
-            Its name.
-        asked : Request
+        asked
             What it is asked, which is kept.
         aside
             Further arguments, which are not.
@@ -175,7 +173,7 @@ def command(function: Callable[..., Any] | None = None, **shown: Any) -> Callabl
 
     Parameters
     ----------
-    function : callable
+    function
         Takes requests, outputs and options of its own.
     shown
         Of `present`; without any the function shows its result itself.
@@ -220,15 +218,13 @@ def present(found: Any, outputs: Sequence[Output], *, view: str,
 
     Parameters
     ----------
-    found : object
+    found
         As a function of `twin` returned it.
-    outputs : sequence of Output
-        Where it goes.
-    view : str
+    view
         "module:function" of `twin.reports.tables`, for `show_view`.
-    warnings, written : callable
+    warnings, written
         Return what to warn of, and which files the function wrote.
-    ends : callable
+    ends
         Whether the exit code is 1.
     """
     options = {name: value for output in outputs for name, value in output.arguments.items()}

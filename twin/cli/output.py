@@ -96,13 +96,11 @@ def show_view(found: Any, view: str, *parts: Any, as_json: bool = False, **optio
 
     Parameters
     ----------
-    found : object
-        What is shown.
-    view : str
+    view
         "module:function" of `twin.reports.tables`, or of another package where it names one.
     parts
         What the function takes in place of the result.
-    as_json : bool
+    as_json
         Whether the document is printed.
     options
         Those the function takes are given to it, and the console.

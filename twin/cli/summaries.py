@@ -14,7 +14,7 @@ def summarise(place: str) -> str | None:
 
     Parameters
     ----------
-    place : str
+    place
         "module:name" of this package: a function, or a typer that says `help=` in plain text.
 
     Returns

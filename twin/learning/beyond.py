@@ -26,11 +26,11 @@ def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell],
 
     Parameters
     ----------
-    observations : iterable of Observation
+    observations
         Of one library. Of several rows of a network the one with most of an operator counts.
-    log_of : callable
+    log_of
         Log prices of a cell, which shares are at.
-    before : mapping of str to float, optional
+    before
         Evidence of earlier rows.
 
     Returns
@@ -68,10 +68,8 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
 
     Parameters
     ----------
-    observations : sequence of Observation
+    observations
         Everything learnt from.
-    cell : Cell
-        Measured or not.
     """
     library = [o for o in observations if cell.library in (o.cell.library, "")]
     board = [o for o in library if o.cell.board == cell.board]
@@ -92,7 +90,7 @@ class Beyond:
 
     Parameters
     ----------
-    observations : sequence of Observation
+    observations
         In the order of the evidence.
     """
 
@@ -125,11 +123,9 @@ def measure_beyond(known: Sequence[Observation], seen: Observation,
 
     Parameters
     ----------
-    known : sequence of Observation
+    known
         Without the row.
-    seen : Observation
-        The row.
-    log_of : callable
+    log_of
         Log prices of a cell.
     """
     support = find_support(known, seen.cell)

@@ -41,20 +41,20 @@ class DesignMatrix:
 
     Parameters
     ----------
-    cycles : numpy.ndarray
+    cycles
         Shape (layers, time prices), cycles of the core's clock.
-    energy_pj : numpy.ndarray
+    energy_pj
         Shape (layers, time prices, 3): activity, stall and memory at the rail, by the time price
         whose work draws it; NaN where not known.
-    clock_tree_pj, leakage_pj : float
+    clock_tree_pj, leakage_pj
         Per cycle of the core's clock; NaN where not known.
-    operators : tuple of str
+    operators
         Of each layer, by `name_operators`.
-    external : numpy.ndarray
+    external
         Shape (layers, time prices): cycles waiting for memory outside the chip, part of `cycles`.
-    borrowed : numpy.ndarray
+    borrowed
         Shape (layers,), bool: whose loops are assumed, or another library's.
-    prices : tuple of str
+    prices
         Time prices: those of cores, or of an accelerator (`twin.pricing.task_prices`).
     """
 
@@ -72,7 +72,7 @@ class DesignMatrix:
 
         Parameters
         ----------
-        log : numpy.ndarray
+        log
             Shape (time prices,): log factors work is done with.
         """
         factors = np.exp(log)
@@ -88,9 +88,9 @@ class DesignMatrix:
 
         Parameters
         ----------
-        log : numpy.ndarray
+        log
             Shape (time prices,): log factors work is done with.
-        identified : mapping of str to float
+        identified
             How well rows know each operator: `calibration.fitting.intervals.remaining_sd`.
         """
         closed = {name for name, borrowed in zip(self.operators, self.borrowed, strict=True)
@@ -104,9 +104,9 @@ class DesignMatrix:
 
         Parameters
         ----------
-        log : numpy.ndarray
+        log
             Shape (time prices,): log factors work is done with.
-        cycles : float, optional
+        cycles
             Measured; what draws while work is done is scaled to it.
 
         Returns
@@ -126,9 +126,9 @@ def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignM
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         On a core or an accelerator, whose counts are never kept.
-    cache : Path, optional
+    cache
         Folder of counts kept by content: model, board, runtime, placement and this code.
 
     Returns

@@ -57,7 +57,7 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
 
     Parameters
     ----------
-    folders : iterable of str
+    folders
         Of one measurement each; a copy with the same samples is the same measurement.
 
     Returns
@@ -86,9 +86,7 @@ def tell_other_file(name: str, then: str | None, now: str | None) -> str:
 
     Parameters
     ----------
-    name : str
-        Of the board.
-    then, now : str or None
+    then, now
         Its hashes (`hwmodels.board.file.hash_board`); None is not known.
 
     Returns
@@ -115,7 +113,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         At shipped prices.
 
     Returns
@@ -159,7 +157,7 @@ class LibraryFit:
 
     Parameters
     ----------
-    runtime : str or None
+    runtime
         The only one that explains it; None where none does, or several libraries or releases do.
     ratios : tuple of (str, float)
         Measured over predicted time, by runtime.
@@ -179,13 +177,11 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Of a whole inference, or of layers: compared with the same layers' time.
-    graph : Graph
-        The network.
-    board : str
+    board
         Name or file.
-    candidates : sequence of str
+    candidates
         Runtimes it may be of.
 
     Returns

@@ -37,16 +37,14 @@ class Impossible:
 
     Parameters
     ----------
-    layer : int or None
+    layer
         In the model file; None is the whole network.
-    cycles, least_cycles : float
+    cycles, least_cycles
         Measured, and the fewest there can be.
-    instructions, per_cycle : float
+    instructions, per_cycle
         Counted, and the most the core issues.
-    doubt : float
+    doubt
         Factor by which fewer instructions may run.
-    core : str
-        Its model.
     """
 
     layer: int | None
@@ -71,15 +69,15 @@ class Unreachable:
 
     Parameters
     ----------
-    macs : int
+    macs
         Of the network, without dead channels.
-    cycles, hertz : float
+    cycles, hertz
         Of the core's clock: measured, and its frequency.
-    most : float
+    most
         MACs a cycle of that clock its units do at most.
-    core : str
+    core
         Model and instruction set, and the accelerator beside it.
-    layer : int or None
+    layer
         In the model file; None is the whole network.
     """
 
@@ -105,15 +103,9 @@ def find_unreachable(graph: Graph, board: Board, cycles: Mapping[int | None, flo
 
     Parameters
     ----------
-    graph : Graph
-        What was measured.
-    board : Board
-        What it ran on.
-    cycles : mapping of int or None to float
+    cycles
         Of the core's clock, by layer in the model file; None is the whole network, which comes
         first.
-    hertz : float
-        Its frequency.
 
     Notes
     -----
@@ -148,8 +140,6 @@ def find_impossible(deployment: Deployment, cycles: Iterable[tuple[int | None, f
 
     Parameters
     ----------
-    deployment : Deployment
-        What was measured.
     cycles : iterable of (int or None, float)
         Measured, of the core's clock, by layer in the model file; None is the whole network.
 

@@ -52,31 +52,23 @@ class Observation:
 
     Parameters
     ----------
-    label, source : str
+    label, source
         Where it is in its data, and where those come from.
-    network : str
+    network
         Whose structure error it shares: a network, or a layer shape.
-    runtime : str
+    runtime
         As measured, "name@version".
-    cell : Cell
-        Where its prices hold.
-    design : DesignMatrix
+    design
         What is counted behind it.
-    cycles : float
+    cycles
         Measured, of the core's clock.
-    energy_pj : float or None
+    energy_pj
         Measured at the rail; None is not known, or not to be trusted.
-    clock_hz : float
-        Of the core.
-    supply_v : float or None
+    supply_v
         During the measurement of energy.
-    arena : str
-        Memory of the arena.
-    whole : bool
-        A whole inference, not a layer.
-    kind : str
+    kind
         "published", "measured", "simulated": of the measurement.
-    power : Cell or None
+    power
         Where its powers hold; None where energy was not measured.
     """
 
@@ -107,9 +99,9 @@ def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
 
     Parameters
     ----------
-    rows : iterable of PublishedRow
+    rows
         Of use "fit".
-    cache : Path, optional
+    cache
         As for `make_design`.
 
     Raises
@@ -174,13 +166,13 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
 
     Parameters
     ----------
-    folder : path
+    folder
         Of a measurement whose model is a file, or a network of the zoo.
-    board : str
+    board
         Board name or file it must be of.
-    runtime : str, optional
+    runtime
         Library it is of, where it does not say.
-    cache : Path, optional
+    cache
         As for `make_design`.
 
     Raises
@@ -286,9 +278,9 @@ def name_runtime(runtime: str, compiler: str) -> str:
 
     Parameters
     ----------
-    runtime : str
+    runtime
         As the measurement says it.
-    compiler : str
+    compiler
         As the firmware says it, "gcc 12.2.1 -O2"; "" when not known.
     """
     level = _LEVEL.search(compiler)
@@ -305,9 +297,9 @@ def list_cycles(measurement: Measurement, hertz: float) -> list[tuple[int | None
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Of cycles, or of latency.
-    hertz : float
+    hertz
         Of the core's clock.
 
     Returns
@@ -376,9 +368,9 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
 
     Parameters
     ----------
-    observations : sequence of Observation
+    observations
         All with energy, and with currents known.
-    time : Fit
+    time
         Of time prices: work done in fewer cycles draws less.
     """
     amounts = [o.design.energy_terms(time.estimate(o.cell).log, o.cycles) for o in observations]

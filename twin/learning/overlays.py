@@ -97,13 +97,11 @@ class Learning:
 
     Parameters
     ----------
-    observations : tuple of Observation
-        What it was learnt from.
-    spread, energy_spread : Spread
+    spread, energy_spread
         How far apart prices lie.
-    time, energy : Fit
+    time, energy
         The latter None without measured energy.
-    left_out, energy_left_out : HeldOut or None
+    left_out, energy_left_out
         Every row predicted without its network: what the intervals of measured boards rest on;
         None when not asked for.
     """
@@ -123,11 +121,11 @@ def learn(observations: Sequence[Observation], *, judged: bool = True,
 
     Parameters
     ----------
-    observations : sequence of Observation
+    observations
         Rows that may be learnt from.
-    judged : bool
+    judged
         Whether to predict every row without its network, for intervals of measured boards.
-    spreads : tuple of Spread, optional
+    spreads
         How far apart prices of time and of energy lie, where more rows were used than these.
 
     Returns
@@ -181,7 +179,7 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
 
     Parameters
     ----------
-    learning : Learning
+    learning
         From `learn`.
 
     Returns
@@ -240,17 +238,13 @@ def bundle(library: str, entries: Sequence[Entry], observations: Sequence[Observ
 
     Parameters
     ----------
-    library : str
-        Or several.
-    entries : sequence of Entry
-        Of it.
-    observations, rows : sequence of Observation
+    observations, rows
         All that was learnt from, and those of the library.
-    use : str
+    use
         Of the rows: "fit" or "own".
-    operators : mapping of str to float
+    operators
         From `tell_operators`.
-    kinds : iterable of str
+    kinds
         Of further measurements behind the entries.
     **spreads
         "spread" and "energy_spread", where they were learnt.

@@ -73,11 +73,11 @@ def learn_own(observations: Sequence[Observation], board: Board,
 
     Parameters
     ----------
-    observations : sequence of Observation
+    observations
         Of one board; each runtime gets an entry.
-    board : Board
+    board
         That board: what is shipped for it, or for its core, is where learning starts.
-    start : Calibration, optional
+    start
         Where learning of its runtime starts instead: from micro-benchmarks.
 
     Returns

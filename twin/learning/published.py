@@ -43,9 +43,9 @@ class Comparison:
 
     Parameters
     ----------
-    prediction : Prediction or None
+    prediction
         One warm inference.
-    reason : str
+    reason
         Why there is no prediction, "" when there is one.
     """
 
@@ -104,7 +104,7 @@ def build_published(model: str) -> Graph:
 
     Parameters
     ----------
-    model : str
+    model
         `PublishedRow.model`: a zoo network, or the stem of a layer list.
 
     Returns
@@ -139,9 +139,9 @@ def match_rows(graph: Graph, *, board: str | None = None) -> tuple[PublishedRow,
 
     Parameters
     ----------
-    graph : Graph
+    graph
         Any network; matched by architecture id, not by name or file hash.
-    board : str, optional
+    board
         Only rows of this board.
 
     Returns
@@ -244,11 +244,9 @@ def compare_published(graph: Graph, board: str | None = None, *,
 
     Parameters
     ----------
-    graph : Graph
-        The network.
-    board : str, optional
+    board
         Only rows of this board.
-    predictor : callable, optional
+    predictor
         (row, graph) -> Prediction.
 
     Returns
@@ -265,7 +263,7 @@ def describe_sealed(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
 
     Parameters
     ----------
-    comparisons : iterable of Comparison
+    comparisons
         Of any use; those of use fit are held out.
 
     Returns

@@ -39,21 +39,21 @@ class Bar:
 
     Parameters
     ----------
-    row : int
+    row
         Place of its row, from the top or the left.
-    length, start : float
+    length, start
         From where on, and how far; below zero it goes back.
     look : (str, str)
         Colour and hatch.
-    series : str
+    series
         Its entry in the legend; "" for none.
-    text, hover : str
+    text, hover
         Beside it, and what a pointer shows on a page.
-    inside : bool
+    inside
         Whether its text stands in it.
-    ends : tuple of float or None
+    ends
         Of the interval around its end.
-    lane : int
+    lane
         Which of the bars of its row that lie beside each other.
     """
 
@@ -80,21 +80,21 @@ class BarChart:
 
     Parameters
     ----------
-    rows : tuple of str
+    rows
         Labels, downwards, or from left to right where bars stand upright.
-    bars : tuple of Bar
+    bars
         In any order; of one series they look alike.
-    axis, across : str
+    axis, across
         What lengths are, with the unit, and what rows are.
-    scale : float
+    scale
         Units of the bars in one of the axis.
-    upright, stacked : bool
+    upright, stacked
         Whether bars stand; whether those of a row stand upon each other.
-    lanes : int
+    lanes
         Bars of a row that lie beside each other.
-    limit : float or None
+    limit
         Where a dashed line is drawn.
-    name, title, caption : str
+    name, title, caption
         Of the page: its own name, what it shows, the same in a sentence.
     """
 
@@ -134,13 +134,11 @@ def chain_steps(start: float, moves: Iterable[tuple[str, float]], end: float, *,
 
     Parameters
     ----------
-    start, end : float
-        The totals.
     moves : iterable of (str, float)
         What moved, and how far.
     ends : (str, str)
         Names of the totals.
-    write : callable
+    write
         Writes a total; moves get a sign.
     look, looks
         Of a move, by its name and length, and of the totals.
@@ -186,11 +184,9 @@ def stack_causes(amounts: Sequence[Mapping[str, float]], causes: Iterable[str],
 
     Parameters
     ----------
-    amounts : sequence of mapping
-        By cause, of each row.
-    causes : iterable of str
+    causes
         In the order they are stacked.
-    hover : callable
+    hover
         Returns the amount of a row's cause.
     """
     tops = [0.0] * len(amounts)

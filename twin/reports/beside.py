@@ -120,11 +120,11 @@ def chart_gap(account: Account, ends: tuple[str, str], *, most: int = 12, scale:
 
     Parameters
     ----------
-    account : Account
+    account
         Of two sides.
     ends : (str, str)
         What the totals are called.
-    most : int
+    most
         Causes with a step each, the largest; the others share one.
     scale, unit
         Units of the account in one of the axis, and that of the axis.

@@ -22,11 +22,9 @@ class Axis:
 
     Parameters
     ----------
-    label : str
-        With the unit.
-    log : bool
+    log
         Whether it is logarithmic.
-    ends : tuple of float or None
+    ends
         First and last value; None: around what is drawn.
     ticks : tuple of (float, str)
         Where which text stands; empty: at round values.
@@ -44,25 +42,23 @@ class Curve:
 
     Parameters
     ----------
-    x, y : sequence of float or None
+    x, y
         In units of the axes; None breaks the line. On a polar chart x is the place of a tick.
-    name : str
+    name
         Its entry in the legend; "" for none.
-    colour, mark, hatch : str
+    colour, mark, hatch
         As matplotlib names them; no mark: a line only.
     dashes : str or tuple
         The same; "": no line.
-    width : float
-        Of the line, in points.
-    sizes : sequence of float
+    sizes
         Of marks, in points: one for all, or one each.
-    hollow : sequence of bool
+    hollow
         Which marks are; empty for none.
-    hover : sequence of str
+    hover
         What a pointer shows on a page.
-    x_ends, y_ends : sequence of tuple or None
+    x_ends, y_ends
         Intervals around the points; empty for none.
-    steps : bool
+    steps
         Whether the line goes in steps, across and then up.
     """
 
@@ -88,17 +84,17 @@ class Chart:
 
     Parameters
     ----------
-    curves : tuple of Curve
+    curves
         Those in front last.
-    x, y : Axis
+    x, y
         Along and up; of a polar chart around and outwards.
     rules : tuple of (str, float)
         Dashed lines: the axis, "x" or "y", and where it is crossed.
     notes : tuple of (float, float, str)
         Small texts, each right of its place.
-    polar : bool
+    polar
         Whether the first axis goes around.
-    name, title, caption : str
+    name, title, caption
         Of the page: its own name, what it shows, the same in a sentence.
     """
 
@@ -132,15 +128,13 @@ class Grid:
 
     Parameters
     ----------
-    columns, rows : tuple of str
+    columns, rows
         Values of both axes.
-    across, up : str
-        What the axes are.
-    values : tuple of tuple of float or None
+    values
         By row, in `unit`.
-    missed : tuple of tuple of bool
+    missed
         Cells whose every point misses a limit.
-    unit, name, title, caption : str
+    unit, name, title, caption
         Of the values; of the page, as of a `Chart`.
     """
 

@@ -37,11 +37,9 @@ def write_junit(difference: Difference, limit: float, *, with_parts: bool = Fals
 
     Parameters
     ----------
-    difference : Difference
-        As compared.
-    limit : float
+    limit
         Largest relative increase.
-    with_parts : bool
+    with_parts
         Also a test per part.
     """
     after = difference.second
@@ -60,11 +58,11 @@ def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         What was held to them.
-    requirements : sequence of Requirement
+    requirements
         Its memories, and the limits that were asked.
-    sure : bool
+    sure
         Whether the whole interval has to meet them.
     """
     name = f"{prediction.deployment.graph.name}.{prediction.deployment.board.name}"
@@ -151,12 +149,8 @@ def judge_limit(difference: Difference, limit: float | None, *,
 
     Parameters
     ----------
-    difference : Difference
-        As compared.
-    limit : float or None
+    limit
         Largest relative increase.
-    with_parts : bool
-        Of every part, too.
 
     Returns
     -------

@@ -15,11 +15,9 @@ class Cell:
 
     Parameters
     ----------
-    text : str
-        As shown.
-    value : float or None
+    value
         What it is sorted by; None: its text.
-    tone : str
+    tone
         "good", "bad", "dim" or "": how it is set.
     """
 
@@ -34,16 +32,16 @@ class Column:
 
     Parameters
     ----------
-    header : str
+    header
         "" for none.
     take : str or callable
         Attribute of a row's noun, as "row.board", or a function of it; what it returns is the
         value, or a `Cell`.
     write : str or callable
         Template of values that are known, as "{:,.1f}", or their writer.
-    number : bool
+    number
         Whether it is aligned to the right and sorted by its values.
-    kind : str
+    kind
         What its figures are, as "measured"; "" for any.
     tone : str or callable
         How its cells are set on a page, by their noun where that differs.

@@ -28,11 +28,11 @@ def write_comment(difference: Difference, limit: float | None = None, *,
 
     Parameters
     ----------
-    difference : Difference
+    difference
         Before and after.
-    limit : float, optional
+    limit
         Largest relative increase.
-    with_parts : bool
+    with_parts
         Whether the limit holds for every layer, too.
     """
     after, main = difference.second, difference.main

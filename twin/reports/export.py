@@ -39,9 +39,9 @@ def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: boo
     ----------
     folder : str or Path
         Made if it does not exist; files of the same name are replaced.
-    accepted : bool, optional
+    accepted
         Whether it met limits it was held to; None: it was held to none.
-    accuracy : float, optional
+    accuracy
         Of the network on somebody's data, 0 to 1.
 
     Returns

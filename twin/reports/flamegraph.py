@@ -31,12 +31,8 @@ def draw_flamegraph(stacks: Iterable[str], *, title: str = "", unit: str = "samp
 
     Parameters
     ----------
-    stacks : iterable of str
+    stacks
         One per line: frames by semicolon, a blank, a weight. Order is kept from left to right.
-    unit : str
-        Of the weights.
-    levels : str
-        What stands on what.
     """
     root = _Frame("all")
     for line in stacks:

@@ -23,21 +23,17 @@ class Entry:
 
     Parameters
     ----------
-    term : str
+    term
         As the reports write it.
-    kind : str
+    kind
         "cause", "event", "metric", "idea", "protocol", "hardware" or "column".
-    text : str
-        What it means.
-    equation : str or None
+    equation
         How it is computed.
-    lever : str or None
+    lever
         What would change it.
-    myth : str or None
+    myth
         What is often said, and what is right.
-    source : str or None
-        Where that is written.
-    see, aliases : tuple of str
+    see, aliases
         Related terms; other spellings of this one.
     """
 
@@ -88,7 +84,7 @@ def find_entry(term: str) -> Entry:
 
     Parameters
     ----------
-    term : str
+    term
         "IPC", "write-back", "data_refill" ...
 
     Returns

@@ -35,11 +35,9 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
 
     Parameters
     ----------
-    guide : Guidelines
-        Learnt.
-    causes : mapping of str to sequence
+    causes
         Largest shares of time by class of hardware: (cause, share, what it was predicted of).
-    wording : mapping of str to sequence of str
+    wording
         Findings of studies by key of `SECTIONS`.
     """
     sections = [

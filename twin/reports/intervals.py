@@ -23,11 +23,11 @@ def chart_intervals(prediction: Prediction, quantity: str = "time",
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         With learnt prices.
-    quantity : str
+    quantity
         "time" or "energy".
-    most : int, optional
+    most
         Layers, those that take most time; None: all of them.
     """
     name, unit, factor, write = QUANTITIES[quantity]

@@ -29,9 +29,7 @@ def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> dict[str, Any]
 
     Parameters
     ----------
-    prediction : Prediction
-        What to write.
-    made_at : datetime
+    made_at
         Its timestamp, with a time zone.
 
     Notes

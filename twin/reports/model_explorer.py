@@ -25,7 +25,7 @@ def to_node_data(prediction: Prediction) -> dict[str, Any]:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a model file, whose tensors the viewer knows by name.
 
     Notes

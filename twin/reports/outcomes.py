@@ -65,11 +65,11 @@ class Check:
 
     Parameters
     ----------
-    found : str
+    found
         Its version or place; "" where it is not there or not usable.
-    advice : str
+    advice
         What to type where it is not.
-    needed : bool
+    needed
         Whether the board asked about cannot be measured without it.
     """
 
@@ -85,10 +85,8 @@ class Checkup:
 
     Parameters
     ----------
-    checks : tuple of Check
+    checks
         In the order they were made.
-    board : str or None
-        The one asked about.
     steps : tuple of (str, str)
         What to type, and what it does.
     """

@@ -198,13 +198,13 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
 
     Parameters
     ----------
-    rivals : sequence of Rival
+    rivals
         A few look each as it does alone, many by their board or library.
     objectives : (str, str)
         Across and up.
-    limits : Limits, optional
+    limits
         Drawn as dashed lines.
-    groups : sequence of str
+    groups
         Boards, by which they look where several such charts share a legend.
     """
     across, up = objectives
@@ -282,9 +282,9 @@ def chart_stages(labels: Sequence[str], shares: Mapping[str, Sequence[tuple[floa
     ----------
     shares : mapping of str to sequence of (low, share, high)
         By figure, per cent of the first stage's; without an interval all are one.
-    texts : callable
+    texts
         Writes a figure of a stage, by its place.
-    caption : str
+    caption
         The same in a sentence.
     """
     places = list(range(len(labels)))

@@ -34,11 +34,11 @@ class Side:
 
     Parameters
     ----------
-    machine : str
+    machine
         As its panel is called.
-    clock : str
+    clock
         The cycles are of.
-    peak : float or None
+    peak
         MACs a cycle; None is not known.
     roofs : list of (str, float)
         What delivers data, and its bytes a cycle, the slowest last.
@@ -98,11 +98,9 @@ def chart_roofline(prediction: Prediction, side: Side, number: int = 0) -> Chart
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Whole; area of a point is its share of the time, colour its largest cause.
-    side : Side
-        The machine.
-    number : int
+    number
         Of the plot on its page.
 
     Notes

@@ -42,11 +42,6 @@ def check_trace(path: str | Path) -> None:
 def make_trace(prediction: Prediction) -> dict[str, Any]:
     """Return the trace of an inference.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        Of any runtime.
-
     Returns
     -------
     dict

@@ -70,14 +70,12 @@ class Advice:
 
     Parameters
     ----------
-    limits : Limits
-        It is to meet.
-    before : Row
+    before
         What is predicted of it.
-    changes : tuple of Change
+    changes
         Single changes that were tried, best first: those that meet the limits by effort, then the
         nearest.
-    pairs : tuple of Change
+    pairs
         As far as pairs were tried, best first.
     refused : tuple of (str, str)
         Changes that cannot be, with the reason.
@@ -130,19 +128,19 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
 
     Parameters
     ----------
-    limits : Limits
+    limits
         At least one.
-    deployer : Deployer, optional
+    deployer
         Prices and temperature.
-    efforts : sequence of str
+    efforts
         Classes of effort that are allowed.
-    pairs : bool
+    pairs
         Whether pairs are tried where no single change is sure to meet the limits.
-    thorough : bool
+    thorough
         Whether dearer classes are tried where a cheaper one has a sure change.
-    best_only : bool
+    best_only
         Whether pairs are left that are no better than a sure change, or promise little.
-    on_progress : callable, optional
+    on_progress
         Called with (changes done, changes, failures).
 
     Raises
@@ -210,11 +208,9 @@ def suggest_change(deployment: Deployment, bottleneck: str, deployer: Deployer |
 
     Parameters
     ----------
-    deployment : Deployment
-        As it was measured.
-    bottleneck : str
+    bottleneck
         Kind, a key of `REMEDIES`: which changes are tried; any other: all of them.
-    deployer : Deployer, optional
+    deployer
         Prices and temperature.
     """
     deployer = deployer or Deployer()
@@ -232,13 +228,11 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
 
     Parameters
     ----------
-    deployer : Deployer
+    deployer
         Prices and temperature.
-    bottleneck : str
+    bottleneck
         Key of `REMEDIES`; any other: the changes of all of them.
-    efforts : sequence of str
-        Classes of effort.
-    on_progress : callable, optional
+    on_progress
         Called with (changes tried, changes, refusals).
     """
     paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
@@ -347,9 +341,9 @@ def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer,
 
     Parameters
     ----------
-    effort : str
+    effort
         Of the dearer part of each pair.
-    best_only : bool
+    best_only
         Of pairs that risk accuracy, whether only those are predicted that take less of the network
         than what is sure; of a class that is not the last, those that promise to come near.
     """

@@ -63,13 +63,13 @@ class Brought:
 
     Parameters
     ----------
-    name : str
+    name
         Its value of the axis that is compared.
-    model, board : str
+    model, board
         What it runs, and where.
-    file, content : str
+    file, content
         Name of its file; hash of the file and of what is asked of it.
-    deploy, prepare : callable
+    deploy, prepare
         Board -> deployment of an inference, and of what precedes the first; None is not known.
     """
 
@@ -93,13 +93,13 @@ class Span:
 
     Parameters
     ----------
-    low, high : float
+    low, high
         Its ends, in `unit`.
-    unit : str
+    unit
         As written; "" for none.
-    count : int or None
+    count
         How many evenly spaced values a grid takes; None: it can only be sampled.
-    steps : tuple of float
+    steps
         All values of a range of whole numbers, ascending; () where any number will do.
     """
 
@@ -123,12 +123,12 @@ class Axis:
 
     Parameters
     ----------
-    name : str
+    name
         "model", "board", "runtime", "clock" or a what-if path.
-    values : tuple
+    values
         What it takes, in order; names and texts as options take them, graphs and boards as they
         are.
-    span : Span or None
+    span
         A range instead of values.
     """
 
@@ -232,9 +232,9 @@ def make_space(models: Iterable[Value], boards: Iterable[Value], *,
 
     Parameters
     ----------
-    models, boards : iterable
+    models, boards
         Names, files, graphs or boards.
-    runtimes, clocks : iterable of str, optional
+    runtimes, clocks
         Values of these axes; nothing: the default of each deployment.
     settings : mapping of str to list or text, optional
         What-if path to its values: a list, "a,b,c", "LOW..HIGH:COUNT" or, sampled, "LOW..HIGH".
@@ -265,9 +265,9 @@ def read_axis(path: str, values: object) -> Axis:
 
     Parameters
     ----------
-    path : str
+    path
         What-if path, or a name of `NAMED`.
-    values : object
+    values
         A list or tuple; "a,b,c"; "a;b" where values have commas; "LOW..HIGH" or "LOW..HIGH:COUNT".
     """
     if isinstance(values, str) and ".." in values:

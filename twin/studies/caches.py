@@ -41,9 +41,9 @@ def sweep_caches(deployment: Deployment, sizes_bytes: Sequence[int],
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Of a runtime of the core.
-    sizes_bytes, ways : sequence of int
+    sizes_bytes, ways
         Every pair that makes whole sets is run; line and policy stay (tree pseudo-LRU
         becomes LRU at ways that are no power of two).
 

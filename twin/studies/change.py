@@ -31,19 +31,19 @@ class Change:
     ----------
     settings : tuple of (str, str)
         What-if paths and values, as `--set` takes them.
-    effort : str
+    effort
         Of `EFFORTS`: of the most expensive part.
-    costs : str
+    costs
         What it costs besides; "" where nothing.
-    row : Row
+    row
         Predicted, held to the limits.
-    gain : Interval or None
+    gain
         Of time after over before, errors in common cancelled; None without intervals.
-    time_ratio, energy_ratio : float or None
+    time_ratio, energy_ratio
         After over before; None is not known.
-    rests_on : str
+    rests_on
         What stands behind the prediction.
-    lost : float
+    lost
         Of a change that costs accuracy, how much less its network computes and holds: the
         logarithms of multiply-accumulates and of bytes of weights before over after, summed. It
         orders changes, no more: accuracy is not predicted.

@@ -32,11 +32,11 @@ class ColdStart:
 
     Parameters
     ----------
-    state : str
+    state
         The board wakes up from.
     parts : tuple of (str, float)
         Microseconds by what passes, in order.
-    interval : Interval or None
+    interval
         Of the sum; None where the inference has none.
     """
 
@@ -55,7 +55,7 @@ def start_cold(prediction: Prediction) -> ColdStart | None:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         From empty caches.
 
     Returns

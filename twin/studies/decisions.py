@@ -33,13 +33,13 @@ class Decision:
 
     Parameters
     ----------
-    rules : tuple of str
+    rules
         From the root: limits that are given.
-    choice : str
+    choice
         Board, or `INFEASIBLE`.
-    right : float
+    right
         Share of the requirements that lead here of which the choice is the best.
-    requirements : int
+    requirements
         How many lead here.
     rows : tuple of (int, Row)
         The rows that were best, the most often best first, with their numbers in the table.
@@ -60,7 +60,7 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows
         Of one table, failed ones too: their numbers are cited.
 
     Raises

@@ -48,13 +48,11 @@ class Battery:
 
     Parameters
     ----------
-    capacity_mah, voltage_v : float
-        Nominal.
-    usable : float
+    usable
         Share of the capacity that can be had.
-    regulator_efficiency : float
+    regulator_efficiency
         Between battery and rail, 0 to 1.
-    self_discharge_per_year : float
+    self_discharge_per_year
         Share of the capacity lost in a year by itself.
     """
 
@@ -132,7 +130,7 @@ def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]]) -> 
 
     Parameters
     ----------
-    board : Board
+    board
         With its states; one of which only the idle draw of the whole board is known idles.
     sleep : mapping of str to (float, float or None)
         The user's: current in mA and wake-up in us, by board or chip.

@@ -59,7 +59,7 @@ def process_rows(steps: Iterable[str], rows: Rows) -> Rows:
 
     Parameters
     ----------
-    steps : iterable of str
+    steps
         As `load_step` takes them; each is called with a list of rows, a mapping from column to
         value each, and returns such a list.
 

@@ -39,14 +39,12 @@ class Character:
 
     Parameters
     ----------
-    macs : int
+    macs
         Multiply-accumulates of an inference.
-    depthwise, dense : float
+    depthwise, dense
         Shares of them in depthwise convolutions and in fully connected layers.
-    bytes_per_mac : float
+    bytes_per_mac
         Weights and activations, each once, for each multiply-accumulate: how little is reused.
-    layers : int
-        Operators.
     """
 
     macs: int
@@ -67,7 +65,7 @@ def characterise(model: str, changes: tuple[tuple[str, str], ...] = ()) -> Chara
 
     Parameters
     ----------
-    model : str
+    model
         As `read_model` takes it.
     changes : tuple of (str, str)
         Paths of the network that were set.
@@ -112,16 +110,14 @@ class Leaf:
 
     Parameters
     ----------
-    rules : tuple of str
-        From the root.
-    typical : float
+    typical
         Geometric mean over its runs: core cycles, or picojoules, for each `per`.
-    per : str
+    per
         "MAC" or "layer": of a multiply-accumulate, or of a layer (accelerators, whose launches
         may take more than their work).
-    runs : int
+    runs
         How many.
-    error : float or None
+    error
         Median of how far its runs were off, as a factor from 1 on, where their network was left
         out of the learning; None with one network.
     """
@@ -139,19 +135,17 @@ class HardwareClass:
 
     Parameters
     ----------
-    core : str
-        Family of its core.
-    boards : tuple of str
+    boards
         Of the rows.
-    fastest, lowest_energy : tuple of str
+    fastest, lowest_energy
         Networks no other class runs in less time, or with less energy.
-    behind : float or None
+    behind
         Median of its best time over the best of all, by network.
     effects : tuple of (str, Effect)
         Study and effect of changes on its boards alone.
     refusals : tuple of (str, int)
         What its boards cannot do, and how often.
-    uses : tuple of str
+    uses
         How often its fastest rows run each network, and with which energy.
     """
 
@@ -171,17 +165,13 @@ class Guidelines:
 
     Parameters
     ----------
-    studies : tuple of str
-        They rest on.
-    rows : int
+    rows
         Predicted configurations in them.
-    time_tree, energy_tree : tuple of Leaf
+    time_tree, energy_tree
         Of core cycles and of picojoules; of accelerators and of cores alone grown apart.
-    classes : tuple of HardwareClass
-        By core.
     effects : tuple of (str, Effect)
         Study and effect, over all boards; those that save most in the median first.
-    decisions : mapping of str to tuple of Decision
+    decisions
         Leaves of the tree from requirements to hardware, by network and study.
     """
 
@@ -290,9 +280,9 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs
         Those that do not know the figure are held out.
-    figure : str
+    figure
         "time_us" or "energy_uj".
 
     Notes

@@ -39,11 +39,11 @@ class Verdict:
 
     Parameters
     ----------
-    share : float or None
+    share
         Of right answers; None is not known.
-    interval : Interval or None
+    interval
         Wilson's; None without a number of samples.
-    by : str
+    by
         What ran it, or why nothing did.
     """
 
@@ -58,13 +58,9 @@ class Judge:
 
     Parameters
     ----------
-    identity : str
+    identity
         Hash of the data's files, or of the function's.
-    data : tuple of Data
-        Data sets.
-    function : callable, optional
-        Asked instead.
-    kept : dict
+    kept
         What was found in this process.
     """
 

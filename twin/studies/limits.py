@@ -47,19 +47,13 @@ class Limits:
 
     Parameters
     ----------
-    max_time_us, max_energy_uj : float, optional
-        Of one inference.
-    max_ram_bytes, max_flash_bytes : float, optional
-        Of the deployment.
-    max_price_usd : float, optional
-        Of the chip.
-    max_mean_mw : float, optional
+    max_mean_mw
         Of the duty; what a least life allows is in it.
-    max_error : float, optional
+    max_error
         Share of wrong answers.
-    max_parameter_bytes : float, optional
+    max_parameter_bytes
         Of the network's constants.
-    every_us, min_life_days : float, optional
+    every_us, min_life_days
         The period, which no inference may outlast, and the life that was asked for.
     """
 
@@ -112,7 +106,7 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
         Highest mean power and shortest life of the cell: a bare number in mW and days.
     min_accuracy : float or str, optional
         Least share of right answers: 0.9 or "90%".
-    duty : Duty, optional
+    duty
         What mean power and life are of.
 
     Raises
@@ -159,11 +153,11 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
 
     Parameters
     ----------
-    name : str
+    name
         Key of `UNIT_OF`.
     given : float or str
         As for `read_limits`.
-    option : str
+    option
         What a refusal names; "": the option of `name`.
 
     Raises
@@ -201,11 +195,11 @@ def probability_within(limit: float | None, point: float | None, interval: Inter
 
     Parameters
     ----------
-    limit : float or None
+    limit
         None: any value is accepted.
-    point : float or None
+    point
         Predicted; None is not known.
-    interval : Interval or None
+    interval
         None: there is none, and only a point is known.
     """
     if limit is None:
@@ -222,9 +216,9 @@ def probability_both(time: float, energy: float, time_sd: float, energy_sd: floa
 
     Parameters
     ----------
-    time, energy : float
+    time, energy
         Log of limit over prediction.
-    time_sd, energy_sd : float
+    time_sd, energy_sd
         Of the logarithms, above 0; the energy's holds that of the time, for it is time x power.
 
     Notes
@@ -255,13 +249,9 @@ def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | Non
 
     Parameters
     ----------
-    limits : Limits
+    limits
         Of which only time and energy are uncertain.
-    time_us, energy_uj : float, float or None
-        Predicted.
-    time, energy : Interval or None
-        Theirs.
-    mean_mw, mean : float, Interval or None
+    mean_mw, mean
         Mean power of the duty.
     """
     asked = dict(limits.list_limits())
@@ -299,9 +289,9 @@ def price_of(board: Board, own: Mapping[str, float] | None = None) -> tuple[floa
 
     Parameters
     ----------
-    board : Board
+    board
         Its file's `part_price_usd`, where the user states no other.
-    own : mapping of str to float, optional
+    own
         The user's prices, by name of board or chip.
     """
     typed = stated(board, own)

@@ -75,23 +75,23 @@ class Deployer:
 
     Parameters
     ----------
-    calibration : str
+    calibration
         As for `predict`.
-    temperature : str
+    temperature
         "warm" or "cold".
-    defaults : mapping of str to Value
+    defaults
         What holds in every point: what-if paths, "runtime", "clock".
-    assume_unsupported : str or None
+    assume_unsupported
         As for `deploy`.
-    prices : mapping of str to float
+    prices
         The user's own, in US dollars, by board or chip.
-    duty : Duty, optional
+    duty
         What mean power and battery life are of.
-    currents, sleep : mapping
+    currents, sleep
         The user's own run currents in mA/MHz, and sleep currents in mA with wake-up in us.
-    known_only : bool
+    known_only
         Leave out currents and prices that are assumed.
-    judge : Judge, optional
+    judge
         Says how often networks are right.
     """
 
@@ -236,7 +236,7 @@ class Deployer:
 
         Parameters
         ----------
-        changes : sequence of mapping
+        changes
             What-if paths and values, each made of the deployment by itself.
         """
         made: list[Deployment | TwinError] = []
@@ -345,11 +345,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
 
     Parameters
     ----------
-    point : mapping
-        What was asked.
-    deployment : Deployment
-        Of that point.
-    prices : tuple of str
+    prices
         Calibration, and what its intervals rest on.
     """
     board = deployment.board
@@ -379,9 +375,9 @@ def name_cell(deployment: Deployment, calibration: str) -> str:
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         Whose runtime is looked at.
-    calibration : str
+    calibration
         As `Calibration.description` says it.
     """
     runtime = deployment.runtime
@@ -417,9 +413,7 @@ def add_idle(row: Row, idle_mw: float | None) -> Row:
 
     Parameters
     ----------
-    row : Row
-        As predicted.
-    idle_mw : float or None
+    idle_mw
         What the idle board draws, where the predicted energy is what work adds to it; None: the
         energy is whole as it is.
 

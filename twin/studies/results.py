@@ -60,68 +60,58 @@ class Row:
     ----------
     inputs : tuple of (str, str)
         Label by axis, as asked.
-    model, board, runtime : str
+    model, board, runtime
         As deployed; of a failed row as asked.
-    clock_hz : float or None
-        Of the core.
-    voltage_scale, weights, arena : str
-        In force.
-    time_us, energy_uj : float or None
+    time_us, energy_uj
         Predicted; None is not known.
-    time, energy : Interval or None
-        Theirs.
-    overhead_us : float or None
+    overhead_us
         Of the time, what calls of kernels and launches take; set-up is in no figure.
-    idle_mw : float or None
+    idle_mw
         Draw of the idle board that was added to an energy predicted above it; None: none was.
-    basis : str
+    basis
         What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
-    calibration : str
+    calibration
         Which learnt prices; "" for stated ones.
-    accuracy : float or None
+    accuracy
         Share of right answers, 0 to 1, where data or a function of the user's were given.
-    accuracy_by : str
+    accuracy_by
         What ran the network, or why its accuracy is not known.
-    cell : str
+    cell
         Key of `CELLS`; "" where it failed.
-    precision : str
+    precision
         Type of the network's weights: "int8", "mixed", "none"; "" where it cannot be read.
-    parameter_bytes : int or None
+    parameter_bytes
         Of its constants, as stored; None where it cannot be read.
-    ram_bytes, flash_bytes : int or None
-        Needed.
-    ram_room_bytes, flash_room_bytes : int or None
+    ram_room_bytes, flash_room_bytes
         What the memories in use have.
-    price_usd : float or None
+    price_usd
         Of the chip, or as the user states it; None is not known.
-    price_of : str
+    price_of
         What that is: "chip" and the kind of source, "as stated", "" where it is not known.
-    kit_usd : float or None
+    kit_usd
         Of the whole board, which is compared with nothing; None is not known.
-    boundary : str
+    boundary
         Where its energy is counted: "chip" at its rail, or "board" at its input.
-    currents : str
+    currents
         "as stated": its run current is drawn in every cycle as it is typed; "" for its file's.
-    code : str
+    code
         Memory of the code, where it is not the one the board's file puts it in; else "".
-    sleep : str
+    sleep
         State between inferences, "not known", or "" where no duty was asked.
-    wake_up_us : float
+    wake_up_us
         From that state, before an inference.
-    mean_mw, life_days : float or None
+    mean_mw, life_days
         Of the duty: mean power, and days its cell lasts.
-    mean, life : Interval or None
-        Theirs.
     variables : tuple of (str, float)
         What caches and memories were asked, time by cause, set-up: named by
         `twin.pricing.variables`, by name; what is not known is absent.
-    failure, reason : str
+    failure, reason
         Kind of refusal ("does not fit", "runtime", ...) and its message; "" for none.
-    violations : tuple of str
+    violations
         Limited quantities whose prediction is above its limit, or not known.
-    probability : float or None
+    probability
         That all limits are met; None where that is not known.
-    front : str
+    front
         `sweep.MARKS`: whether no row of its network is better in everything; "" where one is.
     """
 
@@ -243,14 +233,10 @@ class Table:
 
     Parameters
     ----------
-    rows : tuple of Row
-        One for every point.
-    limits : Limits
+    limits
         They were held to.
-    objectives : tuple of str
+    objectives
         Quantities the front is over.
-    axes : tuple of str
-        What varied.
     """
 
     rows: tuple[Row, ...]

@@ -76,15 +76,15 @@ class Choice:
 
     Parameters
     ----------
-    row : Row
+    row
         Predicted, or the refusal where no library runs it there.
-    penalties : tuple of Penalty
+    penalties
         What its score lost.
-    advice : Advice or None
+    advice
         Of one that does not meet the limits: what would help.
-    others : int
+    others
         Further libraries and settings that were tried there.
-    setting : str
+    setting
         The setting by which it meets the limits, and what it misses without; "" for none.
     """
 
@@ -113,13 +113,13 @@ class Winner:
 
     Parameters
     ----------
-    metric, quantity : str
+    metric, quantity
         As it is called, and the field of a row.
-    row : Row
+    row
         The best of those known.
-    probability : float or None
+    probability
         None: no rival, no intervals, or a rival that is not known may have less.
-    unknown : tuple of str
+    unknown
         Boards that may have less: their figure is not known, or whether they meet the limits.
     """
 
@@ -141,11 +141,11 @@ class Selection:
 
     Parameters
     ----------
-    choices : tuple of Choice
+    choices
         One for every network and board, best first.
-    table : Table
+    table
         Everything that was predicted, with the front.
-    by : tuple of str
+    by
         Quantities that ranked what meets the limits; empty: the score.
     """
 
@@ -218,20 +218,16 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
 
     Parameters
     ----------
-    space : Space
+    space
         Networks, boards, and what may be chosen on each.
-    limits : Limits
-        They are held to.
-    deployer : Deployer, optional
+    deployer
         Prices, temperature.
-    objectives : sequence of str
+    objectives
         Of the front of the table.
-    by : sequence of str
+    by
         Quantities that rank what meets the limits, the first first; empty: the score.
-    advise : bool
+    advise
         Whether settings and rebuilds are tried on boards that do not meet the limits.
-    on_progress : callable, optional
-        Called with the progress.
 
     Notes
     -----
@@ -364,11 +360,7 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], flo
 
     Parameters
     ----------
-    row : Row
-        Judged.
-    limits : Limits
-        It was held to.
-    least : mapping
+    least
         Of `find_least`.
     """
     if row.failure:

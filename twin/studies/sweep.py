@@ -38,9 +38,7 @@ def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...
 
     Parameters
     ----------
-    rows : sequence of Row
-        Of a table.
-    objectives : sequence of str
+    objectives
         Quantities of `results.QUANTITIES`; less is better.
 
     Notes
@@ -109,7 +107,7 @@ def find_front(values: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    values : numpy.ndarray
+    values
         Shape (rows, objectives); less is better. Of equal rows all are kept.
     """
     order = np.lexsort(values.T[::-1])
@@ -143,16 +141,12 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
 
     Parameters
     ----------
-    space : Space
-        What varies.
-    deployer : Deployer, optional
+    deployer
         What does not: prices, temperature, defaults.
-    limits : Limits, optional
+    limits
         Rows are held to them.
-    objectives : sequence of str
+    objectives
         Quantities the front is over.
-    on_progress : callable, optional
-        Called with the progress.
 
     Returns
     -------
@@ -171,11 +165,9 @@ def predict_points(points: Sequence[Point], deployer: Deployer,
 
     Parameters
     ----------
-    points : sequence of Point
-        Of a space.
-    deployer : Deployer
+    deployer
         Prices, temperature, defaults.
-    on_progress : callable, optional
+    on_progress
         Called with the progress, after every chunk.
     """
     done = failed = 0
@@ -219,14 +211,14 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows
         Each is judged again.
-    limits : Limits
+    limits
         What rows are held to; the front is of all of them.
-    objectives : sequence of str
+    objectives
         Fields of a row that are better smaller. One that no row knows is omitted from the front,
         and so is a price that not every row knows.
-    axes : sequence of str
+    axes
         Paths that vary.
     """
     judged = [judge(row, limits) for row in rows]

@@ -24,8 +24,6 @@ class Boards:
 
     Parameters
     ----------
-    boards : tuple of Board
-        Those that can be read.
     broken : mapping of str to str
         Name to reason of those that cannot.
     """

@@ -23,12 +23,8 @@ class CacheReport:
 
     Parameters
     ----------
-    locality : Locality
-        Layer by layer.
     policies : ReplacementRange
         Times under other replacement policies, where the board's is assumed.
-    prices : str
-        Of those times.
     points : tuple of SweepPoint
         Miss ratios over other caches.
     """

@@ -44,12 +44,8 @@ class Run:
 
     Parameters
     ----------
-    graph : Graph
-        What is measured.
     board : Board or None
         What it is placed on; None is this machine.
-    options : MeasureOptions
-        How.
     folder : Path
         Of image and samples.
     data : bytes or None
@@ -210,8 +206,6 @@ class Run:
         ----------
         digest : bytes
             As the image on the board states it.
-        made : Launched or None
-            Where it is emulated.
         """
         if self.board is None:
             return ()
@@ -340,8 +334,6 @@ def refuse_other(folder: Path, same: Iterable[tuple[str, str | None, str]]) -> N
 
     Parameters
     ----------
-    folder : Path
-        What was started.
     same : iterable of (str, str or None, str)
         What must not differ: its name, as it was, and as it is now.
     """

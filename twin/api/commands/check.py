@@ -30,8 +30,6 @@ class Check:
 
     Parameters
     ----------
-    prediction : Prediction
-        What is held to them.
     requirements : tuple of Requirement
         Its memories, and the limits that were asked.
     sure : bool

@@ -36,8 +36,6 @@ class ImportedLog:
 
     Parameters
     ----------
-    measurement : Measurement
-        As written.
     remarks : tuple of str
         Lines that were left, what is missing, an unknown board.
     """

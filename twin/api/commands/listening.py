@@ -27,16 +27,12 @@ def listen_to_probe(model: str, graph: Graph, board: Board | None, options: Meas
     ----------
     model : str
         File or name of the network it runs: marks must be its layers, in order.
-    graph : Graph
-        The same, read.
     board : Board or None
         What it runs on; None is this machine.
     options : MeasureOptions
         Port, rate, and how many inferences.
     folder : Path
         Gets `serial.log`, and the measurement as `probe`.
-    watcher : Watcher
-        Called with each message.
 
     Returns
     -------

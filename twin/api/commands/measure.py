@@ -41,8 +41,6 @@ class Measured:
         With a folder of samples per temperature.
     networks : tuple of MeasuredNetwork
         What each says, the warm one last.
-    graph : Graph
-        What ran.
     virtual : str or None
         Where, if not on a real board.
     """

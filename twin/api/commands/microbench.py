@@ -43,8 +43,6 @@ class MeasuredMachine:
         Its memories and its core.
     stated : mapping of str to Stated or None
         What the board file says of its memories; None for this machine.
-    folder : Path
-        Of the samples.
     """
 
     machine: Machine
@@ -65,8 +63,6 @@ def measure_plan(plan: str, board: str, options: MeasureOptions | None = None, *
         Name or file of the board, or "host".
     options : MeasureOptions, optional
         As for `measure`.
-    watcher : Watcher, optional
-        Called with each warning.
 
     Returns
     -------

@@ -225,8 +225,6 @@ def deploy_beside(folder: str, model: str, board: str, **options: Any) -> Deploy
 
     Parameters
     ----------
-    folder : str
-        Of the measurement.
     model, board
         As for `deploy`.
     **options

@@ -25,11 +25,6 @@ def list_runtimes() -> tuple[Runtime, ...]:
 def show_runtime(name: str) -> Runtime:
     """Read a runtime.
 
-    Parameters
-    ----------
-    name : str
-        As name or name@version.
-
     Returns
     -------
     Runtime

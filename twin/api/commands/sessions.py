@@ -65,8 +65,6 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
         As the verb takes them; of `predict` those of `deploy`, too, and "changes": path to value.
     root : str or path
         Folder of sessions; the run gets one of its own in it.
-    command : sequence of str
-        Noted with the result.
     aside : mapping of str to value, optional
         Arguments that change nothing, such as "on_progress"; they are not kept.
 

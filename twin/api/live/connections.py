@@ -99,13 +99,7 @@ class Turn:
 
 
 def make_protocol(held: Held) -> type[asyncio.Protocol]:
-    """Return the protocol of connections that share limits.
-
-    Parameters
-    ----------
-    held : Held
-        The connections, and what they may.
-    """
+    """Return the protocol of connections that share limits."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class Connection(Turn, H11Protocol):

@@ -33,8 +33,6 @@ def command_line(state: State, names: Mapping[str, str]) -> str:
 
     Parameters
     ----------
-    state : State
-        What is predicted.
     names : mapping of str to str
         File name by upload.
     """

@@ -60,8 +60,6 @@ class Worker:
 
     Parameters
     ----------
-    folder : Path
-        Of uploads.
     memory_bytes : int
         It may take beside its own.
     command : sequence of str, optional
@@ -174,8 +172,6 @@ class Job:
         As `Worker.ask` takes it.
     about : str or None
         What it is about: who answered that before has it at hand. None: an upload to read.
-    client : str
-        Address of who asks.
     number : int
         In order of arrival.
     answer : Future
@@ -204,8 +200,6 @@ class Pool:
 
     Parameters
     ----------
-    folder : Path
-        Of uploads.
     workers : sequence of Worker, optional
         That predict; while an upload is read, one of them rests.
     long_s : float

@@ -42,10 +42,6 @@ class Upload:
         "model" or "board".
     file : str
         Its name, as far as it is letters, digits, dots, dashes and underscores.
-    size_bytes : int
-        Of the file.
-    facts : mapping
-        What reading it found.
     """
 
     key: str
@@ -78,10 +74,6 @@ class Uploads:
             "model" or "board".
         name : str
             As the sender calls it; says its kind by its ending, and nothing of it is a path here.
-        content : bytes
-            Of the file.
-        pool : Pool
-            Whose processes read.
 
         Raises
         ------

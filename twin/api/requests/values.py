@@ -15,8 +15,6 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
         "280MHz", "64KiB"; bytes may be a bare number.
     dimension : str
         Key of `hwmodels.quantities.UNITS`: "hz", "bytes" ...
-    option : str
-        Named in the error.
 
     Returns
     -------

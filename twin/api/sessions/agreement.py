@@ -22,8 +22,6 @@ class Agreement:
 
     Parameters
     ----------
-    name, verb : str
-        Of the run.
     kept, again : str
         Hashes of both reports; the second is empty where hardware measured: nothing is asked again.
     differences : tuple of (str, str, str)
@@ -56,8 +54,6 @@ class Comparison:
     ----------
     asked : tuple of (str, str, str)
         What differs in what was asked: name, before, after.
-    agreement : Agreement
-        Of their results.
     difference : Difference or None
         Of two predictions of the same network: what changed, by cause.
     """

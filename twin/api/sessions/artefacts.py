@@ -22,11 +22,6 @@ MOST_VALUES = 64
 def list_artefacts(prediction: Prediction) -> dict[str, Any]:
     """Return the files of a prediction's steps, in the order they are made.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        Of a network.
-
     Returns
     -------
     dict of str to JSON value or bytes

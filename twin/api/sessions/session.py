@@ -58,8 +58,6 @@ class Session:
 
     Parameters
     ----------
-    request : Request
-        What was asked.
     head : mapping
         All of `session.json`.
     """
@@ -90,8 +88,6 @@ def begin_session(root: str | Path, request: Request, command: Sequence[str] = (
         Folder of sessions; made where there is none.
     request : Request
         Whose files are as the user named them.
-    command : sequence of str
-        What was typed.
 
     Returns
     -------

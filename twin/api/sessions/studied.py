@@ -24,8 +24,6 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
 
     Parameters
     ----------
-    scratch : Path
-        Where the kept run is made.
     write : callable
         Writes a table as a document.
 

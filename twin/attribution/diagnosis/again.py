@@ -78,11 +78,11 @@ def weigh_again(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequenc
     ----------
     fault, effect
         The hypothesis, and what it does to both.
-    evidence : Evidence
+    evidence
         Of the first, with the second in it.
-    parts : sequence of Effect
+    parts
         Of two faults at once, what each does alone.
-    first : numpy.ndarray
+    first
         Shape (layers,): logarithm of the first over what is expected of it.
     """
     second, there = evidence.also, effect.also

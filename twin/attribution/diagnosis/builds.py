@@ -56,9 +56,9 @@ def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[F
 
     Parameters
     ----------
-    base : Prediction
+    base
         Of the deployment, warm.
-    setup_us, cold_us : float
+    setup_us, cold_us
         What set-up takes before a first inference, and that inference.
     """
     deployment, time_us = base.deployment, base.time_us

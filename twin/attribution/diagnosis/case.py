@@ -26,15 +26,11 @@ class Again:
 
     Parameters
     ----------
-    measurement : Measurement
-        Itself.
-    changes : mapping of str to object
+    changes
         What was otherwise, by dotted path.
-    base : Prediction
-        As declared, with these.
-    pattern : Pattern
+    pattern
         Of the same layers.
-    forecasts : Forecasts
+    forecasts
         Keeps what is predicted.
     """
 
@@ -60,21 +56,15 @@ class Case:
 
     Parameters
     ----------
-    deployment : Deployment
-        As asked for.
-    prices : Calibration or None
-        Learnt ones.
-    base : Prediction
-        Of the deployment.
-    ours, theirs : Side
+    ours, theirs
         What was predicted as declared, and what was measured.
-    pattern : Pattern
+    pattern
         What both have.
-    forecasts : Forecasts
+    forecasts
         Keeps what is predicted.
-    tell : callable
+    tell
         As `Progress` says.
-    also : Again or None
+    also
         A second measurement, taken otherwise.
     """
 

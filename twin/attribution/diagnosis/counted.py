@@ -44,11 +44,11 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         As asked for, on a board with an accelerator.
-    measurement : Measurement
+    measurement
         Medians over its runs are taken.
-    calibration : str, Calibration or None
+    calibration
         As for `predict_calibrated`.
     """
     base = predict_calibrated(deployment, calibration=calibration)

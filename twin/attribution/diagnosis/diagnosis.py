@@ -91,24 +91,22 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
 
     Parameters
     ----------
-    deployment : Deployment
-        What was asked for.
-    measurement : Measurement
+    measurement
         Of the same network, on the same board.
-    healthy : Measurement, optional
+    healthy
         Of the same kernels, known to be right: what prices and kernels are off by cancels.
-    also : Measurement, optional
+    also
         Of the same board, taken otherwise: another clock, masked, weights elsewhere.
-    priors : mapping of str to float, optional
+    priors
         Probability of a kind before any evidence, in place of what is assumed.
-    stands_in : bool
+    stands_in
         The deployment's runtime stands in for the one that was measured.
-    calibration : str, Calibration or None
+    calibration
         As for `choose_calibration`, or chosen already; None is "none". Learnt prices are those of
         the runtime that was measured, also where another stands in for it.
-    forecasts : Forecasts, optional
+    forecasts
         Of an earlier diagnosis of the same deployment at the same calibration, used again.
-    on_progress : callable, optional
+    on_progress
         Called before each fault is predicted: how many were, how many there are, and its name.
 
     Returns

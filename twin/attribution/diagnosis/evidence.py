@@ -21,23 +21,21 @@ class Evidence:
 
     Parameters
     ----------
-    pattern : Pattern
-        What was measured.
-    declared : Effect
+    declared
         What is predicted as declared.
-    hidden : numpy.ndarray
+    hidden
         Shape (layers,): logarithm of what a prefetch may hide.
-    reference : Pattern or None
+    reference
         Of a measurement known to be right.
-    errors : ErrorModel
+    errors
         How far predictions may be off.
-    marks, right : Marks
+    marks, right
         Of what was measured, and of what is known to be right.
-    also : Evidence or None
+    also
         Of a second measurement, taken otherwise.
-    priors : mapping of str to float
+    priors
         Of kinds, as a user states them.
-    masked : bool
+    masked
         Interrupts were masked in it.
     """
 
@@ -59,9 +57,7 @@ def list_evidence(pattern: Pattern, measurement: Measurement,
 
     Parameters
     ----------
-    pattern : Pattern
-        What was compared.
-    measurement, healthy : Measurement
+    measurement, healthy
         Whose runs and header are read.
     """
     facts = dict(measurement.header.environment)

@@ -33,21 +33,19 @@ class Effect:
 
     Parameters
     ----------
-    logs : numpy.ndarray
+    logs
         Shape (layers,): logarithm of what each would take.
-    shares : numpy.ndarray
+    shares
         Shape (layers, causes): of each layer's time, by cause.
-    core : numpy.ndarray
+    core
         Shape (layers,): share of time a slower core would scale; 0 for other faults.
-    waits : numpy.ndarray
+    waits
         Shape (layers,): share of time that is waiting for another master.
-    instructions, misses, lookups : float
-        Of the whole network.
-    times : float
+    times
         How often instructions and misses are counted.
-    density : numpy.ndarray
+    density
         Shape (layers,): logarithm of multiply-accumulates per unit of the quantity.
-    also : Effect or None
+    also
         The same of a second measurement, taken otherwise.
     """
 
@@ -69,11 +67,11 @@ class Forecasts:
 
     Parameters
     ----------
-    predictions : dict
+    predictions
         By kind and name of the fault.
-    effects : dict
+    effects
         By kind and name of the fault, and the pattern's quantity and layers.
-    faults : dict
+    faults
         Those that are possible, by the clock that was observed, its error, and whether it is only
         stated.
     """
@@ -91,19 +89,7 @@ class Forecasts:
 
     def foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
                 pattern: Pattern) -> Effect:
-        """Predict what a single fault does to the layers of a pattern.
-
-        Parameters
-        ----------
-        fault : Fault
-            The hypothesis.
-        base : Prediction
-            As declared.
-        prices : Calibration or None
-            Learnt ones.
-        pattern : Pattern
-            Whose layers are asked for.
-        """
+        """Predict what a single fault does to the layers of a pattern."""
         key = fault.kind, fault.name, pattern.quantity, pattern.layers
         if key not in self.effects:
             self.effects[key] = self._foresee(fault, base, prices, pattern)
@@ -150,9 +136,9 @@ def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bo
 
     Parameters
     ----------
-    first, second, declared : Effect
+    first, second, declared
         Each alone, and neither.
-    rebuilt : bool
+    rebuilt
         The first runs other code, so that the second is met by other fetches and accesses.
 
     Notes
@@ -251,17 +237,17 @@ class Pattern:
 
     Parameters
     ----------
-    quantity : str
+    quantity
         "cycles", "time" or "instructions".
-    layers : tuple of int
+    layers
         In the model file; None alone is the whole network.
-    families : tuple of str
+    families
         Of each layer: kernels that are off together.
-    measured : numpy.ndarray
+    measured
         Shape (layers,).
-    instructions, misses : float or None
+    instructions, misses
         Of the whole network, where they were counted.
-    left_out : str
+    left_out
         Which layers are not in it, and why; "" where all are.
     """
 

@@ -75,13 +75,11 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
 
     Parameters
     ----------
-    deployment : Deployment
-        As asked for.
-    clock_hz : float, optional
+    clock_hz
         The core's clock as observed; without it common frequencies are tried.
-    timed : bool
+    timed
         Whether time identifies the clock; else only clocks of other wait states are listed.
-    clock_sd : float
+    clock_sd
         Error of the clock observed, as a logarithm: common ones within it are listed besides.
 
     Returns

@@ -16,19 +16,15 @@ class ErrorModel:
 
     Parameters
     ----------
-    common, family, layer : float
+    common, family, layer
         Shared by all layers; by one family of kernels; of one layer.
-    instructions, misses : float
-        Of those counts.
-    source : str
-        Why these.
-    slope : float
+    slope
         Per logarithm of multiply-accumulates a cycle, within a family: other kernels have another
         share of work around their inner loop.
-    effect : float
+    effect
         Of the size of a fault's effect, as a share of its logarithm: over all layers, and over
         those of a family.
-    faster : float
+    faster
         Share of the whole's deviation that holds toward less time than predicted.
     """
 
@@ -125,44 +121,42 @@ class Fault:
 
     Parameters
     ----------
-    kind : str
+    kind
         "placement", "cache off", "wait states", "prefetch", "flash width", "clock", "SIMD",
         "optimisation", "reference kernels", "-O0", "throttling", "interrupts", "load",
         `COUNTER`, `ONE_LAYER`, `ONE_OPERATOR`, `DECLARED`, `UNKNOWN`, or two of them.
-    name : str
-        What exactly.
-    remedy : str
+    remedy
         What to check or change.
-    deployment : Deployment or None
+    deployment
         What would run instead; None: as asked for.
-    versus : Deployment or None
+    versus
         What its effect is the change from; None: what was asked for. Compiled kernels have no
         other form to lower, so another library's two forms stand for the change.
-    slowdown, slowdown_sd : float
+    slowdown, slowdown_sd
         Logarithm of what the core's own work takes besides, and its spread.
     slowdown_of : tuple of (str, float)
         The same by family of kernels, where it is known.
-    stretch : float
+    stretch
         Logarithm of what everything takes besides, give or take half of it.
-    counted : float
+    counted
         Logarithm of how often cycles and time are counted: exact.
-    counts_all : bool
+    counts_all
         Instructions and misses are counted as often: runs were added up.
-    wait_cycles : float
+    wait_cycles
         Cycles each access to a memory on a bus waits besides, give or take half of it.
-    rebuilds : bool
+    rebuilds
         Other kernels run.
-    unhides : bool
+    unhides
         No waits of flash are left that a prefetch hides.
-    drifts, scatters, shifts_clock : bool
+    drifts, scatters, shifts_clock
         Marks it leaves in the runs and in the clock.
-    errors : ErrorModel or None
+    errors
         How far its effect may be off, besides what memories and clocks may be.
     changes : tuple of (str, object)
         What makes its deployment of the one asked for, by dotted path; none where it has none.
-    doubted : float
+    doubted
         Logarithm of how likely a header says what it says where this is so.
-    clock_log : float or None
+    clock_log
         Of a clock that is not the one observed: its logarithm over the one asked for.
     """
 

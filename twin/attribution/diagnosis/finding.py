@@ -43,13 +43,11 @@ class Finding:
 
     Parameters
     ----------
-    fault : Fault
-        The hypothesis.
-    prior, probability : float
+    prior, probability
         Before and after the evidence.
-    evidence : tuple of str
+    evidence
         Figures that speak for or against it.
-    predicted : mapping of int to float
+    predicted
         Amount by layer under the fault, in the diagnosis' quantity.
     """
 
@@ -66,33 +64,27 @@ class Diagnosis:
 
     Parameters
     ----------
-    findings : tuple of Finding
+    findings
         Most probable first.
-    quantity : str
+    quantity
         What the pattern is of: "cycles", "time" or "instructions".
-    layers : tuple of int
-        Of the pattern.
-    errors : ErrorModel
+    errors
         Under which it was weighed.
-    measured : float
+    measured
         Of the pattern's layers together.
-    repeats : float or None
+    repeats
         Within which runs repeat, as a share of the whole; None of a single run: not known.
-    counters : tuple of str
+    counters
         Counts besides the pattern that it rests on; most Cortex-M have none of them.
-    observations : tuple of str
+    observations
         Evidence outside the pattern.
-    indistinct : tuple of str
+    indistinct
         Faults that change nothing here: they are neither found nor ruled out.
-    remarks : tuple of str
-        What to warn of.
-    healthy : bool
+    healthy
         Whether it was set against a measurement known to be right.
-    left_out : str
+    left_out
         Which layers the pattern leaves out, and why.
-    rests_on : tuple of str
-        Which evidence was used.
-    telling : str
+    telling
         Which further measurement would tell the two likeliest explanations apart; "" without.
     """
 

@@ -78,7 +78,7 @@ def price_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    first, second : numpy.ndarray
+    first, second
         Shape (layers, causes): shares of time.
 
     Notes
@@ -108,15 +108,13 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     ----------
     fault, effect
         The hypothesis and what it does.
-    moves : sequence of numpy.ndarray
+    moves
         Shape (layers,) each: logarithm of the change by each fault, one or two.
-    families : sequence of str
-        Of the layers.
-    density : numpy.ndarray
+    density
         Shape (layers,): of multiply-accumulates, as `Effect` has it, as declared.
-    errors : ErrorModel
+    errors
         Of what is predicted as declared.
-    marks : Marks
+    marks
         Time that a drift took even in the least of the runs is of the size of the mark it left.
     """
     same = np.equal.outer(np.array(families), np.array(families))
@@ -151,11 +149,11 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray,
 
     Parameters
     ----------
-    residual : numpy.ndarray
+    residual
         Shape (layers,).
-    covariance : numpy.ndarray
+    covariance
         Shape (layers, layers): of errors that layers share, normal.
-    own : numpy.ndarray
+    own
         Shape (layers,): variance of each layer's own error, Student's t with `LAYER_FREEDOM`.
 
     Notes
@@ -199,9 +197,9 @@ def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:
 
     Parameters
     ----------
-    errors, own : numpy.ndarray
+    errors, own
         Shape (layers,): each layer's own error, and its variance.
-    far : numpy.ndarray
+    far
         Shape (layers,), bool: those that are looked at.
     """
     away = np.minimum(errors[far] ** 2 / own[far], FARTHEST**2)
@@ -216,7 +214,7 @@ def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,
     ----------
     residual, covariance, own
         As for `log_pattern`.
-    measured : numpy.ndarray
+    measured
         Shape (layers,): amounts the whole is weighed by, the same under every fault.
     """
     pattern, grown = log_pattern(residual, covariance, own)
@@ -234,13 +232,13 @@ def log_total(residual: np.ndarray, covariance: np.ndarray, measured: np.ndarray
 
     Parameters
     ----------
-    residual : numpy.ndarray
+    residual
         Shape (layers,).
-    covariance : numpy.ndarray
+    covariance
         Shape (layers, layers): of all errors.
-    measured : numpy.ndarray
+    measured
         Shape (layers,): amounts, the same under every fault.
-    faster : float
+    faster
         Share of the standard deviation that holds where measured is below what is expected.
     """
     weights = measured / measured.sum()
@@ -255,11 +253,11 @@ def log_direction(residual: np.ndarray, moved: np.ndarray, effect: np.ndarray,
 
     Parameters
     ----------
-    residual, moved : numpy.ndarray
+    residual, moved
         Shape (layers,): what is left under the fault, and what it is predicted to change.
-    effect, covariance : numpy.ndarray
+    effect, covariance
         Shape (layers, layers): of errors of the effect, and of all errors.
-    measured : numpy.ndarray
+    measured
         Shape (layers,): weights.
 
     Notes
@@ -295,7 +293,7 @@ class Temper:
 
     Parameters
     ----------
-    shape, total : float
+    shape, total
         Of the log likelihood of a pattern's shape, and of its total.
     """
 
@@ -308,9 +306,9 @@ class Temper:
 
         Parameters
         ----------
-        priors : sequence of float
+        priors
             Before any evidence.
-        shapes, totals, marks : sequence of float
+        shapes, totals, marks
             Log likelihoods: of the pattern given its total, of the total, and of what runs show,
             which alone is not tempered.
         """

@@ -77,20 +77,18 @@ class Marks:
 
     Parameters
     ----------
-    clock_log, drift, scatter : float or None
+    clock_log, drift, scatter
         Logarithm of the clock over the one asked for; change over the runs; scatter of a layer.
-    clock_sd : float
+    clock_sd
         Of the first, as its check states it.
     step : (int, float) or None
         Run at which the level moved at once, and how likely runs of two levels are to come in such
         an order by chance; `drift` is then its size, and `scatter` what is left beside it.
-    loose : float or None
+    loose
         Scatter of a layer with that step in it.
-    interrupts : float or None
-        Counted, a run.
-    least_share : float
+    least_share
         Of a run's cycles, what these take at least.
-    unchecked : bool
+    unchecked
         The clock was stated, and set against no other.
     """
 
@@ -250,7 +248,7 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     ----------
     fault, marks
         The hypothesis, and what was seen.
-    right : Marks, optional
+    right
         Of a measurement known to be right: what runs scatter without interrupts.
     """
     total = 0.0

@@ -72,19 +72,19 @@ class Hypothesis:
 
     Parameters
     ----------
-    causes : tuple of str
+    causes
         Names of `causes.yaml`.
-    faults : tuple of Fault
+    faults
         One for each cause; one alone where two are predicted together.
-    sizes : tuple of float
+    sizes
         Logarithm of each one's factor on the time by itself, at the first clock.
     logs : ndarray of float, (numbers,)
         Logarithm of the factor on the time.
-    sd : float
+    sd
         How far that may be off, alike for all numbers.
     own_sd : ndarray of float, (numbers,)
         How far it may be off for each number alone.
-    share : float
+    share
         Of its causes' prior.
     """
 
@@ -103,11 +103,11 @@ class Outlook:
 
     Parameters
     ----------
-    bases : tuple of Prediction
+    bases
         As asked for, at each clock; of each network.
-    sd : float
+    sd
         Of the logarithm of their times, by their interval and what is known of the library.
-    hypotheses : tuple of Hypothesis
+    hypotheses
         "as expected" first.
     releases : mapping of str to ndarray of float, (clocks,)
         Of the library, by identity: logarithm of its time over that of `bases`. One alone where the
@@ -126,13 +126,13 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
 
     Parameters
     ----------
-    deployments : sequence of Deployment
+    deployments
         As asked for, at each clock something was measured at; of further networks too.
-    library : str
+    library
         What was stated of the library: "release", "name" or "none".
-    clock_hz : float, optional
+    clock_hz
         The core's clock as observed: then no other is possible, but on another board.
-    calibration : str, Calibration or None
+    calibration
         As for `predict_calibrated`.
     """
     bases = [predict_calibrated(one, calibration=calibration) for one in deployments]

@@ -39,7 +39,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
 
     Parameters
     ----------
-    measurement : Measurement
+    measurement
         Its header names model, board and runtime.
     model, board, runtime, clock_hz, weights, arena
         What was asked for; by default what the header says, and the board's own set-up: an
@@ -111,11 +111,11 @@ def other_clock(deployment: Deployment, measurement: Measurement, board: str | N
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         As measured: at the emulator's clock.
-    measurement : Measurement
+    measurement
         Its header says it.
-    board : str or None
+    board
         Name or file that was asked for; None is the header's.
     """
     if not is_clock_own(measurement):
@@ -226,9 +226,9 @@ def require_alike(healthy: Measurement, measurement: Measurement, folder: Path,
 
     Parameters
     ----------
-    healthy, measurement : Measurement
+    healthy, measurement
         Known to be right, and to diagnose.
-    folder, healthy_folder : Path
+    folder, healthy_folder
         Where the second and the first were read.
 
     Returns

@@ -91,7 +91,7 @@ def tell_otherwise(found: Diagnosis) -> str:
 
     Parameters
     ----------
-    found : Diagnosis
+    found
         Of which no clock that was tried distinguishes the likeliest two.
 
     Returns
@@ -125,17 +125,11 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
 
     Parameters
     ----------
-    rivals : sequence of Fault
+    rivals
         From `choose_rivals`.
-    deployment : Deployment
-        As asked for.
-    forecasts : Forecasts
+    forecasts
         Keeps what is predicted.
-    prices : Calibration or None
-        Learnt ones.
-    base : Prediction
-        As declared.
-    pattern : Pattern
+    pattern
         Whose layers are weighed.
 
     Returns

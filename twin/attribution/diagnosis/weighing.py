@@ -70,13 +70,13 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
 
     Parameters
     ----------
-    faults, weighed : sequence of Fault, of Weight
+    faults, weighed
         Hypotheses, what was declared first, and how likely what was measured is under each.
-    evidence : Evidence
+    evidence
         What they were weighed by.
-    repeats : float or None
+    repeats
         Within which runs repeat.
-    together : collection of str
+    together
         Names of two at once that were predicted together.
     """
     pattern = evidence.pattern
@@ -127,11 +127,6 @@ def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[st
 
     How often a header is wrong is assumed, so the report names what that assumption alone
     outweighs.
-
-    Parameters
-    ----------
-    found : sequence of Finding
-        Every hypothesis.
     """
     misfits = [float(np.sqrt(np.mean(one.residual**2))) for one in weighed]
     best = min((place for place, finding in enumerate(found) if JOINED not in finding.fault.kind),
@@ -214,13 +209,13 @@ class Errors:
 
     Parameters
     ----------
-    expected, residual : numpy.ndarray
+    expected, residual
         Shape (layers,): logarithm of what each would take, and of measured over that.
-    shared : numpy.ndarray
+    shared
         Shape (layers, layers): covariance of errors layers share, and of what the fault does.
-    own : numpy.ndarray
+    own
         Shape (layers,): variance of each layer's own error.
-    fault_shared, fault_own : numpy.ndarray
+    fault_shared, fault_own
         Of the last two, what the fault's effect adds.
     """
 
@@ -261,9 +256,9 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
     ----------
     fault, effect
         The hypothesis, and what it does.
-    evidence : Evidence
+    evidence
         What was measured, and how far predictions may be off.
-    parts : sequence of Effect
+    parts
         Of two faults at once, what each does alone.
     """
     measured, reference = evidence.pattern.measured, evidence.reference
@@ -322,8 +317,6 @@ def single_out(declared: Fault, effect: Effect,
     ----------
     declared, effect
         The hypothesis that nothing is wrong, and what it predicts.
-    evidence : Evidence
-        What was measured.
     """
     left = _find_errors(declared, evidence, effect)
     for fault, moved, density in list_layers(evidence, left.own, left.residual, left.shared):
@@ -388,9 +381,7 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
 
     Parameters
     ----------
-    evidence : Evidence
-        Of the measurement.
-    own, residual, covariance : numpy.ndarray
+    own, residual, covariance
         As for `log_pattern`, under "as declared".
 
     Yields

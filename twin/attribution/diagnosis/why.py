@@ -52,15 +52,15 @@ class Row:
 
     Parameters
     ----------
-    cause, says, detail : str
+    cause, says, detail
         Its name, in words, and the likeliest size.
-    probability, alone : float
+    probability, alone
         That it is present; that it is the only one.
-    explains_us : float
+    explains_us
         What it would add to the expected time by itself.
-    change : str
+    change
         The line of the build to change.
-    question : str
+    question
         What shows whether it is present.
     """
 
@@ -80,28 +80,26 @@ class Why:
 
     Parameters
     ----------
-    model, board, runtime : str
-        As predicted.
-    measured_us, expected_us : float
+    measured_us, expected_us
         At the first clock; expected as predicted, or as published shifts it.
-    low_us, high_us : float
+    low_us, high_us
         90 % interval of what is expected, the library's uncertainty included.
-    as_expected : float
+    as_expected
         Probability that nothing is the matter.
     releases : tuple of (str, float, float)
         Each the library may be of, what it is expected to take in us, and the probability that it
         runs and nothing is the matter.
-    rows : tuple of Row
+    rows
         Most probable first.
     pairs : tuple of ((str, str), float)
         Two causes at once, most probable first.
-    asked : str
+    asked
         The cause whose question is most informative of the first two; "" where nothing is open.
-    gain_bits : float
+    gain_bits
         What its answer is expected to tell.
-    indistinct : tuple of str
+    indistinct
         Causes that would change less than ten per cent here.
-    remarks : tuple of str
+    remarks
         What to know beside.
     also : tuple of (str, str)
         Each further number: "network", "clock" or "cycles", and what it is beside what is expected.
@@ -144,17 +142,15 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
 
     Parameters
     ----------
-    outlook : Outlook
-        Of the deployment.
-    measured_us : sequence of float
+    measured_us
         At each of its clocks.
-    published_us : float, optional
+    published_us
         Of the same build on the same board at the first clock.
-    present, absent : collection of str
+    present, absent
         Causes that are known to be there, and known not to be.
-    priors : mapping of str to float, optional
+    priors
         Weights of causes instead of those of `causes.yaml`.
-    arena_bytes : int, optional
+    arena_bytes
         What the program gives the runtime: what needs more did not run.
 
     Raises

@@ -34,27 +34,21 @@ class Wanted:
 
     Parameters
     ----------
-    name : str
+    name
         Lower case.
-    core : str
+    core
         One of `list_built_cores`.
-    clock_hz : float
-        Of the core.
-    flash_bytes, sram_bytes : int
-        Sizes.
-    like : Board or None
+    like
         Whose facts guesses are taken from.
-    wait_states : int or None
+    wait_states
         Of the flash at that clock.
-    read_bytes : int or None
+    read_bytes
         What one read of the flash array delivers.
-    cache_bytes : int or None
+    cache_bytes
         Of a cache in front of the flash for code, and one for data; 0: none.
-    supply_v : float or None
-        At the rail.
-    regulator : str or None
+    regulator
         What makes the core voltage: "ldo", "smps" or "none".
-    run_ma_per_mhz : float or None
+    run_ma_per_mhz
         The whole run current at that clock, supply and regulator, per megahertz.
     """
 
@@ -120,11 +114,9 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
 
     Parameters
     ----------
-    core : str
+    core
         One of `list_built_cores`.
-    clock_hz : float
-        Of the core.
-    like : Board or None
+    like
         Taken over: geometry, supply and currents as they are, wait states in proportion to the
         clock.
     """
@@ -167,9 +159,7 @@ def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
 
     Parameters
     ----------
-    wanted : Wanted
-        What is known.
-    path : path
+    path
         Where; an existing file is never replaced.
 
     Returns
@@ -287,11 +277,9 @@ def split_current(run_ma_per_mhz: float, clock_hz: float,
 
     Parameters
     ----------
-    run_ma_per_mhz : float
+    run_ma_per_mhz
         The whole current over the clock.
-    clock_hz : float
-        It was stated at.
-    like : Power or None
+    like
         Whose proportions at that clock are taken; without them a third is the clock tree's and
         nothing leaks.
 

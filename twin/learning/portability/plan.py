@@ -37,11 +37,11 @@ class Expected:
 
     Parameters
     ----------
-    names : tuple of str
+    names
         Run together.
-    time_us : Interval
+    time_us
         Of one inference, expected afterwards, around the same time.
-    narrowing : float
+    narrowing
         1 - sd after / sd before, of the logarithm.
     """
 
@@ -56,17 +56,17 @@ class Ranking:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         At learnt prices.
-    certainty : Certainty
+    certainty
         Of it, before.
-    single : tuple of Expected
+    single
         Each micro-benchmark alone, best first.
-    best : Expected
+    best
         The two that tell most together.
-    runs : tuple of Expected
+    runs
         Whole networks under the same library, best first: what else would narrow it.
-    silent : tuple of str
+    silent
         Those that tell of no price this deployment has.
     """
 
@@ -101,12 +101,8 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Of a deployment `calibration` was applied to.
-    calibration : Calibration
-        Its prices.
-    board : Board
-        As stated.
 
     Returns
     -------

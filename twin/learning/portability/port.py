@@ -52,11 +52,11 @@ class Makeup:
 
     Parameters
     ----------
-    boards : float
+    boards
         What boards, and cores, differ by: no data of other boards show it.
-    parameters : float
+    parameters
         What the data left open of the rest.
-    model : float
+    model
         What no price explains: networks, builds, placement.
     """
 
@@ -83,17 +83,11 @@ class Ported:
 
     Parameters
     ----------
-    prediction : Prediction
-        With its certainty.
-    shipped : Prediction
+    shipped
         The same at the prices that are shipped, as `twin predict` and `twin plan` give it.
-    physics_us : float
+    physics_us
         From the datasheet alone, nothing learnt.
-    makeup : Makeup
-        Of the interval.
-    behind : tuple of Behind
-        What was learnt from.
-    ranking : Ranking or None
+    ranking
         What would narrow the interval; None when no micro-benchmark informs it.
     """
 
@@ -129,11 +123,11 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
 
     Parameters
     ----------
-    sources : sequence of str
+    sources
         Boards by name, or measurement folders.
-    networks : sequence of str
+    networks
         Only these; empty: all.
-    cache : Path, optional
+    cache
         Folder of counts, as for `make_design`.
 
     Raises
@@ -181,11 +175,11 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment
         On the new board, at stated prices.
-    observations : sequence of Observation
+    observations
         From `gather`.
-    shipped : Calibration, optional
+    shipped
         Prices all published rows are behind, these among them: then it is what `twin predict` says.
         Without, prices are learnt from these rows alone.
 

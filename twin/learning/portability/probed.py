@@ -51,11 +51,7 @@ class Probed:
 
     Parameters
     ----------
-    calibration : Calibration
-        Learnt prices.
-    rows : tuple of ProbeRow
-        What was measured.
-    remarks : tuple of str
+    remarks
         What could not be learnt from.
     """
 
@@ -77,9 +73,7 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
 
     Parameters
     ----------
-    folders : sequence of str
-        Measurements of micro-benchmarks.
-    runtime : str, optional
+    runtime
         Whose prices; by default that of the plan they were run for.
 
     Raises

@@ -71,10 +71,8 @@ class Benchmark:
 
     Parameters
     ----------
-    name : str
+    name
         "latency:flash", "bandwidth:sram", "fetch", "mac:int8", "kernel", "control".
-    probes : tuple of Probe
-        What it runs.
     """
 
     name: str
@@ -86,9 +84,9 @@ def list_benchmarks(board: Board | None, rooms: Rooms) -> tuple[Benchmark, ...]:
 
     Parameters
     ----------
-    board : Board or None
+    board
         Gives the instruction set; None is the host.
-    rooms : Rooms
+    rooms
         Memories that can be accessed, with how much of each.
     """
     found, scale = [], 1 if board is not None else HOST_LAPS
@@ -144,9 +142,9 @@ def find_rooms(board: Board | None, port: Port | None = None) -> Rooms:
 
     Parameters
     ----------
-    board : Board or None
+    board
         The board; None is the host.
-    port : Port, optional
+    port
         What the image runs on; one with a map of its own has its own two memories. None: the
         board's.
     """
@@ -238,13 +236,13 @@ class PlanFile:
 
     Parameters
     ----------
-    board : str or None
+    board
         Name or file of the board; None where none is asked for.
-    benchmarks : tuple of str
+    benchmarks
         By name, as `twin.learning.portability.probes` has them.
-    runtime, model : str or None
+    runtime, model
         Whose prediction they are to narrow.
-    expected : str
+    expected
         What they are expected to do, for people.
     """
 
@@ -281,7 +279,7 @@ def read_plan(text: str) -> PlanFile:
 
     Parameters
     ----------
-    text : str
+    text
         Path of a YAML file, or "latency:flash,mac:int8", or "all".
 
     Raises
@@ -325,15 +323,11 @@ class Job:
 
     Parameters
     ----------
-    plan : PlanFile
-        What was asked for.
-    probes : tuple of Probe
-        What is run.
-    board : Board or None
+    board
         The machine; None is the host.
-    port : Port
+    port
         The firmware's port for it.
-    rooms : Rooms
+    rooms
         Memories that are accessed.
     """
 
@@ -379,21 +373,19 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
 
     Parameters
     ----------
-    job : Job
+    job
         From `prepare_job`.
-    line : str
+    line
         Serial device, pty or socket.
-    folder : Path
+    folder
         Gets a folder `FOLDER` of samples.
-    baud, runs : int
+    baud, runs
         Rate of a serial device; runs of the whole list.
-    made : Launched, optional
+    made
         The virtual board behind the line.
-    supply_v : float, optional
-        For the record.
-    power_runs : int
+    power_runs
         Then so many silent runs, the mark toggled at every probe, for a power meter.
-    on_event : callable
+    on_event
         Called on trouble on the line.
 
     Returns

@@ -28,11 +28,11 @@ class Stated:
 
     Parameters
     ----------
-    miss_cycles : float
+    miss_cycles
         A load that misses, or that waits where there is no cache.
-    fetch_cycles : float
+    fetch_cycles
         Per byte of straight code that no cache holds.
-    fetch_cached : bool
+    fetch_cached
         Whether a cache holds code of this memory, so that loops do not wait for it.
     """
 
@@ -114,9 +114,9 @@ def expected_rows(names: Iterable[str], prediction: Prediction) -> dict[str, Pro
 
     Parameters
     ----------
-    names : iterable of str
+    names
         Micro-benchmarks; those that tell of no price are omitted.
-    prediction : Prediction
+    prediction
         Whose work and waiting weigh them.
     """
     waits = share_waits(prediction)
@@ -156,14 +156,10 @@ def measured_rows(measurement: Measurement, board: Board,
 
     Parameters
     ----------
-    measurement : Measurement
-        Of micro-benchmarks.
-    board : Board
+    board
         As stated: rows are measured over stated.
-    prediction : Prediction, optional
+    prediction
         Of the network they were made for: weighs memories and operator families.
-    where : str
-        Named in errors.
 
     Raises
     ------

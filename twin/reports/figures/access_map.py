@@ -46,13 +46,9 @@ def draw_access_map(sample: AccessSample, memory: str, locality: Locality, axes:
 
     Parameters
     ----------
-    sample : AccessSample
-        Of a layer.
-    memory : str
-        Whose accesses.
-    locality : Locality
+    locality
         For the clock and the memory's first address.
-    axes : Axes
+    axes
         Where; KiB from the memory's first byte.
     """
     board = locality.deployment.board

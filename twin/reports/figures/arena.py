@@ -43,9 +43,9 @@ def draw_arena(prediction: Prediction, axes: Axes) -> None:
 
     Parameters
     ----------
-    prediction : Prediction
+    prediction
         Its deployment holds the memory plan.
-    axes : Axes
+    axes
         Where; address in KiB from the start of the arena.
     """
     from matplotlib.patches import Rectangle

@@ -19,16 +19,10 @@ def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float =
 
     Parameters
     ----------
-    chart : BarChart
-        What to draw.
-    axes : Axes
-        Where.
-    room : float
+    room
         End of the axis, as a multiple of the longest bar.
-    points, thick : float
+    points, thick
         Size of texts; of a bar as a share of its row.
-    title : str
-        Above the axes.
     look
         More keywords of bars.
     """

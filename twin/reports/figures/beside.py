@@ -41,7 +41,7 @@ def draw_beside(view: View) -> Figure:
 
     Parameters
     ----------
-    view : View
+    view
         Of `twin compare`.
 
     Returns
@@ -67,13 +67,9 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], 
 
     Parameters
     ----------
-    model : str
-        Name of the network.
-    board : Board
-        The machine.
-    comparisons : sequence of Comparison
+    comparisons
         Rows with a prediction, top to bottom.
-    learnt : bool
+    learnt
         Whether the predictions use prices learnt from published rows.
 
     Returns

@@ -32,11 +32,9 @@ def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | Non
 
     Parameters
     ----------
-    run : BusRun
-        What happened.
-    name : str
+    name
         Of the board or scene, for the heading.
-    window_cycles : tuple of int, optional
+    window_cycles
         First and last bus cycle to show; None: the first `SHOWN_BURSTS` bursts.
 
     Returns
@@ -78,11 +76,9 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
 
     Parameters
     ----------
-    run : BusRun
-        What happened.
-    axes : Axes
+    axes
         Where; bus cycles across.
-    window_cycles : tuple of int, optional
+    window_cycles
         As for `draw_bus_figure`.
     """
     bus, cycle = run.bursts.interconnect, run.bursts.bus_period

@@ -21,11 +21,11 @@ def write_cache_pictures(locality: Locality, points: Sequence[SweepPoint], folde
 
     Parameters
     ----------
-    locality : Locality
+    locality
         What its accesses met.
-    points : sequence of SweepPoint
+    points
         Of the curve of misses; without any there is none.
-    index : int, optional
+    index
         Layer of the access map and the bus timeline; by default that with most misses.
     """
     deployment, cold = locality.deployment, locality.temperature == "cold"

@@ -32,11 +32,9 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
 
     Parameters
     ----------
-    locality : Locality
+    locality
         The network in the board's own caches.
-    sweep : sequence of SweepPoint
-        In others.
-    axes : Axes
+    axes
         Where; sizes logarithmic, ratios too where they span more than a decade: linear below
         the smallest of them, so that a cache without misses has its point, at 0.
     """

@@ -79,9 +79,9 @@ def new_figure(width_in: float, body_in: float, title: str, caption: str) -> Ite
 
     Parameters
     ----------
-    width_in, body_in : float
+    width_in, body_in
         Of the drawing, in inches; the figure is taller by its heading.
-    title, caption : str
+    title, caption
         Folded where they are longer than the figure is wide: nothing is cut.
     """
     title, caption = make_plain(title), make_plain(caption)
@@ -159,11 +159,9 @@ def write_legend(figure: Figure, handles: Sequence[Any] | None = None,
 
     Parameters
     ----------
-    figure : Figure
+    figure
         Whose axes have labels, unless handles are given.
-    handles : sequence of Artist, optional
-        With their labels.
-    columns : int, optional
+    columns
         At most.
     """
     entries: dict[str, Any] = {}
@@ -200,12 +198,10 @@ def place_labels(axes: Axes, labels: Sequence[tuple[float, float, str]],
 
     Parameters
     ----------
-    axes : Axes
+    axes
         Whose limits and legend are final.
     labels : sequence of (float, float, str)
         Where, in the axes' own units, and what.
-    points : float
-        Size of the text.
 
     Notes
     -----
@@ -263,8 +259,6 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
     Parameters
     ----------
-    figure : Figure
-        As drawn.
     path : str or Path
         Where to; its folder is made if it does not exist.
 

@@ -42,11 +42,9 @@ def write_change_pictures(before: Prediction, steps: Named, target: str) -> tupl
 
     Parameters
     ----------
-    before : Prediction
-        As it was.
     steps : sequence of (str, Prediction)
         After each change, those before it made, too.
-    target : str
+    target
         A file by suffix, or a folder: one that exists or ends in a slash.
     """
     change = ", ".join(name for name, _ in steps)
@@ -125,7 +123,7 @@ def draw_configurations(named: Named, axes: Axes) -> None:
     ----------
     named : sequence of (str, Prediction)
         What each is called, and its prediction.
-    axes : Axes
+    axes
         Where; time in milliseconds across.
     """
     amounts = [cause_times_us(one, one.bill) for _, one in named]

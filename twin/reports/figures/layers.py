@@ -74,11 +74,9 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
 
     Parameters
     ----------
-    prediction : Prediction
-        What to show.
-    axes : Axes
+    axes
         Where; grows downwards in execution order.
-    quantity : str
+    quantity
         "time" or "energy".
     """
     layers, is_time = prediction.layers, quantity == "time"

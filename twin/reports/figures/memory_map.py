@@ -37,9 +37,7 @@ def draw_memories(prediction: Prediction, axes: Axes) -> None:
 
     Parameters
     ----------
-    prediction : Prediction
-        What to show.
-    axes : Axes
+    axes
         Where; per cent of each memory, on a scale that ends at the fuller one.
     """
     deployment = prediction.deployment

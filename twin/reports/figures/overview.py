@@ -78,11 +78,9 @@ def write_pictures(prediction: Prediction, target: str,
 
     Parameters
     ----------
-    prediction : Prediction
-        What to draw.
-    target : str
+    target
         A file by suffix, or a folder: one that exists or ends in a slash.
-    measured : Machine, optional
+    measured
         Micro-benchmarks of the board, for the roofs of the roofline.
 
     Returns

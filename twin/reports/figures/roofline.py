@@ -28,9 +28,7 @@ def draw_roofline_figure(prediction: Prediction, measured: Machine | None = None
 
     Parameters
     ----------
-    prediction : Prediction
-        Whose layers are drawn.
-    measured : Machine, optional
+    measured
         Micro-benchmarks of its board, in cycles: their rates are the roofs.
     """
     sides = list_sides(prediction, measured)

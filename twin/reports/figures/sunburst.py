@@ -41,9 +41,7 @@ def draw_sunburst(prediction: Prediction, axes: Axes, quantity: str = "time") ->
 
     Parameters
     ----------
-    prediction : Prediction
-        What to show.
-    quantity : str
+    quantity
         "time" or "energy".
     """
     causes = _by_cause(prediction, prediction.bill, quantity)

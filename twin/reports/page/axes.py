@@ -30,8 +30,6 @@ def error_bars(bounds: Iterable[tuple[float, float, float]], factor: float = 1.0
     ----------
     bounds : iterable of (low, point, high)
         In the order of the points of the trace.
-    factor : float
-        From their unit to that of the axis.
     **look
         Colour, thickness and width as Plotly takes them.
     """

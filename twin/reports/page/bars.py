@@ -21,11 +21,11 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
 
     Parameters
     ----------
-    chart : BarChart
+    chart
         What to draw; stacked where its series are.
-    shorten : callable, optional
+    shorten
         Writes the label of a row where rows are long.
-    texts : bool
+    texts
         Whether texts stand beside bars; a pointer shows what hovers over them anyway.
     plot
         Height, whether it is half as wide, and `layout` over that of the chart.

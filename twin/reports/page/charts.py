@@ -28,8 +28,6 @@ def plot_chart(chart: Chart, **plot: Any) -> Plot:
 
     Parameters
     ----------
-    chart : Chart
-        What to draw.
     plot
         Height, whether it is half as wide, and `layout` over that of the chart.
     """

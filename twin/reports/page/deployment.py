@@ -60,25 +60,25 @@ class Report:
 
     Parameters
     ----------
-    command : str
+    command
         What made it, to be made again.
-    requirements : tuple of Requirement
+    requirements
         Limits it is held to.
-    locality : Locality or None
+    locality
         Of its accesses in the caches; None where nothing is cached, or an accelerator runs it.
-    changes : tuple of Change or None
+    changes
         What was tried, best first; None: nothing was.
-    measured : View or None
+    measured
         Beside a measurement.
-    published : PublishedView or None
+    published
         Beside published rows.
-    power : Recording or None
+    power
         What a power meter saw of it.
-    remarks : tuple of str
+    remarks
         Warnings besides the prediction's.
-    row : Row or None
+    row
         With what its duty draws, where one was asked.
-    advice : str
+    advice
         Where limits are missed, what would meet them; "" the change that saves most is named.
     """
 

@@ -27,11 +27,6 @@ PACKED = 6
 def render_page(page: Page) -> str:
     """Write a page as one HTML file.
 
-    Parameters
-    ----------
-    page : Page
-        What it says.
-
     Returns
     -------
     str

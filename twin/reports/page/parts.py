@@ -26,15 +26,13 @@ class Table:
 
     Parameters
     ----------
-    name : str
+    name
         Of the page's own, for links.
-    caption : str
-        What it shows.
-    columns : tuple of Column
+    columns
         From left to right.
-    rows : tuple of Row
+    rows
         As many cells as columns.
-    total : tuple of Cell
+    total
         Set below, never sorted; empty for none.
     """
 
@@ -61,21 +59,17 @@ class Plot:
 
     Parameters
     ----------
-    name : str
+    name
         Of the page's own.
-    title : str
-        What it shows.
-    caption : str
+    caption
         The same in a sentence, for who cannot see it; also below the plot.
-    traces : tuple of mapping
+    traces
         Plotly's `data`.
-    layout : mapping
+    layout
         Plotly's `layout`, over that of the page.
-    height_px : int
-        On the page.
-    half : bool
+    half
         Whether two stand side by side where there is room.
-    least_px : int
+    least_px
         Width below which it scrolls instead of shrinking; 0: it shrinks.
     """
 
@@ -110,13 +104,13 @@ class Section:
 
     Parameters
     ----------
-    name, title : str
+    name, title
         For links, and as its heading.
-    lead : str
+    lead
         What it says, in a sentence or two.
-    items : tuple
+    items
         Tables, plots, pairs and notes, in order.
-    folded : bool
+    folded
         Whether it is closed at first: details few look for.
     """
 
@@ -133,15 +127,15 @@ class Answer:
 
     Parameters
     ----------
-    name, value : str
+    name, value
         "time", "44.7 ms".
-    kind : str
+    kind
         One of `KINDS`, "" where it is none of them.
-    range : str
+    range
         Its interval or what there is room for, "" where not known.
-    used : float or None
+    used
         Of the room or limit, 0 to 1 and above; None without one.
-    span : tuple of float or None
+    span
         Ends of the interval and the point, as shares of the scale drawn.
     """
 
@@ -159,19 +153,17 @@ class Page:
 
     Parameters
     ----------
-    verdict : str
+    verdict
         The answer in two words or three.
-    tone : str
+    tone
         "good", "bad" or "" for the verdict.
-    sentence : str
+    sentence
         The answer in a sentence.
-    advice : str
+    advice
         The one change that helps most, and by how much; "" where not looked for.
-    advises : str
+    advises
         What the advice is called.
-    answers : tuple of Answer
-        Its figures.
-    sections : tuple of Section
+    sections
         All else.
     """
 

@@ -15,9 +15,7 @@ def describe_result(found: Any, command: str = "") -> Page:
 
     Parameters
     ----------
-    found : Table, Session, Selection, Ported, View, PublishedView, Difference, WhatIf or Diagnosis
-        As a verb returned it.
-    command : str
+    command
         What made it, to be made again.
 
     Raises

@@ -97,9 +97,9 @@ def head_figures(least: Callable[[Row], Mapping[str, float]], rows: Sequence[Row
 
     Parameters
     ----------
-    least : callable
+    least
         Returns the least of each quantity among a row's rivals, which are marked.
-    rows : sequence of Row
+    rows
         All of them: mean power, battery life and boundary have a column where a duty was asked.
     """
     def head(header: str, quantity: str, kind: str = "") -> Column:

@@ -78,10 +78,8 @@ def describe_study(session: Session, command: str = "") -> Page:
 
     Parameters
     ----------
-    session : Session
+    session
         Of its folder.
-    command : str
-        What wrote the page.
 
     Raises
     ------

@@ -26,7 +26,7 @@ def draw_bills(what: str, bills: Sequence[tuple[str, Mapping[str, float]]]) -> P
 
     Parameters
     ----------
-    what : str
+    what
         "time" or "energy".
     bills : sequence of (str, mapping)
         Label, and microseconds or microjoules by cause.

@@ -58,11 +58,11 @@ class Variant:
 
     Parameters
     ----------
-    label : str
+    label
         What it is called: its parts are joined by " · ".
-    row : Row
+    row
         Its figures; a failed one says why.
-    prediction : Prediction or None
+    prediction
         With its bill; None where it failed.
     """
 
@@ -77,14 +77,12 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
 
     Parameters
     ----------
-    variants : sequence of Variant
+    variants
         The first is what others are set beside.
-    chain : bool
+    chain
         Whether each is a stage made of the one before.
-    limits : Limits, optional
+    limits
         They were held to.
-    command : str
-        What made it.
     """
     made = [one for one in variants if one.prediction is not None]
     rivals = [Rival(label=one.label, row=one.row) for one in made]

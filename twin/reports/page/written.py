@@ -48,9 +48,7 @@ def render_markdown(page: Page, length: str = "full") -> str:
 
     Parameters
     ----------
-    page : Page
-        What it says.
-    length : str
+    length
         Of `LENGTHS`.
 
     Returns
@@ -136,11 +134,9 @@ def render_pdf(page: Page, length: str = "full",
 
     Parameters
     ----------
-    page : Page
-        What it says.
-    length : str
+    length
         Of `LENGTHS`; a short one is a single page, without pictures.
-    pictures : sequence of callable
+    pictures
         Each draws one, or returns None.
 
     Raises

@@ -38,9 +38,9 @@ def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Co
 
     Parameters
     ----------
-    console : Console
+    console
         Its width decides how much of a table is shown.
-    duty : str
+    duty
         What it draws on average, where that was asked.
     """
     more = "--details: every layer and line of the bill"

@@ -19,9 +19,7 @@ def functions_table(prediction: Prediction, console: Console) -> Table:
 
     Parameters
     ----------
-    prediction : Prediction
-        Of a program.
-    console : Console
+    console
         Its width decides how long names may be.
     """
     clock = prediction.deployment.board.core.clock

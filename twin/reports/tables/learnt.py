@@ -25,9 +25,7 @@ def learnt_report(runtime: Any, console: Console) -> Content:
 
     Parameters
     ----------
-    runtime : Runtime
-        Learnt from programs.
-    console : Console
+    console
         Its width decides how long names may be.
     """
     learnt = runtime.learnt
@@ -46,9 +44,7 @@ def list_tables(learnt: Any, longest: int) -> list[Table]:
 
     Parameters
     ----------
-    learnt : Learnt
-        What was read.
-    longest : int
+    longest
         Characters of a function's name.
     """
     return [kernels_table(learnt, longest), *([checked_table(learnt)] if learnt.checked else [])]
@@ -59,7 +55,7 @@ def checked_table(learnt: Any) -> Table:
 
     Parameters
     ----------
-    learnt : Learnt
+    learnt
         Of two networks or more.
     """
     return tabulate((
@@ -75,9 +71,7 @@ def kernels_table(learnt: Any, longest: int) -> Table:
 
     Parameters
     ----------
-    learnt : Learnt
-        What was read.
-    longest : int
+    longest
         Characters of a function's name.
     """
     return tabulate((

@@ -28,15 +28,13 @@ def locality_report(locality: Locality, policies: ReplacementRange,
 
     Parameters
     ----------
-    locality : Locality
+    locality
         Layers in the board's caches.
-    policies : ReplacementRange
+    policies
         What not knowing the policy leaves open.
-    sweep : sequence of SweepPoint
+    sweep
         Other geometries; may be empty.
-    console : Console
-        For the bars.
-    prices : str
+    prices
         At which times were predicted: "stated", or what learnt ones rest on.
     """
     parts: list[Content] = [

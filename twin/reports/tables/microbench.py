@@ -28,11 +28,9 @@ def machine_report(machine: Machine, name: str,
 
     Parameters
     ----------
-    machine : Machine
+    machine
         From `calibration.microbench.machine.describe_machine`.
-    name : str
-        Of the board.
-    stated : mapping of str to Stated, optional
+    stated
         What its board file says of each memory, from `twin.learning.portability.rows`.
     """
     unit = UNITS[machine.counter]

@@ -10,11 +10,6 @@ from twin.reports.tables.parts import Table, add_row, new_table
 def operand_table(prediction: Prediction) -> Table:
     """Return cycles by cause and operand, for the causes some operand costs cycles of.
 
-    Parameters
-    ----------
-    prediction : Prediction
-        What to show.
-
     Returns
     -------
     Table

@@ -79,17 +79,17 @@ class Table:
 
     Parameters
     ----------
-    columns : list of Column
+    columns
         Left to right; a number is aligned to the right.
-    gap : int
+    gap
         Blanks between two columns.
     title, caption : Text or str, optional
         Above and below it.
-    drops : sequence of str
+    drops
         Columns given up first where there is no room for all.
-    headed : bool
+    headed
         Whether it begins with the columns' headers.
-    rows : list
+    rows
         Cells of each and its style.
     """
 
@@ -218,13 +218,13 @@ def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = 
 
     Parameters
     ----------
-    headers : iterable of str
+    headers
         Columns, left to right.
-    numbers : iterable of str
+    numbers
         Those that hold numbers and are aligned to the right.
-    title : str
+    title
         Printed above it; "" for none.
-    drops : sequence of str
+    drops
         Columns given up first where the console is too narrow for all.
     """
     right = set(numbers)

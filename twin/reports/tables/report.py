@@ -65,9 +65,9 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
 
     Parameters
     ----------
-    console : Console
+    console
         Its width decides how many columns a layer gets.
-    duty : str
+    duty
         What it draws on average, where that was asked.
     """
     ledger = make_ledger(prediction)

@@ -51,9 +51,9 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
 
     Parameters
     ----------
-    console : Console
+    console
         Whose width decides which columns there is room for.
-    shown : int
+    shown
         Most rows; 0 is all.
     """
     ranked = rank_rows(table)
@@ -303,13 +303,9 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
 
     Parameters
     ----------
-    list_them : callable
+    list_them
         Returns columns, wide (both ends of intervals) or not.
-    rows : sequence of Row
-        To be shown.
-    console : Console
-        Whose width counts.
-    limits : Limits
+    limits
         Figures that are limited stay.
     """
     limited = {LIMITED.get(name) for name, _ in limits.list_limits()}

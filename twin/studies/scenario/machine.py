@@ -23,17 +23,15 @@ class Speed:
 
     Parameters
     ----------
-    clock_hz : float
-        Of the core.
-    inference_us : float
+    inference_us
         One inference alone on the bus.
-    idle_mw : float
+    idle_mw
         With clocks on and nothing to do.
-    front_end_us : float
+    front_end_us
         Making features of a hop.
-    slowdowns : tuple of float
+    slowdowns
         Time of an inference beside each load, over that alone.
-    leakage_mw : float
+    leakage_mw
         Static power at 25 degC, part of the other powers; 0: none follows the temperature.
     """
 
@@ -57,17 +55,15 @@ class Machine:
 
     Parameters
     ----------
-    speeds : tuple of Speed
+    speeds
         By rising clock.
-    sleep_mw : float or None
+    sleep_mw
         None: sleeping is idling at the clock in force.
-    wake_up_us : float
+    wake_up_us
         From the event to the first instruction.
-    prediction : Prediction
-        At the fastest clock.
     ends : tuple of (float, float)
         Factors on (time, energy) at the low and the high end of the prediction's intervals.
-    notes : tuple of str
+    notes
         What a reader must know.
     """
 
@@ -90,9 +86,7 @@ def build_machine(scenario: Scenario, calibration: str = "auto") -> Machine:
 
     Parameters
     ----------
-    scenario : Scenario
-        As read.
-    calibration : str
+    calibration
         As for `predict`.
 
     Raises

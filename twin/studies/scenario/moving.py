@@ -15,11 +15,11 @@ def move_scenario(scenario: Scenario, board: Board, stated: Iterable[str]) -> Sc
 
     Parameters
     ----------
-    scenario : Scenario
+    scenario
         As read, on `board`.
-    board : Board
+    board
         Another than its file's.
-    stated : iterable of str
+    stated
         Keys the user states for this board, which stay.
 
     Notes

@@ -20,13 +20,9 @@ class Outcome:
 
     Parameters
     ----------
-    scenario : Scenario
-        What was asked.
-    machine : Machine
-        What it costs.
-    run : Run
+    run
         At the predicted time and energy.
-    ends : tuple of Run
+    ends
         With both at the low ends of their 90 % intervals, and at the high ends; none without.
     """
 
@@ -91,11 +87,11 @@ def run_scenario(name_or_path: str, overrides: Mapping[str, object] | None = Non
 
     Parameters
     ----------
-    name_or_path : str
+    name_or_path
         A shipped scenario or a .yaml file.
-    overrides : mapping of str to object, optional
+    overrides
         Dotted keys in place of the file's.
-    calibration : str
+    calibration
         As for `predict`.
     """
     scenario, given = load_scenario(name_or_path, overrides), dict(overrides or {})

@@ -50,15 +50,15 @@ class Sensor:
 
     Parameters
     ----------
-    hop_us : float
+    hop_us
         A buffer is full every so often.
-    hop_bytes : int
+    hop_bytes
         Written to memory in that time.
-    buffers : int
+    buffers
         1: nothing is sensed while a buffer is worked on; 2: one is filled meanwhile; more queue.
-    power_mw : float
+    power_mw
         Of the sensor itself, always.
-    dma : str or None
+    dma
         Controller that writes them; None: its traffic is not counted.
     """
 
@@ -77,11 +77,11 @@ class Sleep:
 
     Parameters
     ----------
-    state : str
+    state
         `IDLE`, a state of the board's file, or a name of one's own with figures.
-    current_ma, wake_up_us : float or None
+    current_ma, wake_up_us
         In place of the board's; None: the board's.
-    clock_ramp_us : float
+    clock_ramp_us
         Until the clock is up again after sleep, and at every change of the clock.
     """
 
@@ -99,16 +99,10 @@ class Load:
 
     Parameters
     ----------
-    master : str
+    master
         A DMA controller of the board that stands for it on the bus.
-    memory : str
-        Which it reads or writes.
-    bytes_per_second : float
-        While it is busy.
-    period_us, busy_us : float
+    period_us, busy_us
         Busy for so long at the start of each period.
-    power_mw : float
-        While it is busy.
     """
 
     __pydantic_config__ = CHECKED
@@ -127,15 +121,13 @@ class Thermal:
 
     Parameters
     ----------
-    ambient_c : float
-        Around it.
-    resistance_c_per_w, capacity_j_per_c : float
+    resistance_c_per_w, capacity_j_per_c
         Their product is the time constant in seconds.
-    limit_c, resume_c : float
+    limit_c, resume_c
         At the one the clock is throttled, below the other it is let up again.
-    throttled_hz : float or None
+    throttled_hz
         Highest clock meanwhile; None: the slowest of the governor's.
-    leakage_doubles_c : float or None
+    leakage_doubles_c
         Degrees in which leakage, and what sleep draws, doubles, from 25 degC on (assumed: bulk CMOS
         does in 10 to 25); None: it does not follow the temperature.
     """
@@ -157,35 +149,29 @@ class Scenario:
 
     Parameters
     ----------
-    name, description : str
-        Of the scenario.
-    model, board : str
+    model, board
         As `twin.deploy` takes them.
-    runtime : str or None
+    runtime
         None: the best known on the board.
-    changes : mapping of str to object
+    changes
         What-if paths.
-    duration_us : float
+    duration_us
         How long is simulated.
-    sensor : Sensor
-        What comes in.
-    every : int
+    every
         Hops to an inference.
-    front_end_cycles : float
+    front_end_cycles
         CPU cycles of making features of a hop, in every hop.
-    deadline_us : float or None
+    deadline_us
         From a full buffer to its answer; None: until the sensor needs the buffer again.
-    sleep : Sleep
+    sleep
         Between hops.
-    governor : str
+    governor
         One of `GOVERNORS`.
-    clocks_hz : tuple of float
+    clocks_hz
         It may choose of; empty: the clock as deployed only.
-    loads, thermal, battery
-        Where there are any.
-    notes : tuple of str
+    notes
         What the file says that it assumes.
-    file : str
+    file
         Name of the file it was read from; empty: of none.
     """
 
@@ -240,9 +226,9 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, object] | None = No
 
     Parameters
     ----------
-    name_or_path : str
+    name_or_path
         "keyword_spotting", or a .yaml file.
-    overrides : mapping of str to object, optional
+    overrides
         Dotted keys of the file in place of what it says: {"sensor.hop": "10ms"}; entries of a
         list by number (`loads.0.busy`); all below `set.` is one what-if path.
 

@@ -30,9 +30,9 @@ def warm_c(thermal: Thermal, start_c: float, power_mw: float, time_us: float) ->
 
     Parameters
     ----------
-    thermal : Thermal
+    thermal
         One resistance R and one capacity C.
-    start_c, power_mw, time_us : float
+    start_c, power_mw, time_us
         Temperature at first, power from then on, and how long.
 
     Notes
@@ -49,9 +49,9 @@ def reach_us(thermal: Thermal, start_c: float, power_mw: float, goal_c: float) -
 
     Parameters
     ----------
-    thermal : Thermal
+    thermal
         One resistance and one capacity.
-    start_c, power_mw, goal_c : float
+    start_c, power_mw, goal_c
         Temperature at first, power from then on, and the temperature asked for.
     """
     end = settle_c(thermal, power_mw)
@@ -101,19 +101,19 @@ class Run:
 
     Parameters
     ----------
-    time_us, energy_uj : dict of str to float
+    time_us, energy_uj
         By state of the core; "sensor" and "other masters" have energy of their own.
-    answers_us : list of float
+    answers_us
         From a full buffer to its answer, each hop.
-    late, lost : int
+    late, lost
         Answers after their deadline, and hops the sensor had no buffer for.
-    spans : list of Span
+    spans
         In order, at most `SHOWN`.
-    hottest_c : float or None
+    hottest_c
         Highest temperature.
-    throttled_us : float
+    throttled_us
         Time the clock was held down.
-    clock_changes : int
+    clock_changes
         How often the clock was changed.
     """
 
@@ -143,13 +143,6 @@ class Run:
 
 def simulate(scenario: Scenario, machine: Machine) -> Run:
     """Run a scenario.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        What happens when.
-    machine : Machine
-        What it costs.
 
     Returns
     -------

@@ -115,7 +115,7 @@ def load_study(name_or_path: str) -> Study:
 
     Parameters
     ----------
-    name_or_path : str
+    name_or_path
         "e1_quantisation", or a .yaml file; models and boards it names as files are beside it.
 
     Raises

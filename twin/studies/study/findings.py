@@ -33,11 +33,11 @@ class Effect:
 
     Parameters
     ----------
-    value : str
+    value
         Of the axis that is compared.
-    figure : str
+    figure
         A quantity, or `EDP`.
-    ratios : tuple of float
+    ratios
         One for every pair of rows, ascending.
     """
 

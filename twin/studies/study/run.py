@@ -40,11 +40,6 @@ FAR = 1e3
 def search_points(study: Study, predict: Predict) -> None:
     """Ask for points batch by batch and have them predicted.
 
-    Parameters
-    ----------
-    predict : callable
-        Called with each batch.
-
     Raises
     ------
     ToolMissingError
@@ -142,16 +137,12 @@ def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs:
         A study file, or the name of a shipped study.
     folder : str or path
         A new one, or one this study was started in.
-    jobs : int
+    jobs
         Processes of this machine.
-    cluster : str, optional
+    cluster
         "local:4" or the address of a Dask scheduler, in place of processes.
-    command : sequence of str
-        Noted in the session.
-    bring : callable, optional
+    bring
         Returns the programs of a study that are compared with its libraries.
-    on_progress : callable, optional
-        Called with the progress.
 
     Returns
     -------

@@ -39,20 +39,18 @@ class Influence:
 
     Parameters
     ----------
-    axis : str
-        Its name.
-    low_value, high_value : str
+    low_value, high_value
         The ends of its range, or its first and last value.
-    middle_value : str
+    middle_value
         Where it is while others vary: half-way, or the value in the middle of its list; of an
         even number of values the earlier of the two, so of two the first.
-    low, high : float
+    low, high
         The figure there, the other axes in their middle.
-    index : float
+    index
         Morris: mean absolute elementary effect over the whole range; Sobol: total index.
-    spread : float
+    spread
         Morris: standard deviation of the effects; Sobol: confidence of the total index.
-    alone : float or None
+    alone
         Sobol: first-order index.
     """
 
@@ -73,11 +71,11 @@ class Sensitivity:
 
     Parameters
     ----------
-    middle : float
+    middle
         The figure with every axis in its middle.
-    points : int
+    points
         Configurations predicted.
-    influences : tuple of Influence
+    influences
         Greatest first.
     """
 
@@ -101,16 +99,14 @@ def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: s
     ----------
     source : str or path
         A study file or the name of a shipped one; axes with one value are omitted.
-    quantity : str
+    quantity
         Of `results.QUANTITIES`.
-    method : str
+    method
         "morris" (count x (axes + 1) configurations) or "sobol" (count x (axes + 2)).
-    count : int
+    count
         Trajectories, or base samples: a power of two for Sobol.
     jobs, cluster, on_progress
         As for `run_study`.
-    seed : int
-        Of the draws.
 
     Raises
     ------

@@ -58,7 +58,7 @@ class Session:
 
     Parameters
     ----------
-    study : Study
+    study
         As its file says.
     """
 
@@ -150,15 +150,13 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
 
     Parameters
     ----------
-    source : str
+    source
         Name of a shipped study, or its file.
-    study : Study
-        As read from it.
-    plan : Plan
+    plan
         What is to be computed.
     folder : str or Path
         New or empty, or of the same study by the same version.
-    command : sequence of str
+    command
         What was typed, kept with the results.
 
     Raises

@@ -65,13 +65,13 @@ class Search:
 
     Parameters
     ----------
-    trials : int
+    trials
         Points asked for; one that was asked before is not predicted again.
-    sampler : str
+    sampler
         Of `SAMPLERS`.
-    batch : int
+    batch
         Points asked for at a time; the same at any number of workers, so results are the same.
-    seed : int
+    seed
         The same seed asks for the same points.
     """
 
@@ -94,7 +94,7 @@ class Claim:
 
     Parameters
     ----------
-    by : str
+    by
         "ratio": so many times the baseline's; "difference": so much above it, as of error rates.
     """
 
@@ -112,23 +112,23 @@ class Finding:
 
     Parameters
     ----------
-    vary : str
+    vary
         Axis whose values are compared: "runtime", "board", "case", "temperature" or a path.
-    baseline : str
+    baseline
         Value the others are set beside; "" is the first.
-    figures : tuple of str
+    figures
         Quantities of `results.QUANTITIES`.
-    kind : str
+    kind
         "effect": ratios to the baseline; "clock": energy and energy-delay product over clocks and
         why; "return": gain by class of effort as well.
-    efforts : mapping of str to str
+    efforts
         Class of effort by value, for "return".
-    claims : tuple of Claim
+    claims
         Hypotheses that are tested.
-    within : str
+    within
         Another axis, for each value of which the value with least of the first figure beside
         quantities is found; "" for none.
-    cells : bool
+    cells
         Whether it says how well the code behind each row is known (`results.CELLS`), and compares
         no row of which that is assumed.
     """
@@ -166,31 +166,29 @@ class Study:
 
     Parameters
     ----------
-    name, question : str
+    name, question
         What it is called, and what it answers.
-    space : Space
-        What varies.
-    cases : mapping of str to mapping
+    cases
         Named changes of every point, paths to values; one may name a runtime or a clock.
-    temperatures : tuple of str
+    temperatures
         "warm", "cold" or both.
-    limits, hard : Limits
+    limits, hard
         Soft: rows say which they violate. Hard: what violates one is rejected before the front.
-    objectives : tuple of str
+    objectives
         Quantities the front is over.
-    search : Search or None
+    search
         None: every point of the space.
-    finding : Finding or None
+    finding
         None: only the front is reported.
-    deployer : Deployer
+    deployer
         Prices, calibration and duty of every point; of a warm inference.
-    notes : tuple of str
+    notes
         What a reader should know of it.
-    brought : tuple of Brought
+    brought
         Programs the user brings: a configuration each, beside those of the space.
-    budgets : tuple of Budget
+    budgets
         Lists of soft limits, and of memory budgets; each is a column of its own.
-    postprocess : tuple of str
+    postprocess
         Steps of the user's that its rows go through, as `functions.load_step` takes them.
     """
 
@@ -224,9 +222,7 @@ class Asked:
 
     Parameters
     ----------
-    point : mapping
-        What is deployed.
-    temperature : str
+    temperature
         "warm" or "cold".
     labels : tuple of (str, str)
         What it is called in the table: label by axis of the study.
@@ -332,17 +328,15 @@ class Plan:
 
     Parameters
     ----------
-    study : str
-        Its name.
-    deployer : Deployer
+    deployer
         The study's.
-    hard : Limits
+    hard
         Rows that violate one are rejected.
-    models, boards : mapping
+    models, boards
         What was read from files, by the name the points have: a worker needs no file.
-    content : mapping of str to str
+    content
         Hash of each input, by name.
-    identity : str
+    identity
         `identify()` where the study was started.
     """
 
@@ -371,10 +365,8 @@ class Task:
 
     Parameters
     ----------
-    asked : tuple of Asked
+    asked
         In the order of the study.
-    addresses : tuple of str
-        Theirs.
     """
 
     asked: tuple[Asked, ...]

@@ -64,9 +64,9 @@ def open_workers(jobs: int = 1, cluster: str | None = None) -> Iterator[Compute]
 
     Parameters
     ----------
-    jobs : int
+    jobs
         Processes; 1: this one.
-    cluster : str or None
+    cluster
         "local:4" is the same as `jobs=4`; "tls://host:8786" is the scheduler of a Dask cluster.
 
     Raises
@@ -189,9 +189,9 @@ def cut_batches(tasks: Sequence[Task], workers: int) -> list[list[tuple[int, Tas
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks
         In order.
-    workers : int
+    workers
         That are there; each gets `TURNS` times work or more, so that a slow one holds up none.
     """
     size = min(MOST_SENT, max(1, len(tasks) // (TURNS * max(1, workers))))
@@ -235,11 +235,11 @@ class TaskCosts:
 
     Parameters
     ----------
-    task_s : tuple of float
+    task_s
         How long tasks were on a worker; a simulation takes them in turn.
-    send_s : float
+    send_s
         What each takes of the scheduler, one after another: to send, to receive its end.
-    keep_s : float
+    keep_s
         What each takes of the client, one after another: to read its rows and write them down.
     """
 
@@ -265,11 +265,9 @@ class Scaling:
 
     Parameters
     ----------
-    workers, tasks : int
-        Of the simulation.
-    seconds : float
+    seconds
         Until the last row is kept.
-    efficiency : float
+    efficiency
         Speed over that of a worker alone without scheduler and client, per worker.
     """
 
@@ -284,11 +282,7 @@ def simulate_workers(costs: TaskCosts, workers: int, tasks: int | None = None) -
 
     Parameters
     ----------
-    costs : TaskCosts
-        Measured.
-    workers : int
-        Of one thread each.
-    tasks : int, optional
+    tasks
         By default `TASKS` for each worker.
 
     Raises
@@ -327,11 +321,9 @@ def find_most_workers(costs: TaskCosts, share: float = WELL, most: int = 4096) -
 
     Parameters
     ----------
-    costs : TaskCosts
-        Measured.
-    share : float
+    share
         Of linear, above 0 and below 1.
-    most : int
+    most
         Where it stops looking.
     """
     if not 0 < share < 1:
