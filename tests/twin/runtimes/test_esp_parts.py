@@ -6,6 +6,7 @@ import pytest
 
 import twin
 from benchmarks.accuracy.dsp import judge
+from benchmarks.accuracy.esp_kernels import OFFSET
 from hwmodels.isa import load_isa
 from twin.deployment.core import lower_on_core
 from twin.network.zoo.builder import Builder
@@ -34,6 +35,48 @@ def test_sixteen_values_a_turn_the_first_before_the_loop():
     assert (blocks["window entered"].trips, blocks["window, sixteen"].trips) == (
         outputs, outputs * 3)
     assert "window left over" not in blocks or not blocks["window left over"].trips
+
+
+def conv(rows, columns, depth, channels, window, stride=1, padding="valid"):
+    net = Builder("conv", 0)
+    return net.finish(net.conv(net.input((1, rows, columns, depth), quantization=OFFSET), channels,
+                               window, stride, padding=padding, activation=None))
+
+
+def depthwise(rows, columns, channels, stride=1, padding="valid"):
+    net = Builder("depthwise", 0)
+    return net.finish(net.depthwise(net.input((1, rows, columns, channels), quantization=OFFSET),
+                                    3, stride, padding=padding, activation=None))
+
+
+def one(make, *shape, **quantized):
+    net = Builder("one", 0)
+    return net.finish(make(net, *(net.input(size, **quantized) for size in shape)))
+
+
+@pytest.mark.parametrize(("graph", "instructions"), [
+    (conv(10, 10, 64, 67, 1), 638862), (conv(7, 5, 20, 67, 1), 276769),
+    (conv(10, 10, 8, 67, 1), 332593), (conv(8, 8, 32, 67, 3), 586437),
+    (conv(10, 10, 3, 64, 3), 674487), (conv(8, 8, 16, 67, 3, 1, "same"), 541424),
+    (conv(8, 8, 16, 67, 3, 2, "same"), 509417), (conv(12, 12, 9, 20, 3), 780205),
+    (conv(49, 10, 1, 64, (10, 4), 2, "same"), 1208906),
+    (depthwise(18, 18, 16), 211677), (depthwise(16, 16, 32, 1, "same"), 515231),
+    (depthwise(16, 16, 24), 253361), (depthwise(16, 16, 20), 303715),
+    (depthwise(16, 16, 16, 2, "same"), 67656),
+    (one(lambda net, source: net.fully_connected(source, 7), (1, 271)), 1675),
+    (one(lambda net, source: net.fully_connected(source, 7), (1, 271), quantization=OFFSET), 17579),
+    (one(lambda net, *both: net.add(*both), (1, 1615), (1, 1615)), 86472),
+    (one(lambda net, source: net.pool("max_pool_2d", source, 3, 1, padding="valid"),
+         (1, 16, 16, 32)), 36181),
+    (one(lambda net, source: net.pool("average_pool_2d", source, 3, 1, padding="valid"),
+         (1, 16, 16, 32)), 107262),
+    (one(lambda net, source: net.softmax(source), (8, 32)), 86604)])
+def test_the_p4_runs_the_instructions_its_compiled_kernels_run(graph, instructions):
+    # Compiled by GCC 12 -O2 for RV32IMAFC from espressif/esp-nn d45b843 and run once, counted.
+    (kernels,) = lower_on_core(twin.deploy(graph, "esp32p4_function_ev", runtime="esp-nn"))
+    counted = sum(block.trips * (block.code.replace("\n", ";").count(";") + 1)
+                  for kernel in kernels for block in kernel.blocks)
+    assert counted == pytest.approx(instructions, rel=0.05)
 
 
 def test_a_part_without_vectors_is_slower_than_those_with():

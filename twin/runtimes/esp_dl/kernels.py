@@ -1,14 +1,14 @@
 """ESP-DL's int8 kernels: a filter of 16 outputs by 16 bytes, multiplied by one input broadcast.
 
 The assembly walks all filters of a layer for every output pixel, so filters larger than the data
-cache come from the external memory again and again. The ESP32-P4's code is taken to have the
-instructions of the ESP32-S3's (assumed).
+cache come from the external memory again and again. The ESP32-P4's code has the instructions of
+the ESP32-S3's but where an output is finished.
 
 References
 ----------
 espressif/esp-dl 12c0616d: esp-dl/dl/base/dl_base.hpp (conv_operation_shell),
 esp-dl/dl/base/isa/tie728/dl_tie728_s8.S, dl_tie728_s8_conv2d.S, dl_tie728_s8_depthwise_conv2d.S,
-dl_tie728_s8_add.S, dl_tie728_lut.S
+dl_tie728_s8_add.S, dl_tie728_lut.S; isa/esp32p4/dl_esp32p4_s8.S and the like
 """
 
 from __future__ import annotations
@@ -45,7 +45,13 @@ _LEVELS = {name: Level(**level) for name, level in read_yaml_once(
     Path(__file__).with_name("levels.yaml")).items()}
 
 
-def _products(depth: int, taps: int, groups: int, rest: int, pixels: int) -> tuple[Block, ...]:
+def _output(site: Site) -> Level:
+    """Return what finishes 16 outputs."""
+    return _LEVELS["output_xesp" if site.isa.endswith("xesp") else "output"]
+
+
+def _products(site: Site, depth: int, taps: int, groups: int, rest: int,
+              pixels: int) -> tuple[Block, ...]:
     """Return the products of all pixels: 16 outputs a vector, then the rest one by one."""
     sixteens, left = divmod(depth, LANES)
     return (
@@ -54,7 +60,7 @@ def _products(depth: int, taps: int, groups: int, rest: int, pixels: int) -> tup
                     taps * groups),
         run_through("channels left over", _LEVELS["left"], taps * groups * left,
                     taps * groups if left else 0),
-        looped("output, sixteen", _LEVELS["output"], pixels * groups, pixels),
+        looped("output, sixteen", _output(site), pixels * groups, pixels),
         run_through("multiply-accumulate, one output", _LEVELS["dot"],
                     taps * rest * math.ceil(depth / LANES), pixels * rest),
         looped("output left over", _LEVELS["output_left"], pixels * rest, pixels if rest else 0),
@@ -69,7 +75,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     groups, rest = divmod(shape.output_channels, LANES // size)
     return (build_kernel(
         "dl_s8_conv2d", "pointwise" if shape.is_pointwise else "conv", site,
-        (call_level(_LEVELS["call"]), *_products(depth, taps, groups, rest, pixels)),
+        (call_level(_LEVELS["call"]), *_products(site, depth, taps, groups, rest, pixels)),
         resolve(*_conv_accesses(shape, depth, size)), taps * shape.output_channels * depth),)
 
 
@@ -106,7 +112,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
         "dl_s8_depthwise_conv2d", "depthwise", site,
         (call_level(_LEVELS["call"]),
          run_through("multiply-accumulate", _LEVELS["channel_tap"], taps * groups, pixels * groups),
-         looped("output, sixteen", _LEVELS["output"], pixels * groups, pixels),
+         looped("output, sixteen", _output(site), pixels * groups, pixels),
          looped("pixel", _LEVELS["pixel"], pixels, 1)),
         resolve(*over_pixels(shape, repeat(
             "out", channels * size // wide, over_window(
@@ -124,7 +130,7 @@ def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     groups, rest = divmod(rows, LANES)
     return (build_kernel(
         "dl_s8_conv2d", "fully_connected", site,
-        (call_level(_LEVELS["call"]), *_products(columns, vectors, groups, rest, vectors)),
+        (call_level(_LEVELS["call"]), *_products(site, columns, vectors, groups, rest, vectors)),
         resolve(*dense_accesses(layer, vectors, rows, columns, LANES)),
         vectors * rows * columns),)
 
@@ -146,7 +152,7 @@ def _lower_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         store("output", lanes, 0, matrix=each * rows * size, vector=rows * size, out=lanes))))
     return (build_kernel(
         "dl_s8_conv2d", "fully_connected", site,
-        (call_level(_LEVELS["call"]), *_products(columns, vectors, groups, rest, vectors)),
+        (call_level(_LEVELS["call"]), *_products(site, columns, vectors, groups, rest, vectors)),
         resolve(nest), vectors * rows * columns),)
 
 

@@ -11,7 +11,11 @@ src/softmax/esp_nn_softmax_opt.c, esp_nn_softmax_s8_esp32s3.c.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
+from hwmodels.isa import Extension
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn import p4
@@ -38,18 +42,19 @@ from twin.runtimes.lowering.nests import resolve
 _LEVELS = LEVELS["others"]
 
 
-def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an addition, multiplication or relu6: eight or sixteen elements a turn."""
-    turn, single, lanes = _LEVELS["elements"][layer.op]
-    count = math.prod(graph.output(layer).shape)
+def _lower_elements(part: str, levels: dict[str, Any], graph: Graph, layer: Layer,
+                    site: Site) -> tuple[Kernel, ...]:
+    """Lower an addition, multiplication or relu6: some elements a turn, the rest one by one."""
+    turn, single, lanes = levels["elements"][layer.op]
+    count, clamps = math.prod(graph.output(layer).shape), layer.op == "relu6"
     turns, left = divmod(count, lanes)
-    steady = run_through if layer.op == "relu6" else looped
+    steady = run_through if clamps and part == "esp32s3" else looped
     return (build_kernel(
-        f"esp_nn_{layer.op}_s8_esp32s3", "activation" if layer.op == "relu6" else "elementwise",
-        site, (call_level(Level(alu=8) if layer.op == "relu6"
-                          else Level(alu=30, load=8, store=10)),
+        f"esp_nn_{layer.op}_s8_{part}", "activation" if clamps else "elementwise",
+        site, (call_level(Level(alu=8) if clamps else Level(alu=30, load=8, store=10)),
                steady("elements", turn, turns, 1), run_through("left over", single, left, 1)),
-        resolve(*element_accesses(graph, layer, site, lanes))),)
+        resolve(*element_accesses(graph, layer, site, lanes if part == "esp32s3" or clamps
+                                  else 1))),)
 
 
 def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -88,23 +93,24 @@ def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
         resolve(*dense_accesses(layer, vectors, rows, columns, 16)), outputs * columns),)
 
 
-def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a softmax: exponentials kept in scratch; on the S3 but for the largest the same."""
-    return lower_softmax("esp_nn_softmax_s8_opt", _LEVELS["softmax"], graph, layer, site)
-
+_ELEMENTS: Mapping[Extension, Lowering] = {
+    "pie": Lowering(lower=partial(_lower_elements, "esp32s3", _LEVELS)),
+    "xesp": Lowering(lower=partial(_lower_elements, "esp32p4", LEVELS["p4"]))}
+_SOFTMAX: Mapping[Extension, Lowering] = {
+    "c": Lowering(lower=partial(lower_softmax, "esp_nn_softmax_s8_opt", _LEVELS["softmax"])),
+    "xesp": Lowering(lower=partial(lower_softmax, "esp_nn_softmax_s8_esp32p4",
+                                   LEVELS["p4"]["softmax"]))}
+"""Exponentials kept in scratch; on the ESP32-S3 but for the largest of a row as in generic C."""
 
 KERNELS: Kernels = {
-    "add": {**ANSI["add"], "pie": Lowering(lower=_lower_elements_pie),
-            "xesp": p4.ELEMENTS},
+    "add": {**ANSI["add"], **_ELEMENTS},
     "average_pool_2d": {**ANSI["average_pool_2d"], "pie": Lowering(lower=_lower_pool_pie),
                         "xesp": p4.POOL},
     "fully_connected": {**ANSI["fully_connected"], "pie": Lowering(lower=_lower_dense_pie),
                         "xesp": p4.DENSE},
     "max_pool_2d": {**ANSI["max_pool_2d"], "pie": Lowering(lower=_lower_pool_pie),
                     "xesp": p4.POOL},
-    "mul": {**ANSI["mul"], "pie": Lowering(lower=_lower_elements_pie),
-            "xesp": p4.ELEMENTS},
-    "relu6": {**ANSI["relu6"], "pie": Lowering(lower=_lower_elements_pie),
-              "xesp": p4.ELEMENTS},
-    "softmax": {"c": Lowering(lower=_lower_softmax)},
+    "mul": {**ANSI["mul"], **_ELEMENTS},
+    "relu6": {**ANSI["relu6"], **_ELEMENTS},
+    "softmax": _SOFTMAX,
 }

@@ -8,16 +8,12 @@ more, and of windows copied to a column; depthwise of 16 channels at once.
 
 from __future__ import annotations
 
-import math
-
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.network.operators import traits
-from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, element_accesses, pool_accesses
+from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, pool_accesses
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
     LEVELS,
-    Level,
     call_level,
     has_offset,
     looped,
@@ -33,69 +29,154 @@ LANES = 16
 _LEVELS = LEVELS["p4"]
 
 
+def _loop(name: str, level: str, trips: int, entries: int) -> Block:
+    return looped(name, _LEVELS[level], trips, entries)
+
+
 def _dot(name: str, length: int, times: int) -> tuple[Block, ...]:
-    """Return a dot product so often: 16 values a turn, the first before it, the rest after."""
-    turns, left = divmod(length, LANES)
-    return (run_through(f"{name} entered", _LEVELS["dot_entered"], times if turns else 0),
-            looped(f"{name}, sixteen", _LEVELS["dot"], times * max(0, turns - 1), times),
-            looped(f"{name} left over", _LEVELS["left"], times * left, times))
+    """Return a dot product so often: 32 or 16 values a turn, the first before it, the rest after.
+
+    The loop of 32 takes sixteen more behind it; what is left is multiplied one by one.
+    """
+    wide = "thirty_two" if length >= 2 * LANES else "sixteen"
+    turns = length // (2 * LANES if length >= 2 * LANES else LANES)
+    half = length >= 2 * LANES and length // LANES % 2
+    return (run_through(f"{name} entered", _LEVELS[f"{wide}_entered"], times if turns else 0),
+            _loop(f"{name}, {wide.replace('_', '-')}", wide, times * max(0, turns - 1), times),
+            run_through(f"{name}, sixteen more", _LEVELS["half"], times if half else 0),
+            _loop(f"{name} left over", "one", times * (length % LANES), times))
+
+
+def _rest(name: str, length: int, times: int) -> tuple[Block, ...]:
+    """Return what loops of 16 leave of a row so often: four a turn, then one by one."""
+    fours, ones = divmod(length % LANES, 4)
+    return (run_through(f"{name} left over", _LEVELS["rest_entered"],
+                        times if length % LANES else 0),
+            _loop(f"{name}, four", "four", times * fours, times),
+            _loop(f"{name}, one", "one", times * ones, times))
 
 
 def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a convolution by the size of its window, as the library chooses."""
     shape = read_geometry(graph, layer)
     depth, pixels = shape.input_channels, shape.pixels * shape.batches
-    outputs = pixels * shape.output_channels
-    row, window = shape.kernel_columns * depth, shape.kernel_rows * shape.kernel_columns * depth
-    padded = any(shape.window.padding)
-    blocks: tuple[Block, ...] = (
-        call_level(Level(alu=60, load=30, store=20)),
-        run_through("sums of filters", _LEVELS["sum"],
-                    shape.output_channels * window * has_offset(graph, layer), 1))
+    row = shape.kernel_columns * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
-        blocks += (_batch_blocks(shape, pixels) if depth < LANES
-                   else _dot("window", window, outputs))
-    elif row >= LANES and not padded:
-        rows = shape.kernel_rows
-        blocks += (*_dot("row", row, outputs * rows),
-                   looped("window row", _LEVELS["window_row"], outputs * rows, outputs))
+        blocks = _batch_blocks(shape, pixels) if depth < LANES else _pixel_blocks(shape, pixels)
+    elif row >= LANES and not shape.window.padding[0] and not shape.window.padding[2]:
+        blocks = _row_blocks(shape, row)
     else:
-        blocks += (looped("window copied", _LEVELS["copy"], pixels * window, pixels),
-                   *_dot("window", window, outputs))
-    blocks += (looped("output", _LEVELS["output"], outputs, pixels),
-               looped("pixel", _LEVELS["pixel"], pixels, shape.output_rows))
+        blocks = _column_blocks(shape, pixels, row * shape.kernel_rows)
     return (build_kernel(
-        "esp_nn_conv_s8_esp32p4", "pointwise" if shape.is_pointwise else "conv", site, blocks,
-        resolve(*conv_accesses(INT8, shape, 1)),
+        "esp_nn_conv_s8_esp32p4", "pointwise" if shape.is_pointwise else "conv", site,
+        (call_level(_LEVELS["call"]), *blocks), resolve(*conv_accesses(INT8, shape, 1)),
         shape.taps_inside * shape.batches * shape.output_channels * depth),)
 
 
+def _pixel_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
+    """Return a dot product for each output of a 1x1 convolution."""
+    depth, outputs = shape.input_channels, pixels * shape.output_channels
+    return (_loop("sums of filters", "sum_four", shape.output_channels * depth // 4, 1),
+            run_through("window entered", _LEVELS["sixteen_entered"], outputs),
+            _loop("window, sixteen", "sixteen", outputs * (depth // LANES - 1), outputs),
+            *_rest("window", depth, outputs),
+            _loop("output", "output", outputs, pixels),
+            _loop("pixel", "pixel", pixels, shape.output_rows))
+
+
+def _row_blocks(shape: Geometry, row: int) -> tuple[Block, ...]:
+    """Return a dot product for each window row.
+
+    Where windows reach past the input, its last column of outputs is computed in scalar code, its
+    last row by the generic C, whose positions are counted as those of the column.
+    """
+    right, bottom = (int((outputs - 1) * stride + kernel > inputs) for outputs, stride, kernel,
+                     inputs in zip((shape.output_columns, shape.output_rows),
+                                   shape.window.stride[::-1], shape.window.kernel[::-1],
+                                   (shape.input_columns, shape.input_rows), strict=True))
+    channels, depth = shape.output_channels * shape.batches, shape.input_channels
+    inside = (shape.output_rows - bottom) * (shape.output_columns - right)
+    outputs, outside = inside * channels, (shape.pixels - inside) * channels
+    rows, turns = outputs * shape.kernel_rows, row // LANES
+    taps = sum(shape.row_taps) * sum(shape.column_taps) * channels - (
+        rows * shape.kernel_columns)
+    return (_loop("sums of filters", "sum_four",
+                  shape.output_channels * row * shape.kernel_rows // 4, shape.output_channels),
+            _loop("row, sixteen", "sixteen", rows * (turns - 1), rows),
+            *_rest("row", row, rows),
+            _loop("window row", "window_row", rows, outputs),
+            _loop("output", "row_output", outputs + outside, shape.pixels),
+            _loop("edge, four", "four_offset", taps * (depth // 4), taps),
+            _loop("edge, one", "one_offset", taps * (depth % 4), taps),
+            _loop("edge position", "edge_tap", taps, outside),
+            _loop("edge row", "edge_row", outside * shape.kernel_rows, outside),
+            _loop("pixel", "pixel", shape.pixels * shape.batches, shape.output_rows))
+
+
+def _column_blocks(shape: Geometry, pixels: int, window: int) -> tuple[Block, ...]:
+    """Return windows copied to a column each, and a dot product for each output."""
+    outputs, taps = pixels * shape.output_channels, shape.taps * shape.batches
+    inside, depth = shape.taps_inside * shape.batches, shape.input_channels
+    return (_loop("sums of filters", "sum_one", shape.output_channels * window,
+                  shape.output_channels),
+            _loop("window copied", "copy", inside * depth, inside),
+            _loop("window padded", "pad", (taps - inside) * depth, taps - inside),
+            _loop("window position copied", "copied_tap", taps, pixels),
+            _loop("window row copied", "copied_row", pixels * shape.kernel_rows, pixels),
+            *_dot("window", window, outputs),
+            _loop("output", "output", outputs, pixels),
+            _loop("pixel", "copied_pixel", pixels, shape.output_rows))
+
+
 def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
-    """Return vectors of 16 positions, turned, filters broadcast value by value."""
-    batches = math.ceil(pixels / LANES)
-    filters = batches * shape.output_channels
-    return (run_through("transposed", _LEVELS["copy"],
-                        batches * LANES * shape.input_channels, batches),
-            looped("broadcast", _LEVELS["broadcast"], filters * shape.input_channels, filters),
-            run_through("sums stored", _LEVELS["extract"], filters))
+    """Return vectors of 16 positions, turned, filters broadcast value by value; scalar ends."""
+    batches, left = divmod(pixels, LANES)
+    depth, channels = shape.input_channels, shape.output_channels
+    filters = batches * channels
+    return (_loop("sums of filters", "sum_four", channels * depth // 4, channels),
+            _loop("pointers", "pointers", batches * LANES, batches),
+            _loop("transposed", "transposed", batches * LANES * depth, batches),
+            _loop("broadcast", "broadcast", filters * depth, filters),
+            _loop("sums stored", "extract", filters, batches),
+            _loop("output", "batch_output", filters * LANES, filters),
+            _loop("left over", "one", left * channels * depth, left * channels),
+            _loop("output left over", "output", left * channels, left))
 
 
 def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a depthwise convolution of a filter a channel, in vectors of 16 channels."""
-    shape = read_geometry(graph, layer)
-    groups, pixels = math.ceil(shape.output_channels / LANES), shape.pixels * shape.batches
-    taps, rows = (extent * shape.batches * groups
-                  for extent in (shape.taps_inside, shape.window_rows))
-    channels = pixels * shape.output_channels
-    filters = shape.output_channels * shape.kernel_rows * shape.kernel_columns
+    """Lower a depthwise convolution of a filter a channel, in vectors of 16 channels.
+
+    Eight channels or more behind the last sixteen are a vector too, fewer scalar. Windows at an
+    edge sum their filters again where the input has an offset.
+    """
+    shape, offset = read_geometry(graph, layer), has_offset(graph, layer)
+    pixels, channels = shape.pixels * shape.batches, shape.output_channels
+    groups, left = divmod(channels, LANES)
+    groups, left = (groups + 1, 0) if left >= 8 else (groups, left)
+    taps, rows = shape.taps_inside * shape.batches, shape.window_rows * shape.batches
+    full = [[place for place, inside in enumerate(counts) if inside == whole] for counts, whole in (
+        (shape.row_taps, shape.kernel_rows), (shape.column_taps, shape.kernel_columns))]
+    whole = len(full[0]) * len(full[1]) * shape.batches
+    edge_taps = taps - whole * shape.kernel_rows * shape.kernel_columns
+    edge_rows, lanes = rows - whole * shape.kernel_rows, channels - left
+    filters = channels * shape.kernel_rows * shape.kernel_columns
     blocks = (
-        call_level(Level(alu=70, load=30, store=20)),
-        run_through("sums of filters", _LEVELS["sum"], filters, 1),
-        looped("window position", _LEVELS["lanes_tap"], taps, rows),
-        looped("window row", _LEVELS["lanes_row"], rows, pixels * groups),
-        run_through("sums stored", _LEVELS["extract"], pixels * groups),
-        looped("output", _LEVELS["channel"], channels, pixels * groups),
-        looped("pixel", _LEVELS["pixel"], pixels, shape.output_rows))
+        call_level(_LEVELS["call"]),
+        _loop("sums of filters", "sum_tap", filters * offset, channels * shape.kernel_rows),
+        _loop("sums of filter rows", "sum_row", channels * shape.kernel_rows * offset, channels),
+        _loop("sum of a channel", "sum_channel", channels, 1),
+        _loop("window position", "lanes_tap", taps * groups, rows * groups),
+        _loop("window row", "lanes_row", rows * groups, pixels * groups),
+        _loop("sixteen", "lanes_group", pixels * groups, pixels),
+        _loop("offset", "lanes_offset", whole * lanes, whole * groups),
+        _loop("edge summed", "sum_tap", edge_taps * lanes * offset, edge_rows * lanes),
+        _loop("edge row summed", "left_row", edge_rows * lanes * offset, (pixels - whole) * lanes),
+        _loop("edge channel", "edge_channel", (pixels - whole) * lanes, pixels - whole),
+        _loop("two outputs", "lanes_pair", pixels * (lanes // 2), pixels * groups),
+        _loop("left over", "one_offset", taps * left, rows * left),
+        _loop("left over row", "left_row", rows * left, pixels * left),
+        _loop("output left over", "left_output", pixels * left, pixels),
+        _loop("pixel", "lanes_pixel", pixels, shape.output_rows))
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_esp32p4", "depthwise", site, blocks,
         resolve(*depthwise_accesses(INT8, shape)),
@@ -103,47 +184,35 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
 
 
 def lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a fully connected layer."""
+    """Lower a fully connected layer: vectors without an input offset, else scalar."""
     rows, columns = graph.input(layer, 1).shape[-2:]
     vectors = graph.input(layer).elements // columns
     outputs = vectors * rows
+    products = (_loop("row", "one_offset", outputs * columns, outputs),) if has_offset(
+        graph, layer) else _dot("row", columns, outputs)
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32p4", "fully_connected", site,
-        (call_level(Level(alu=40, load=12, store=10)),
-         run_through("sums of weights", _LEVELS["sum"],
-                     outputs * columns * has_offset(graph, layer), outputs),
-         *_dot("row", columns, outputs), looped("output", _LEVELS["output"], outputs, vectors)),
+        (call_level(_LEVELS["call_flat"]), *products, _loop("output", "output", outputs, vectors)),
         resolve(*dense_accesses(layer, vectors, rows, columns, LANES)), outputs * columns),)
 
 
-def lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an addition, multiplication or relu6."""
-    count = math.prod(graph.output(layer).shape)
-    lanes = LANES if traits(layer).clamps else 1
-    turns, left = divmod(count, lanes)
-    return (build_kernel(
-        f"esp_nn_{layer.op}_s8_esp32p4", "activation" if lanes > 1 else "elementwise", site,
-        (call_level(Level(alu=20, load=4, store=4)),
-         looped("elements", _LEVELS["elements"][layer.op], turns, 1),
-         looped("left over", _LEVELS["elements"]["left"], left, 1)),
-        resolve(*element_accesses(graph, layer, site, lanes))),)
-
-
 def lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower pooling in vectors of 16 channels, averages divided one by one."""
+    """Lower pooling in vectors of 16 channels, averages divided one by one, scalar ends."""
     shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
-    groups, pixels = math.ceil(shape.input_channels / LANES), shape.pixels * shape.batches
-    rows = shape.window_rows * shape.batches * groups
+    (groups, left), pixels = divmod(shape.input_channels, LANES), shape.pixels * shape.batches
+    rows, taps = shape.window_rows * shape.batches, shape.taps_inside * shape.batches
     lanes = next(one for one in (16, 8, 4, 2, 1) if shape.input_channels % one == 0)
     return (build_kernel(
         f"esp_nn_{layer.op.split('_', maxsplit=1)[0]}_pool_s8_esp32p4", "pool", site,
-        (call_level(Level(alu=40, load=10, store=20)),
-         looped("window position", levels["tap"], shape.taps_inside * shape.batches * groups, rows),
-         looped("window row", levels["row"], rows, pixels * groups),
+        (call_level(_LEVELS["call_flat"]),
+         looped("window position", levels["tap"], taps * groups, rows * groups),
+         looped("window row", _LEVELS["lanes_row"], rows * groups, pixels * groups),
          looped("output", levels["output"], pixels * groups, pixels),
-         looped("channel", levels["channel"], pixels * shape.input_channels, pixels * groups)),
+         looped("left over", _LEVELS["left_row"], taps * left, rows * left),
+         *(looped(name, level, pixels * shape.input_channels, pixels)
+           for name, level in levels.items() if name == "channel"),
+         looped("pixel", levels["pixel"], pixels, shape.output_rows)),
         resolve(*pool_accesses(shape, lanes))),)
 
 
-CONV, DEPTHWISE, DENSE, ELEMENTS, POOL = (Lowering(lower=one) for one in (
-    lower_conv, lower_depthwise, lower_dense, lower_elements, lower_pool))
+DENSE, POOL = Lowering(lower=lower_dense), Lowering(lower=lower_pool)

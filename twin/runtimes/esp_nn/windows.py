@@ -273,7 +273,7 @@ def _lower_conv_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
 def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a depthwise convolution of the P4: vectors for a filter a channel, else generic C."""
     shape = read_geometry(graph, layer)
-    plain = shape.output_channels != shape.input_channels or shape.input_channels < p4.LANES
+    plain = shape.output_channels != shape.input_channels or shape.input_channels < 8
     return (_lower_depthwise if plain else p4.lower_depthwise)(graph, layer, site)
 
 
