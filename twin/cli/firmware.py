@@ -24,7 +24,7 @@ def build(asked: requests.Build, json: Json, keep: Kept) -> object:
 @app.command()
 @command
 def export(asked: requests.Export, as_json: AsJson = False) -> None:
-    """Write two files to put into a project of your own: vendor IDE, Zephyr, Arduino."""
+    """Write a network as two C files for a project of your own; vendor IDE, Zephyr, Arduino."""
     check_outputs(folder=asked.output)
     note_files(twin.export_firmware(**asked.arguments), as_json)
 
@@ -32,7 +32,7 @@ def export(asked: requests.Export, as_json: AsJson = False) -> None:
 @app.command()
 @command
 def flash(asked: requests.Flash, as_json: AsJson = False) -> None:
-    """Write an image into a board's flash, by pyocd, openocd, esptool or ST's programmer."""
+    """Write an image into a board's flash; by pyocd, openocd, esptool or ST's programmer."""
     from twin.reports.outcomes import Flashed
 
     check_outputs(folder=asked.output)

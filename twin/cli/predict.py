@@ -72,7 +72,7 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             trace: TraceFile = None, exports: Exports = None, per_operand: PerOperand = False,
             counters: Counted = False, roofs: Roofs = None, elf: ElfFile = None, part: Part,
             flames: Flames = None, keep: Kept) -> None:
-    """Predict cycles, time and energy per layer, with the causes; a row each for several.
+    """Predict cycles, time and energy per layer, with the causes; several: one row each.
 
     Without a board: five different boards, a row each.
     """

@@ -164,10 +164,11 @@ BOARD_FILES = OVERLAY_FILES = (".yaml", ".yml")
 
 Words = str | Iterable[str]
 Model = Annotated[str, Option(
-    "", "MODEL", "A .tflite, .onnx, .pte or .espdl file, one that holds such (archive, C array, "
-    "ELF), or a network of `twin models`.", files=MODEL_FILES)]
-MODELS = Option("", "MODEL...", "Files .tflite, .onnx, .pte, .espdl, what holds such (archives, C "
-                "arrays, ELF), or networks of `twin models`.", text=list[str], files=MODEL_FILES)
+    "", "MODEL", "A .tflite, .onnx, .pte or .espdl file, a file that contains one (archive, C "
+    "array, ELF), or a network of `twin models`.", files=MODEL_FILES)]
+MODELS = Option("", "MODEL...", "Files .tflite, .onnx, .pte, .espdl, files that contain one "
+                "(archives, C arrays, ELF), or networks of `twin "
+                "models`.", text=list[str], files=MODEL_FILES)
 BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
                 "several times.", text=list[str], files=BOARD_FILES)
 Models = Annotated["str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]", MODELS]
@@ -177,8 +178,8 @@ BoardNames = Annotated[list[str], BOARDS]
 BoardName = Annotated[str, Option(
     "--board -b", "BOARD", "A board of `twin boards`, or a board file.", files=BOARD_FILES)]
 Runtime = Annotated[str | None, Option(
-    "--runtime", "NAME", "A kernel library of `twin runtimes`, as name@version; default: what the "
-    "board's vendor builds; best: the fastest of those measured there.")]
+    "--runtime", "NAME", "A kernel library of `twin runtimes`, as name@version; default: the one "
+    "the board's vendor builds; best: the fastest one measured on the board.")]
 Clock = Annotated[float | None, Option(
     "--clock", "FREQUENCY", "CPU clock, such as 80MHz, at the lowest voltage scale that allows it.",
     text=str, parse=parse_clock)]
@@ -194,8 +195,8 @@ Temperature = Annotated[str, Option(
     "--cold", None, "First inference, caches empty.", text=bool, default=False,
     parse=lambda cold: "cold" if cold else "warm")]
 Calibration = Annotated[str | PathLike[str], Option(
-    "--calibration", "auto|none|FILE", "Learnt prices: those shipped for this board and runtime, "
-    "none (what datasheets say), or an overlay of `twin calibrate`.", text=str,
+    "--calibration", "auto|none|FILE", "Learnt prices: auto (those shipped for this board and "
+    "runtime), none (datasheets only), or a file of `twin calibrate`.", text=str,
     files=OVERLAY_FILES)]
 Changes = Annotated[Mapping[str, object] | None, Option(
     "--set", "PATH=VALUE", SETTINGS_HELP, text=list[str], parse=parse_settings)]

@@ -88,7 +88,8 @@ class Diagnose(Placed):
     folder: Measured
     _: KW_ONLY
     model: Annotated[str | None, Option(
-        "--model", "MODEL", "By default the file `import` had, or the zoo's network of that name.",
+        "--model", "MODEL", "The network; by default the file `import` was given, or the network "
+        "of `twin models` of that name.",
         files=MODEL_FILES)] = None
     board: MeasuredBoard = None
     healthy: Healthy = None
@@ -135,7 +136,7 @@ class Why(Deployed):
         "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the first "
         "time: shows the clock.", text=str, parse=parse_cycles)] = None
     published: Annotated[str | None, Option(
-        "--published", "TIME", "What was published of the same network on the same board.")] = None
+        "--published", "TIME", "A published time of the same network on the same board.")] = None
     arena_bytes: Annotated[str | None, Option(
         "--arena-bytes", "SIZE", "The buffer the program gives the runtime, such as 65536 or "
         "64KiB: what needs more did not run.")] = None

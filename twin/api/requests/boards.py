@@ -45,13 +45,13 @@ class NewBoard(Request):
     sram_bytes: Annotated[int | None, Option(
         "--sram", "SIZE", "As 256KiB.", text=str, parse=_size("--sram"))] = None
     wait_states: Annotated[int | None, Option(
-        "--wait-states", None, "Of the flash at that clock; may be guessed.", least=0,
+        "--wait-states", None, "Wait states of the flash at that clock; may be guessed.", least=0,
         most=64)] = None
     read_bytes: Annotated[int | None, Option(
         "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be "
         "guessed.", text=str, parse=_size("--flash-read"))] = None
     cache_bytes: Annotated[int | None, Option(
-        "--cache", "SIZE", "Of each cache in front of the flash, 0B for none; may be guessed.",
+        "--cache", "SIZE", "Size of each cache in front of the flash, 0B for none; may be guessed.",
         text=str, parse=lambda text: 0 if text in ("0", "0B") else _size("--cache")(text))] = None
     supply_v: Annotated[float | None, Option(
         "--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)] = None

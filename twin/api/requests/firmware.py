@@ -14,7 +14,7 @@ Folder = Annotated[File | None, Option(
 PortName = Annotated[str | None, Option(
     "--port", "NAME", "Port of firmware/ports; by default the board's own.")]
 Compiler = Annotated[str | None, Option(
-    "--compiler", "gcc|clang", "By default gcc, or clang where only ziglang is.")]
+    "--compiler", "gcc|clang", "Compiler; by default gcc, or clang if only ziglang is installed.")]
 Optimisation = Annotated[str, Option("--opt", "LEVEL", "-O2, -O3, -Os ...")]
 Kernels = Annotated[str, Option(
     "--kernels", "own|cmsis-nn", "Ours, or those of the checkout that CMSIS_NN_PATH names; by "

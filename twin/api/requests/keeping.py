@@ -22,7 +22,7 @@ class CompareSessions(Request):
 class CleanSessions(Request):
     """A folder of kept runs, and how many stay."""
 
-    root: Annotated[File, Option("", "DIR", "What was given to --keep.", text=str)]
+    root: Annotated[File, Option("", "DIR", "Folder that was given to --keep.", text=str)]
     _: KW_ONLY
     keep_newest: Annotated[int, Option(
         "--keep", "N", "How many of the newest stay.", default=0)]
@@ -35,7 +35,7 @@ class Bundle(Request):
     """What is packed, and the file it is packed into."""
 
     folders: Annotated[Sequence[File], Option(
-        "", "FOLDER...", "Of kept runs, what was given to --keep, or of finished studies.",
+        "", "FOLDER...", "Folders that were given to --keep, or of finished studies.",
         text=list[str])]
     path: Annotated[File, Option("-o --output", "FILE", "The .zip file to write.", text=str)]
 

@@ -37,13 +37,14 @@ class Energy(Request):
     sample_hz: Annotated[float | None, Option(
         "--rate", "HERTZ", "Sampling frequency of a stream without time stamps.")] = None
     column: Annotated[str | None, Option(
-        "--column", "NAME", "Of a scope: the channel across the shunt, or of a current probe; by "
+        "--column", "NAME", "Channel of a scope across the shunt, or of a current probe; by "
         "default the first with a unit.")] = None
     mark_column: Annotated[str | None, Option(
         "--mark-column", "NAME", "The column of the mark, where it is not found by its "
         "name.")] = None
     output: Annotated[File | None, Option(
-        "--output -o", "DIR", "By default energy-TRACE beside the measurement.", text=str)] = None
+        "--output -o", "DIR", "Folder to write; by default energy-TRACE beside the "
+        "measurement.", text=str)] = None
 
 
 @dataclass(frozen=True)

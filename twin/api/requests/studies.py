@@ -59,7 +59,8 @@ class RunStudy(Shared):
 
     study: StudyFile
     folder: Annotated[str | PathLike[str], Option(
-        "-o --output", "FOLDER", "Where results go; one that was started goes on.", text=str)]
+        "-o --output", "FOLDER", "Folder of the results; an interrupted study in it is "
+        "resumed.", text=str)]
     _: KW_ONLY
     elf: Annotated[Sequence[str], Option(
         "--elf", "NAME=FILE,...", "A program to compare with the study's libraries, run under "
@@ -86,7 +87,7 @@ class Front(Request):
     """A study that was run, and what its front is over."""
 
     folder: Annotated[str | PathLike[str], Option(
-        "", "FOLDER", "Of a study that was run.", text=str)]
+        "", "FOLDER", "Folder of a finished study.", text=str)]
     objectives: Annotated[Sequence[str], Option(
         "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
         "ram, flash, price.", text=str, parse=split_words)] = ()
@@ -97,12 +98,13 @@ class ReportStudy(Request):
     """A study that was run, and the file that describes it."""
 
     folder: Annotated[str | PathLike[str], Option(
-        "", "FOLDER", "Of a study that was run.", text=str)]
+        "", "FOLDER", "Folder of a finished study.", text=str)]
     file: Annotated[str | PathLike[str], Option(
-        "-o --output", "FILE", "Where it goes: .html, .md or .pdf.", text=str)]
+        "-o --output", "FILE", "Report to write: .html, .md or .pdf.", text=str)]
     _: KW_ONLY
     length: Annotated[str, Option(
-        "--length", "full|short", "Of .md and .pdf: all there is, or one page.")] = "full"
+        "--length", "full|short", "Length of a .md or .pdf report: everything, or one "
+        "page.")] = "full"
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ class Sweep(Compared):
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
         "--runtime", "NAME,...", "Runtimes; default (what each board's vendor builds), best (the "
-        "fastest measured there), measured or each.", text=str)] = ()
+        "fastest measured on it), measured (all measured on it) or each (all it can "
+        "run).", text=str)] = ()
     sample: Annotated[str | None, Option(
         "--sample", "METHOD:COUNT", "Points drawn instead of all: sobol:500, lhs:100, "
         "random:50.")] = None
@@ -162,7 +165,7 @@ class Select(Compared):
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
         "--runtime", "NAME,...", "Runtimes to choose from: each (all a board can run), measured "
-        "(those measured on it), best (the fastest of those), default (what its vendor builds), "
+        "(those measured on it), best (the fastest of these), default (the one its vendor builds), "
         "or names.", text=str)] = "each"
     by: Annotated[Words, Option(
         "--by", "NAMES", "Rank boards that meet the limits by these, in this order: days "

@@ -28,13 +28,14 @@ class Tune(Request):
     board: BoardName
     _: KW_ONLY
     virtual: Annotated[str | None, Option(
-        "--virtual", "NAME", "Where the best few run; by default the board's core in "
+        "--virtual", "NAME", "Virtual board that runs the best few; by default the board's core in "
         "Unicorn.")] = None
     tiles: Annotated[Sequence[int], Option(
         "--tiles", "N,N", "Windows a convolution copies at a time.", text=str, parse=parse_tiles,
         default="1,2,4,8,16")] = ()
     levels: Annotated[Sequence[str], Option(
-        "--levels", "LEVEL,LEVEL", "Of the runtime firmware: O2, Os, clang-O2 ...", text=str,
+        "--levels", "LEVEL,LEVEL", "Optimisation levels of the firmware: O2, Os, clang-O2 "
+        "...", text=str,
         parse=split_words, default="O2")] = ("O2",)
     best: Annotated[int, Option("--best", "N", "How many are built and run.")] = 3
     on_progress: Callable[[int, int, str], None] | None = None
