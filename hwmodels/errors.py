@@ -164,7 +164,7 @@ def check_extra(what: str, package: str, extra: str) -> None:
 
 
 LONGEST_WORD = 100
-"""Of what was given, as much is compared: longer is no word mistyped, and comparing takes time."""
+"""Characters of a word that are compared; a longer one is no typing error."""
 
 
 def did_you_mean(word: str, accepted: Iterable[str]) -> str:

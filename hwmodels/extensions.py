@@ -84,7 +84,7 @@ def named_folders(variable: str, what: str) -> list[Path]:
     Raises
     ------
     BoardError
-        For one that is no folder.
+        For one that is not a folder.
     """
     folders = [Path(name) for name in os.environ.get(variable, "").split(os.pathsep) if name]
     for folder in folders:

@@ -23,7 +23,7 @@ def patient(wait_s: float) -> float:
     Raises
     ------
     LinkError
-        When the variable is no number from 1 on.
+        When the variable is not a number from 1 on.
     """
     text = os.environ.get(PATIENCE) or "1"
     try:

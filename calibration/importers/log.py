@@ -158,7 +158,7 @@ def number_of(text: str, log: Log, line: int) -> float:
     if _GROUPED.fullmatch(cleaned):
         cleaned = re.sub(r"[^\d.]", "", cleaned)
     if not _PLAIN.fullmatch(cleaned) or float(cleaned) > MAX_VALUE:
-        raise log.refuse(line, f"{text.strip()!r} is no number; accepted: 0 or more, with a "
+        raise log.refuse(line, f"{text.strip()!r} is not a number; accepted: 0 or more, with a "
                                "decimal point, thousands set apart or not")
     return float(cleaned)
 
@@ -167,5 +167,5 @@ def count(text: str, log: Log, line: int) -> int:
     """Read a whole number that is not negative; raises MeasurementError for anything else."""
     value = number_of(text, log, line)
     if value != int(value):
-        raise log.refuse(line, f"{text.strip()!r} is no whole number")
+        raise log.refuse(line, f"{text.strip()!r} is not a whole number")
     return int(value)

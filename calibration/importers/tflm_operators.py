@@ -58,7 +58,7 @@ def check_names(log: Log, tags: Sequence[str], lines: Sequence[int]) -> None:
     Raises
     ------
     IncompleteLogError
-        For a name that is no operator's, naming the nearest, unless a partial log is taken.
+        For a name that is not an operator's, naming the nearest, unless a partial log is taken.
     """
     for place, (tag, line) in enumerate(zip(tags, lines, strict=True)):
         if not _BUILT_IN.fullmatch(tag) or any(name.startswith(tag) for name in NAMES):
@@ -66,7 +66,8 @@ def check_names(log: Log, tags: Sequence[str], lines: Sequence[int]) -> None:
         due = () if log.listing is None else log.listing.operators[place:place + 1]
         text = f"operator {place} of {log.listing.network} is {due[0]}" if (
             log.listing and due) else f"the nearest is {_find_nearest(tag)}"
-        log.lack(f"line {line}: {tag} is no operator of TFLite Micro, {text}; is the line torn?")
+        log.lack(f"line {line}: {tag} is not an operator of TFLite Micro, {text}; is the line "
+                 "torn?")
 
 
 def _find_nearest(tag: str) -> str:

@@ -59,7 +59,7 @@ class Excerpt:
         """Refuse what cannot be drawn."""
         if len(self.time_us) != len(self.power_mw) or len(self.edges_us) != len(self.layers) + 1 \
                 or len(self.time_us) < 2 or self.edges_from not in EDGES:
-            raise MeasurementError("is no excerpt of a power trace")
+            raise MeasurementError("is not an excerpt of a power trace")
 
 
 def cut_excerpt(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[float], *,
@@ -129,7 +129,7 @@ def read_excerpt(folder: str | Path) -> Excerpt:
         raise MeasurementError(f"{folder}: no {EXCERPT_FILE}; accepted: a folder `twin energy` "
                                "wrote")
     with reworded((DocumentError, OSError, ValueError, TypeError, KeyError, MeasurementError),
-                  MeasurementError, f"{path}: is no excerpt of a power trace: "):
+                  MeasurementError, f"{path}: is not an excerpt of a power trace: "):
         found = parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
         return Excerpt(time_us=_floats(found["time_us"]), power_mw=_floats(found["power_mw"]),
                        edges_us=_floats(found["edges_us"]), meter=str(found["meter"]),

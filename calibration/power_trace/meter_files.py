@@ -289,9 +289,9 @@ class _Rows:
             try:
                 float(line.split(self.separator)[place])
             except (IndexError, ValueError) as error:
-                raise MeasurementError(f"{self.path}:{number}: column {place + 1} is no "
+                raise MeasurementError(f"{self.path}:{number}: column {place + 1} is not a "
                                        "number") from error
-        raise MeasurementError(f"{self.path}: column {place + 1} is no column of numbers")
+        raise MeasurementError(f"{self.path}: column {place + 1} is not a column of numbers")
 
     def words(self, place: int) -> np.ndarray:
         """Return a column of text; a cell that is not there is "0"."""
@@ -326,7 +326,7 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
             lanes += [letters[:, i] == "1" for i in range(8)]
         else:
             with reworded(ValueError, MeasurementError,
-                          f"{rows.path}: column {place + 1} is no digital input (", ")"):
+                          f"{rows.path}: column {place + 1} is not a digital input (", ")"):
                 values = np.where(cells == "", "0", cells).astype(np.float64)
                 if not (np.abs(values) < 1 << 32).all():
                     raise ValueError("accepted: whole numbers of 32 bits")

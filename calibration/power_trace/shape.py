@@ -32,7 +32,7 @@ def place_by_shape(trace: PowerTrace, length_us: float) -> Alignment:
     Raises
     ------
     MeasurementError
-        Where none is seen, or what is seen is no single burst of that length.
+        Where none is seen, or what is seen is not a single burst of that length.
     """
     alignment = align_by_correlation(trace, step_profile(
         (-MARGIN * length_us, 0.0, length_us, (1 + MARGIN) * length_us), (0.0, 1.0, 0.0)))
@@ -45,7 +45,7 @@ def place_by_shape(trace: PowerTrace, length_us: float) -> Alignment:
 
 
 def _check_burst(trace: PowerTrace, begin_us: float, length_us: float) -> None:
-    """Refuse a place that is no burst as long as the inference, between two pauses.
+    """Refuse a place that is not a burst as long as the inference, between two pauses.
 
     Notes
     -----

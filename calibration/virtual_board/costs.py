@@ -121,7 +121,7 @@ class Costs:
     disturbance: Disturbance = Disturbance()
 
     def __post_init__(self) -> None:
-        """Refuse a cached span without a cache and a buffer that is no power of two."""
+        """Refuse a cached span without a cache and a buffer that is not a power of two."""
         for span in self.spans:
             if (span.cached and self.data is None) or (span.fetch_cached and self.code is None):
                 raise MeasurementError(f"span 0x{span.base:08x} is cached, and there is no cache")

@@ -70,7 +70,7 @@ def check_image(path: str | Path, port: str) -> None:
     Raises
     ------
     LinkError
-        Naming the port the image is for, or that it is no image of the firmware.
+        Naming the port the image is for, or that it is not an image of the firmware.
     """
     if not Path(path).is_file():
         raise LinkError(f"{path}: no such image")

@@ -114,7 +114,7 @@ class Quantity:
         if leaf.rel_sd is not None and not (
             isinstance(leaf.rel_sd, (int, float)) and 0 <= leaf.rel_sd < math.inf
         ):
-            raise RefusedValueError(f"rel_sd {leaf.rel_sd!r} is no standard deviation; "
+            raise RefusedValueError(f"rel_sd {leaf.rel_sd!r} is not a standard deviation; "
                                     "accepted: >= 0")
         return Leaf(value, leaf.kind, leaf.source, leaf.rel_sd)
 

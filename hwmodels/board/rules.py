@@ -229,7 +229,7 @@ def _caches(section: Section) -> Iterator[Broken]:
             continue
         if line_bytes & (line_bytes - 1):
             yield (f"caches.{name}.line_bytes",
-                   f"{line_bytes} is no power of two; accepted: a power of two, such as 32")
+                   f"{line_bytes} is not a power of two; accepted: a power of two, such as 32")
         if size_bytes > MOST_LINES * line_bytes:
             yield (f"caches.{name}.size_bytes", f"{size_bytes} bytes are more than {MOST_LINES} "
                    f"lines of {line_bytes} bytes; accepted: up to {MOST_LINES * line_bytes}")

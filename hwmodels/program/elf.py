@@ -42,7 +42,7 @@ FUNCTION, _FILE, _SECTION = 2, 4, 3
 
 
 class ElfError(TwinError):
-    """A file is no ELF file, is damaged, or has larger tables than a program."""
+    """A file is not an ELF file, is damaged, or has larger tables than a program."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What machine code says by its bytes: one decoder of each encoding, `thumb` and `riscv`.
 
-Both have DEVICES (address and bytes of what is no memory), MODE (bit 0 of an address to run at),
+Both have DEVICES (address and bytes of what is not memory), MODE (bit 0 of an address to run at),
 RETURN_CODES (from here on addresses are returns from handlers), JUMP and STAND_IN (an unconditional
 jump, and what an instruction the core's table does not know is scheduled as), ENDLESS (a jump to
 itself), REGISTERS a user may set, by the emulator's names, ARGUMENTS (those that hold arguments and

@@ -11,7 +11,7 @@ import numpy as np
 from hwmodels.isa.operands import RISCV_NAMES
 
 DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10000000))
-"""Address and bytes of what is no memory: core-local timers; interrupt controllers and
+"""Address and bytes of what is not memory: core-local timers; interrupt controllers and
 peripherals as SiFive's parts and QEMU's `virt` have them; peripherals of Espressif's."""
 MODE, RETURN_CODES = 0, 1 << 32
 """Bit 0 of an address to run at; from where on addresses are returns from handlers: never."""
@@ -81,7 +81,7 @@ _OFFSET = re.compile(r"(?<=[ ,])(-?(?:0x[0-9a-f]+|\d+))$")
 
 
 def find_target(line: str, address: int) -> int | None:
-    """Return where a jump goes, 0 where that is not known; None of what is no jump.
+    """Return where a jump goes, 0 where that is not known; None of what is not a jump.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
-"""Address and bytes of what is no memory: a part's peripherals, and the core's own."""
+"""Address and bytes of what is not memory: a part's peripherals, and the core's own."""
 MODE, RETURN_CODES = 1, 0xFFFFFF00
 """Bit 0 of an address to run at; from where on addresses are returns from handlers."""
 JUMP, STAND_IN, ENDLESS = "b 0x0", "mov r0, r0", b"\xfe\xe7"
@@ -79,7 +79,7 @@ _TARGET = re.compile(r"(?<=[ ,])#?((?:0x)?[0-9a-f]+)$")
 
 
 def find_target(line: str, address: int) -> int | None:
-    """Return where a jump goes, 0 where that is not known; None of what is no jump.
+    """Return where a jump goes, 0 where that is not known; None of what is not a jump.
 
     Parameters
     ----------

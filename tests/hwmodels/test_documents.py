@@ -75,7 +75,7 @@ def test_a_refusal_is_one_printable_line():
     assert refusal.endswith("xxxaccepted: y") and len(refusal) == LONGEST_REFUSAL
     assert tell_in_one_line("\n" * 10**6 + "end") == "end"
     assert escape("µ\u00a0→\t\n\x9b", keep="\n") == "µ\u00a0→\\t\n\\x9b"
-    assert escape("od\udcff.tflite") == "od\\xff.tflite"  # a byte of a name that is no text
+    assert escape("od\udcff.tflite") == "od\\xff.tflite"  # a byte of a name that is not text
 
 
 def test_whatif_words_that_are_no_yaml_are_refused_by_the_board():

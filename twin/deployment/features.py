@@ -36,7 +36,7 @@ def switch_on(names: Iterable[str], where: str = "features") -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         if name not in _FEATURES and name not in find_entries(GROUP):
-            raise UsageError(f"{where}: {name!r} is no feature; "
+            raise UsageError(f"{where}: {name!r} is not a feature; "
                              + did_you_mean(name, (*_FEATURES, *find_entries(GROUP))))
         paths: Mapping[str, str] = (_FEATURES[name]["set"] if name in _FEATURES
                                     else load_entry(GROUP, name))

@@ -147,9 +147,9 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     misses = np.abs(time.residuals)
     missed = float(np.median(misses))
     if missed > math.log(ABSURD):
-        raise FitError(f"{rows[int(misses.argmax())].label}: no prices reach what was "
-                       f"measured, half of the rows by {math.exp(missed):.3g} times and more: "
-                       "of another board, clock or unit?")
+        raise FitError(f"{rows[int(misses.argmax())].label}: half of the measurements differ from "
+                       f"every possible price by a factor of {math.exp(missed):.3g} or more; check "
+                       "their board, clock and unit")
     cell, energy = rows[0].cell, None
     powered = with_energy(rows)
     if powered:

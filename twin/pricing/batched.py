@@ -228,11 +228,11 @@ def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
     try:
         listed = list(deployments)
     except TypeError:
-        raise UsageError(f"predict_many: {deployments!r} is no deployment; accepted: "
+        raise UsageError(f"predict_many: {deployments!r} is not a deployment; accepted: "
                          "twin.deploy(model, board), or several") from None
     for one in listed:
         if not isinstance(one, Deployment):
-            raise UsageError(f"predict_many: {one!r} is no deployment; accepted: "
+            raise UsageError(f"predict_many: {one!r} is not a deployment; accepted: "
                              "twin.deploy(model, board), or several")
     return listed
 

@@ -284,7 +284,7 @@ def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str
     stated_uj = float((power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6
     if not stated_uj:
         return []
-    whose = "the currents you state give" if own else "its file's currents alone give"
+    whose = "that the currents you state give" if own else "that the currents in its file give"
     return [f"energy: {prediction.energy_uj / stated_uj:.2f} times the {format_energy(stated_uj)} "
-            f"{whose}, as networks on {calibration.powers_of} drew beside theirs"
+            f"{whose}: networks on {calibration.powers_of} drew that many times their stated ones"
             + "; the interval covers both" * (not own)]

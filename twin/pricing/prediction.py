@@ -387,9 +387,10 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     elif deployment.board.power.idle_mw is not None:
         warnings.append(say_above_idle(deployment.board.power.idle_mw))
     elif deployment.board.assumed_current_sd:
-        warnings.append(f"energy rests on assumed currents: {deployment.board.name}'s file has "
-                        "those of its class, as no public source states them; the interval is "
-                        f"wider by {deployment.board.assumed_current_sd:.0%} (one deviation)")
+        warnings.append("energy rests on assumed currents: no public source states those of "
+                        f"{deployment.board.name}, so its file has those of its class; interval "
+                        f"wider by {deployment.board.assumed_current_sd:.0%} (one standard "
+                        "deviation)")
     return tuple(warnings)
 
 

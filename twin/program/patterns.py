@@ -37,7 +37,7 @@ def choose_layers(elf: Elf, asked: str) -> tuple[str, tuple[Function, ...]]:
     ----------
     asked
         "auto": the first shipped set the program has functions of; "none"; a set's name; or
-        patterns separated by commas, those of what is no layer behind `!`.
+        patterns separated by commas, those of what is not a layer behind `!`.
 
     Raises
     ------

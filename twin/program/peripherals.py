@@ -1,4 +1,4 @@
-"""What is no memory: registers answer as they were left, ready bits come true, clocks count."""
+"""What is not memory: registers answer as they were left, ready bits come true, clocks count."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def check_tables(folder: str) -> None:
     Raises
     ------
     UsageError
-        As of `check_place`, and for a name such as `tables.csv` that is no folder yet.
+        As of `check_place`, and for a name such as `tables.csv` that is not a folder yet.
     """
     target = Path(folder)
     if target.suffix.lower() in FILES and not (folder.endswith("/") or target.exists()):

@@ -31,7 +31,7 @@ def to_pandas(result: Any) -> pandas.DataFrame:
     ToolMissingError
         Without the extra "tables".
     UsageError
-        For what is no table.
+        For what is not a table.
     """
     with need_extra("data frames", "pandas", "tables"):
         import pandas
@@ -45,7 +45,7 @@ def to_pandas(result: Any) -> pandas.DataFrame:
         return pandas.DataFrame(layer_rows(result))
     document = to_document(result)
     if document["kind"] not in document:
-        raise UsageError(f"{type(result).__name__}: is no table; accepted: a Table, a Batch, a "
+        raise UsageError(f"{type(result).__name__}: is not a table; accepted: a Table, a Batch, a "
                          "Prediction, or a list of boards, runtimes, models and so on")
     return pandas.json_normalize(document[document["kind"]])
 

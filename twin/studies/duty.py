@@ -220,7 +220,8 @@ def _read_cell(text: str) -> Battery:
         capacity = _read(charge, "mah", "--cell", more=more)[0]
         voltage = _read(volts, "v", "--cell")[0] if at else CELL_V
     if not (1e-9 <= capacity <= 1e9 and 1e-3 <= voltage <= 1e3):
-        raise UsageError(f"--cell {text!r}: is no cell; accepted: such as 1000mAh@3.7V or 3.7Wh")
+        raise UsageError(f"--cell {text!r}: is not a cell; accepted: a capacity such as "
+                         "1000mAh@3.7V or 3.7Wh")
     return Battery(capacity_mah=capacity, voltage_v=voltage)
 
 

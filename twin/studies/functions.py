@@ -28,7 +28,7 @@ def load_function(name: str, option: str) -> Callable[..., Any]:
     except Exception as error:
         raise UsageError(f"{option} {name}: cannot be loaded: {error}") from error
     if not callable(function):
-        raise UsageError(f"{option} {name}: {wanted} is no function")
+        raise UsageError(f"{option} {name}: {wanted} is not a function")
     return function
 
 

@@ -139,7 +139,7 @@ def _judge(right: int, samples: int, by: str) -> Verdict:
 
 
 def _read_answer(answer: Any) -> Verdict:
-    """Return what a user's function said; raises `UsageError` for what is no share."""
+    """Return what a user's function said; raises `UsageError` for what is not a share."""
     by = "your function"
     if isinstance(answer, tuple) and len(answer) == 2 and 0 <= answer[0] <= answer[1] != 0:
         return replace(_judge(int(answer[0]), int(answer[1]), by), by=by)

@@ -112,15 +112,15 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
     Raises
     ------
     UsageError
-        For what is no number above 0 with a unit it may have, and a limit without its duty.
+        For what is not a number above 0 with a unit it may have, and a limit without its duty.
     """
     def read(name: str, given: float | str | None, factor: float) -> float | None:
         return None if given is None else factor * read_limit(name, given)
 
     mean_mw, days = read("max_mw", max_mw, 1), read("min_days", min_days, 1)
     if duty is None and (mean_mw is not None or days is not None):
-        raise UsageError("--max-mw, --min-days: are of a duty; accepted: --every PERIOD with them, "
-                         "such as --every 1s")
+        raise UsageError("--max-mw, --min-days: need a period; accepted: --every PERIOD beside "
+                         "them, such as --every 1s")
     if days is not None:
         if duty is None or duty.cell is None:
             raise UsageError("--min-days: of no cell; accepted: --cell with it, such as "
@@ -143,7 +143,7 @@ def read_share(given: float | str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < 1:
-        raise UsageError(f"--min-accuracy {text!r} is no limit; accepted: a share above 0 and "
+        raise UsageError(f"--min-accuracy {text!r} is not a limit; accepted: a share above 0 and "
                          "below 1, such as 0.9 or 90%")
     return share
 
@@ -163,7 +163,7 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
     Raises
     ------
     UsageError
-        For what is no number above 0 with a unit it may have.
+        For what is not a number above 0 with a unit it may have.
     """
     dimension, unit = UNIT_OF[name]
     option = option or "--" + name.replace("_", "-")
@@ -174,11 +174,11 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
     limit = number / float(UNITS[dimension][unit]) if written else number
     what = "price" if option.startswith("--price") else "limit"
     if dimension == "bytes" and not written and 0 < number < LEAST_PLAIN_BYTES:
-        raise UsageError(f"{option} {text!r} is no limit; accepted: so few bytes with their unit, "
-                         f"{number:g}KiB or {number:g}B")
+        raise UsageError(f"{option} {text!r} is not a limit; accepted: so few bytes with a "
+                         f"unit, {number:g}KiB or {number:g}B")
     if not 0 < limit < LARGEST:
         accepted = f"in {unit}, or with one of {', '.join(UNITS[dimension])}" if unit else "in USD"
-        raise UsageError(f"{option} {text!r} is no {what}; accepted: a number above 0 {accepted}"
+        raise UsageError(f"{option} {text!r} is not a {what}; accepted: a number above 0 {accepted}"
                          + f", below {LARGEST:g}" * (limit >= LARGEST)
                          + suggest_unit(text, dimension))
     return limit
@@ -285,7 +285,7 @@ def _sd_towards(limit: float, point: float, interval: Interval) -> float:
 def price_of(board: Board, own: Mapping[str, float] | None = None) -> tuple[float | None, str]:
     """Return the price of a board's chip in US dollars and what that is; None is not known.
 
-    What a product buys: the price of a kit is no price of a chip, and never stands in for it.
+    What a product buys: the price of a kit is not a price of a chip, and never stands in for it.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def name_boards(option: str, given: Mapping[str, Value] | None, boards: Iterable
             except BoardError as error:
                 shipped = {load_board(one).soc for one in list_boards()}
                 if name not in shipped:
-                    raise UsageError(f"{option} {name!r}: is no board and no chip; "
+                    raise UsageError(f"{option} {name!r}: is neither a board nor a chip; "
                                      + did_you_mean(name, shipped.union(chips, list_boards()))
                                      ) from error
         if known in found:

@@ -322,7 +322,7 @@ def _read_once(kept: dict[str, _Read | TwinError], name: str,
 def list_clock_runs(points: Sequence[Point]) -> Iterator[tuple[list[int], list[float]]]:
     """Yield numbers of points that differ in their clock alone, with their frequencies in hertz.
 
-    Fewer than `FEWEST` are none, and so is a clock that is no frequency: it is refused as a row.
+    Fewer than `FEWEST` are none, and so is a clock that is not a frequency: it is refused as a row.
     """
     runs: dict[tuple[tuple[str, str], ...], list[tuple[int, float]]] = {}
     for number, point in enumerate(points):

@@ -355,7 +355,7 @@ def read_row(record: dict[str, Any]) -> Row:
         if low is None:
             return None
         if high is None or not low <= high or not 0 < (record[f"{name}_level"] or 0) < 1:
-            raise ValueError(f"{name}: from {low} to {high} is no interval")
+            raise ValueError(f"{name}: from {low} to {high} is not an interval")
         return Interval(low=low, high=high, level=record[f"{name}_level"])
 
     def whole(name: str) -> int | None:
@@ -389,7 +389,7 @@ def _read_accuracy(record: dict[str, Any]) -> Interval | None:
     if low is None or high is None or share is None:
         return None
     if not 0 <= low <= share <= high <= 1:
-        raise ValueError(f"accuracy: {share} from {low} to {high} is no share with its interval")
+        raise ValueError(f"accuracy: {share} from {low} to {high} is not a share with its interval")
     return Interval(low=low, high=high, level=LEVEL)
 
 
@@ -405,13 +405,13 @@ def _check_value(name: str, value: Any) -> None:
         return
     if name in _WORDS or name == "violations":
         if not isinstance(value, str):
-            raise ValueError(f"{name}: {value!r} is no text")
+            raise ValueError(f"{name}: {value!r} is not text")
         if name == "violations" and not {*value.split()} <= {*QUANTITIES}:
             raise ValueError(f"{name}: {value!r}; accepted: {' '.join(QUANTITIES)}")
     elif (name in _NUMBERS or is_variable(name)) and (
             isinstance(value, bool) or not isinstance(value, int | float)
             or not 0 <= value < LARGEST):
-        raise ValueError(f"{name}: {value!r} is no number from 0 on")
+        raise ValueError(f"{name}: {value!r} is not a number from 0 on")
 
 
 def to_arrow(table: Table) -> pyarrow.Table:

@@ -56,7 +56,7 @@ def read_table(path: str | Path) -> Table:
         return _make_table(found.to_pylist(), parse_json(
             (found.schema.metadata or {}).get(b"twin", b"{}").decode()))
     except (OSError, arrow.ArrowException, csv.Error, *MISSHAPEN, DocumentError) as error:
-        raise UsageError(f"{path}: is no table of a study: {error}") from error
+        raise UsageError(f"{path}: is not a table of a study: {error}") from error
 
 
 def read_frame(frame: pandas.DataFrame) -> Table:
@@ -71,7 +71,7 @@ def read_frame(frame: pandas.DataFrame) -> Table:
     try:
         return _make_table(records, frame.attrs)
     except (*MISSHAPEN, DocumentError) as error:
-        raise UsageError(f"data frame: is no table of a study: {error}") from error
+        raise UsageError(f"data frame: is not a table of a study: {error}") from error
 
 
 def _make_table(records: Iterable[dict[str, Any]], head: Mapping[str, Any]) -> Table:

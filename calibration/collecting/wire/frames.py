@@ -47,7 +47,7 @@ class Frame:
 
 
 class BadFrame(ValueError):
-    """A line that is no frame; `reason`: "long", "coding", "short", "length" or "checksum"."""
+    """A line that is not a frame; `reason`: "long", "coding", "short", "length" or "checksum"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

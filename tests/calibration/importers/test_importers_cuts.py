@@ -139,7 +139,7 @@ def test_an_operator_nobody_knows_and_a_shortened_one_are_let_pass(tmp_path):
      r"with 5 of 6 lines, whose ticks are of 24.96 to 31.19 MHz"),
     ("224601 ticks (8 ms)", "224601 ticks (0 ms)", r"log.txt:9: 224,601 ticks in 0 ms do not"),
     ("DEPTHWISE_CONV_2D took 224600", "DEPTD took 224600",
-     "line 6: DEPTD is no operator of TFLite Micro, the nearest is DEPTHWISE_CONV_2D; is the")])
+     "line 6: DEPTD is not an operator of TFLite Micro, the nearest is DEPTHWISE_CONV_2D; is the")])
 def test_a_damaged_digit_and_a_torn_name_are_refused_by_line(tmp_path, old, new, why):
     assert old in TFLM_TEXT
     with pytest.raises(MeasurementError, match=why):

@@ -249,28 +249,28 @@ def test_a_log_of_another_tool_is_refused_naming_the_right_one(tmp_path, form):
 
 
 @pytest.mark.parametrize(("form", "text", "old", "new", "why"), [
-    ("tflm", TFLM_CSV, "1000\n", "-1000\n", "'-1000' is no number"),
-    ("tflm", TFLM_TEXT, "249500", "-5", "'-5' is no number"),
+    ("tflm", TFLM_CSV, "1000\n", "-1000\n", "'-1000' is not a number"),
+    ("tflm", TFLM_TEXT, "249500", "-5", "'-5' is not a number"),
     ("tflm", TFLM_TEXT, "CONV_2D took 249501 ticks (9 ms).", "",
      "run 2 lists 1 operators, run 0 2"),
     ("tflm", TFLM_TAGS, "52380", "52381", "a total of 1,054,069, its tags sum to 1,054,070"),
-    ("neuralspot", NEURALSPOT, "9176380", "1e400", "'1e400' is no number.*column cycles"),
-    ("neuralspot", NEURALSPOT, "9176380", "nan", "'nan' is no number"),
+    ("neuralspot", NEURALSPOT, "9176380", "1e400", "'1e400' is not a number.*column cycles"),
+    ("neuralspot", NEURALSPOT, "9176380", "nan", "'nan' is not a number"),
     ("neuralspot", NEURALSPOT, "\n1, DEPTH", "\n2, DEPTH", "event 2 where 1 is due"),
     ("neuralspot", NEURALSPOT, "daccess", "lsu", "two columns count 'dwt_lsucnt'"),
-    ("st-edge-ai", ST_NEW, "13.359 ms", "nan ms", "'nan' is no number"),
+    ("st-edge-ai", ST_NEW, "13.359 ms", "nan ms", "'nan' is not a number"),
     ("st-edge-ai", ST_NEW, "3.339", "3.939", "the nodes sum to 13.958 ms"),
     ("st-edge-ai", ST_NEW, "[ 4,809,120 ]", "[ 4,809,999 ]", "the nodes sum to 6,412,719 CPU"),
     ("x-cube-ai", ST_OLD, "62.976 (total)", "", "has no total"),
     ("x-cube-ai", ST_OLD, "\n2       4", "\n9       4", "c_id 9 where 2 is due"),
-    ("vela", VELA, "15000,75.0", "-1,75.0", "'-1' is no number"),
+    ("vela", VELA, "15000,75.0", "-1,75.0", "'-1' is not a number"),
     ("vela", VELA, VELA.splitlines()[2], "", "shares of the network"),
     ("vela", VELA, "Conv2D,Conv2D,NPU", "Conv2D,NPU", "15 columns; the header has 16"),
     ("mlperf-tiny", MLPERF_LOG, "m-lap-us-9932704\r\n", "", "1 of 2 time stamps"),
     ("mlperf-tiny", MLPERF_RESULTS, "20.100", "0.000", "a rate of zero"),
-    ("mlperf-tiny", MLPERF_RESULTS, "20.100", "nan", "'nan' is no number"),
+    ("mlperf-tiny", MLPERF_RESULTS, "20.100", "nan", "'nan' is not a number"),
     ("mlperf-tiny", MLPERF_RESULTS, "is     20.000", "is     21.000", "that of its 3 windows"),
-    ("perf-stat", PERF_TEXT, "1,234,567", "1.234.567", "'1.234.567' is no number"),
+    ("perf-stat", PERF_TEXT, "1,234,567", "1.234.567", "'1.234.567' is not a number"),
     ("perf-stat", PERF_TEXT, "1,234,567", "1.234", "another language's"),
     ("perf-stat", PERF_TEXT, "0.000694239 seconds time elapsed", "", "seconds elapsed is missing"),
     ("perf-stat", PERF_CSV, "<not supported>,,branches", "5,,cycles", "'cycles' is there twice"),
@@ -350,7 +350,7 @@ def test_times_in_another_unit_are_refused_by_what_the_core_can_run_at(tmp_path)
 @pytest.mark.parametrize("old, new, message", [
     ("ACTIVE cycles: 413814", "ACTIVE cycles: 4138", "log.txt:7: 4,138 cycles active and 358 idle "
      "are not 414,172: a counter overflowed"),
-    ("beats: 48252", "beats: 48x52", "'48x52' is no number"),
+    ("beats: 48252", "beats: 48x52", "'48x52' is not a number"),
     ("beats: 48252", "beats: ", "is cut or damaged")])
 def test_figures_of_an_ethos_u_that_do_not_add_up_are_refused(tmp_path, old, new, message):
     assert old in ETHOS_U_KIT

@@ -66,5 +66,5 @@ def test_what_is_none_is_refused(tmp_path, change) -> None:
         read_excerpt(tmp_path)
     whole = dump_excerpt(cut_excerpt(make_recording(), (0, 1, 2), TIMES_US))[EXCERPT_FILE]
     (tmp_path / EXCERPT_FILE).write_text(json.dumps(json.loads(whole) | change))
-    with pytest.raises(MeasurementError, match=f"{EXCERPT_FILE}: is no excerpt"):
+    with pytest.raises(MeasurementError, match=f"{EXCERPT_FILE}: is not an excerpt"):
         read_excerpt(tmp_path)

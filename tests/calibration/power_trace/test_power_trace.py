@@ -501,10 +501,10 @@ def test_meter_file_refusals(tmp_path):
     with pytest.raises(MeasurementError, match=r"trace\.csv:6"):
         read_meter_file(path, "ppk2", supply_v=3.0)
     path.write_text(FILES["ppk2"].replace("10000000", "on"))
-    with pytest.raises(MeasurementError, match="column 3 is no digital input"):
+    with pytest.raises(MeasurementError, match="column 3 is not a digital input"):
         read_meter_file(path, "ppk2", supply_v=3.0)
     path.write_text(FILES["ppk2"].replace(",5004.5,10000000", ""))
-    with pytest.raises(MeasurementError, match=r"trace\.csv:\d+: column 2 is no number"):
+    with pytest.raises(MeasurementError, match=r"trace\.csv:\d+: column 2 is not a number"):
         read_meter_file(path, "ppk2", supply_v=3.0)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(MeasurementError, match="no header"):

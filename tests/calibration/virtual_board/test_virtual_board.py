@@ -238,7 +238,7 @@ def test_a_reset_is_seen_as_a_restart(images):
 
     with run_unicorn("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
         session = begin(link)
-        link.write(b"\x00garbage that is no frame\x00")
+        link.write(b"\x00garbage that is not a frame\x00")
         assert session.ask("STATUS", wire.Status).frames_bad >= 1
         board.press_reset()
         with pytest.raises(BoardRestartedError):

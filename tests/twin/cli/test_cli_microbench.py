@@ -126,7 +126,7 @@ def test_refusals(arguments, message, tmp_path, monkeypatch):
     ("schema: 2\nbenchmarks: [all]", "schema: is 2; accepted: 1"),
     ("schema: 1\nbenchmarks: all", "benchmarks: is 'all'"),
     ("schema: 1\nbenchmarks: [all]\nboard: 3", "board: is 3"),
-    ("- 1", "is no plan"), ("a: [", "cannot be read")])
+    ("- 1", "is not a plan"), ("a: [", "cannot be read")])
 def test_plan_files_are_refused_by_key(text, message, tmp_path):
     path = tmp_path / "plan.yaml"
     path.write_text(text)

@@ -68,7 +68,7 @@ def test_a_log_of_a_model_file_needs_the_file_only_once(tmp_path, kws):
     with pytest.raises(UsageError, match=r"mine.tflite is not: give that file \(--model FILE\)"):
         twin.diagnose(folder)
     model.unlink()
-    with pytest.raises(UsageError, match=r"mine.tflite', which is no file .* \(--model FILE\)"):
+    with pytest.raises(UsageError, match=r"mine.tflite', which is not a file .* \(--model FILE\)"):
         twin.diagnose(folder)
 
 
@@ -86,7 +86,7 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     assert slow.measurement.header.runtime == "tflm"
     assert any("cannot infer the runtime from the time" in one and "pass --runtime: tflm-" in one
                for one in slow.remarks)
-    with pytest.raises(MeasurementError, match=r"'tflm' is none of ours; say which by --runtime: "
+    with pytest.raises(MeasurementError, match=r"'tflm' is unknown; pass --runtime: "
                                                r"tflm-cmsis-nn@2023 or tflm-cmsis-nn@2\.3\.1 or "
                                                r"tflm-reference@2023"):
         twin.calibrate([tmp_path / "slow"], BOARD)

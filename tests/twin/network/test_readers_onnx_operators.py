@@ -231,7 +231,7 @@ def test_recurrent_layers_in_both_directions(op, gates, layout, tmp_path):
     name = op.lower()
     assert described(graph) == [name, name, "concatenation"]
     assert [layer.option("reverse", False) for layer in graph.layers] == [False, True, False]
-    # Each direction takes every step: the length of the sequence is no batch.
+    # Each direction takes every step: the length of the sequence is not a batch.
     assert graph_macs(graph) == 2 * time * gates * hidden * (features + hidden)
 
 

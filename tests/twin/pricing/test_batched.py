@@ -157,7 +157,7 @@ def test_a_variation_that_means_nothing_is_refused(kws, vary, said) -> None:
 
 def test_only_deployments_are_taken(kws) -> None:
     for none in ("kws", ["kws"], None, 3):
-        with pytest.raises(UsageError, match="is no deployment"):
+        with pytest.raises(UsageError, match="is not a deployment"):
             twin.predict_many(none)
     with pytest.raises(UsageError, match="accepted with one deployment"):
         twin.predict_many([kws], vary={"learnt.time.memory": [1.0]})

@@ -33,7 +33,7 @@ def test_ranges_are_even_in_a_grid_and_refused_without_a_count() -> None:
     with pytest.raises(UsageError, match="COUNT"):
         read_axis("clocks.cpu.frequency_hz", "80..280MHz").list_values({})
     for wrong in ("280..80MHz:3", "80MHz..280:3", "1..2:0", "a..b"):
-        with pytest.raises(UsageError, match="is no range"):
+        with pytest.raises(UsageError, match="is not a range"):
             read_axis("x", wrong)
 
 

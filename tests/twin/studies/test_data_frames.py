@@ -37,7 +37,7 @@ def test_a_filtered_frame_is_reported_and_another_is_refused(table):
     assert "nucleo_f401re" not in twin.report(frame[frame.board == "nucleo_l4r5zi"])
     for other in (pandas.DataFrame({"board": ["nucleo_l4r5zi"]}), frame.assign(time_us="fast"),
                   frame.assign(time_low_us=1e9)):
-        with pytest.raises(twin.TwinError, match="is no table of a study"):
+        with pytest.raises(twin.TwinError, match="is not a table of a study"):
             twin.report(other)
 
 

@@ -34,7 +34,7 @@ def test_limits_are_read_with_and_without_units() -> None:
     assert not read_limits()
     for wrong in ({"max_ms": "5mJ"}, {"max_uj": "-1"}, {"max_ram": "lots"}, {"max_usd": "0"},
                   {"max_ms": "nan"}, {"max_ram": "64"}, {"max_flash": 512}):
-        with pytest.raises(UsageError, match="is no limit; accepted"):
+        with pytest.raises(UsageError, match="is not a limit; accepted"):
             read_limits(**wrong)
 
 
@@ -42,7 +42,7 @@ def test_limits_are_read_with_and_without_units() -> None:
     ({"max_uj": "2MJ"}, "mJ"), ({"max_uj": "2mj"}, "mJ"), ({"max_ms": "5MS"}, "ms"),
     ({"max_ram": "256KB"}, "KiB"), ({"max_flash": "1MB"}, "MiB")])
 def test_a_unit_in_the_wrong_case_is_refused_with_the_right_one(limit, unit) -> None:
-    with pytest.raises(UsageError, match=f"is no limit; .* did you mean {unit}"):
+    with pytest.raises(UsageError, match=f"is not a limit; .* did you mean {unit}"):
         read_limits(**limit)
 
 
@@ -78,5 +78,5 @@ def test_an_unknown_energy_has_no_probability() -> None:
 
 
 def test_a_limit_no_device_has_is_refused_in_a_line() -> None:
-    with pytest.raises(UsageError, match=r"--max-uj '1e99' is no limit; .*below 1e\+18$"):
+    with pytest.raises(UsageError, match=r"--max-uj '1e99' is not a limit; .*below 1e\+18$"):
         read_limits(max_uj="1e99")

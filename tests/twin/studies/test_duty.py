@@ -431,7 +431,7 @@ def test_a_slip_of_the_unit_is_refused_where_it_stands_and_prices_are_no_limits(
     for option, value, said in (
             ("--currents", "1e9uA/MHz", "is above the largest accepted, 100 mA/MHz"),
             ("--sleep", "10A", "is above the largest accepted, 1000 mA"),
-            ("--price", "3EUR", "is no price")):
+            ("--price", "3EUR", "is not a price")):
         refused = run(*words, option, f"nucleo_u575zi_q={value}")
         assert refused.exit_code == 2 and f"{option} nucleo_u575zi_q" in refused.stderr
         assert said in refused.stderr

@@ -116,7 +116,7 @@ def test_sources_that_are_none_are_refused_in_a_line(tmp_path) -> None:
         with pytest.raises(UsageError, match=said):
             make_judge(source)
     (tmp_path / "own.py").write_text("def good(graph):\n    return 2.0\nbad = 1\n")
-    with pytest.raises(UsageError, match="is no function"):
+    with pytest.raises(UsageError, match="is not a function"):
         make_judge(f"{tmp_path}/own.py:bad")
     found = make_judge(f"{tmp_path}/own.py:good").rate(separable("n", (6, 6), (2, 4), 3), {})
     assert found.share is None and "returned 2.0" in found.by

@@ -96,11 +96,11 @@ def test_prices_come_from_the_board_or_the_user_and_never_from_nowhere() -> None
     assert price_of(board) == (board.part_price_usd, "chip, assumed")
     assert price_of(board, {"stm32h7a3zi": 9.0}) == (9.0, "as stated")
     bare = dataclasses.replace(board, price_usd=27.0, part_price_usd=None)
-    assert price_of(bare) == (None, "")  # a kit's is no price of a chip
+    assert price_of(bare) == (None, "")  # a kit's is not a price of a chip
     given = read_prices(["h7a3=30", "stm32u575zi=$9"])
     assert name_boards("--price", given, [load_board("nucleo_u575zi_q")]) == {
         "nucleo_h7a3zi_q": 30.0, "stm32u575zi": 9.0}
-    with pytest.raises(UsageError, match="no board and no chip"):
+    with pytest.raises(UsageError, match="neither a board nor a chip"):
         name_boards("--price", read_prices(["anychip=9"]), [])
     with pytest.raises(UsageError, match="BOARD=USD"):
         read_prices(["30"])

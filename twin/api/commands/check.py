@@ -148,14 +148,14 @@ def _check_arena(deployment: Deployment, stated: int | None,
 
 
 def _say_region(region: Region) -> str:
-    """Say what a program leaves of a region, by how much it overflows it, and what is no memory."""
+    """Say what a program leaves of a region, or by how much it overflows it."""
     left = (f"{region.left_bytes:,} of {region.size_bytes:,} bytes left beside the program's "
             f"{region.used_bytes:,}" if region.left_bytes >= 0 else
             f"the program's {region.used_bytes:,} bytes are {-region.left_bytes:,} more than its "
             f"{region.size_bytes:,}")
     arena = f", {region.arena_bytes:,} of which are an arena" if region.arena_bytes else ""
     beyond = "" if region.stated_bytes == region.size_bytes else (
-        f"; its length is stated as {region.stated_bytes:,}, the rest of which is no memory of "
+        f"; its length is stated as {region.stated_bytes:,}, the rest of which is not memory of "
         "the board")
     return f"{region.name}: {left}{arena}{beyond}"
 
@@ -204,7 +204,7 @@ def read_held(asked: request.Held) -> dict[str, float | None]:
             else limit
     for option, value in (("--max-ms", held["max_ms"]), ("--max-uj", held["max_uj"])):
         if value is not None and not 0 < value < math.inf:
-            raise UsageError(f"{option} {value}: is no limit; accepted: a number above 0")
+            raise UsageError(f"{option} {value}: is not a limit; accepted: a number above 0")
     return held
 
 

@@ -37,7 +37,7 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,
     Raises
     ------
     UsageError
-        For what is no deployment, or a step below 1.
+        For what is not a deployment, or a step below 1.
     TwinError
         For what `predict` refuses.
 
@@ -49,7 +49,7 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,
     1.0
     """
     if not isinstance(deployment, Deployment):
-        raise UsageError(f"differentiate: {deployment!r} is no deployment; accepted: "
+        raise UsageError(f"differentiate: {deployment!r} is not a deployment; accepted: "
                          "twin.deploy(model, board)")
     if temperature not in TEMPERATURES:
         raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")

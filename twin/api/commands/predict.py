@@ -50,7 +50,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
         For a name or a path: it has no board yet.
     """
     if isinstance(deployment, (str, PathLike)):
-        raise UsageError(f"predict: {deployment!r} is no deployment; accepted: "
+        raise UsageError(f"predict: {deployment!r} is not a deployment; accepted: "
                          f"twin.deploy({deployment!r}, board), board being a name or a file")
     return calibrated.predict_calibrated(deployment, temperature=temperature,
                                          calibration=fspath(calibration))

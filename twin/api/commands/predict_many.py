@@ -62,7 +62,7 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
     True
     """
     if isinstance(deployments, (str, PathLike)):
-        raise UsageError(f"predict_many: {deployments!r} is no deployment; accepted: "
+        raise UsageError(f"predict_many: {deployments!r} is not a deployment; accepted: "
                          f"twin.deploy({deployments!r}, board), or several")
     return batched.predict_batch(deployments, vary=vary, temperature=temperature,
                                  calibration=fspath(calibration), layers=layers, errors=errors)

@@ -43,7 +43,7 @@ def deploy_part(elf: str, board: str, part: Part, placed: Deployed) -> Program:
 
 def _deploy(elf: str | PathLike[str], board: Board, part: Part) -> Program:
     if part.begin is None and part.call is None:
-        read_elf(Path(elf))  # what is no program is refused as that, not asked about
+        read_elf(Path(elf))  # what is not a program is refused as that, not asked about
     wanted = ask_program(part)
     return deploy_program(read_program(elf, wanted), board, wanted)
 

@@ -216,7 +216,8 @@ def open_result(path: str | PathLike[str]) -> Session | Table:
         return read_table(place)
     if (place / "session.json").is_file():
         return open_study(place)
-    raise UsageError(f"{path}: is no folder of a study and no table of a sweep; a model needs its "
+    raise UsageError(f"{path}: is not a folder of a study and no table of a sweep; a model needs "
+                     "its "
                      "board: -b BOARD")
 
 

@@ -41,7 +41,7 @@ def bring_programs(texts: Sequence[str], study: Study) -> tuple[Brought, ...]:
     Raises
     ------
     TwinError
-        For a word that is none, a file that is no program, and what a program does not say itself.
+        For an invalid word, a file that is not a program, and facts a program does not state.
     """
     other = [name for name in study.axes if name not in VARIED]
     if texts and (other or study.search is not None or study.finding is None

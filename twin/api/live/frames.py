@@ -10,7 +10,7 @@ LARGEST_FRAME = 1 << 26
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:
-    """Return the next frame; None where there is none, or it is no frame."""
+    """Return the next frame; None where there is none, or it is not a frame."""
     head = stream.read(4)
     if len(head) < 4:
         return None

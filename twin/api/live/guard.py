@@ -128,7 +128,7 @@ class Guard:
                 return 400, f"several lines {name}; accepted: one"
         host = _HOST.fullmatch(held.get("host", "").lower())
         if host is None:
-            return 400, "the line host is no name and port; accepted: one such as localhost:8787"
+            return 400, "the line host is not a name and port; accepted: one such as localhost:8787"
         if not self._is_ours(host[1] or host[2]):
             return 421, "this server does not go by that name"
         if len(scope.get("query_string", b"")) > LONGEST_QUERY:

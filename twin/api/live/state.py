@@ -74,7 +74,7 @@ class State(Wire):
     def _check_values(cls, values: dict[str, str]) -> dict[str, str]:
         for path, value in values.items():
             if not value.isprintable() or not value.strip():
-                raise ValueError(f"{path}: its value is no printable text")
+                raise ValueError(f"{path}: its value is not printable text")
         return values
 
     @property

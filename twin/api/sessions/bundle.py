@@ -120,7 +120,7 @@ def open_bundle(path: str | Path, folder: Path) -> tuple[Session, ...]:
     Raises
     ------
     SessionError
-        For a file that is no bundle, damaged, names a place outside, a link, or is too large
+        For a file that is not a bundle, damaged, names a place outside, a link, or is too large
         unpacked: before more than a part of it is written.
     """
     try:
@@ -136,7 +136,7 @@ def open_bundle(path: str | Path, folder: Path) -> tuple[Session, ...]:
                            "of `twin bundle`") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError,
             ValueError, zlib.error) as error:
-        raise SessionError(f"{path}: is no bundle: {error}") from error
+        raise SessionError(f"{path}: is not a bundle: {error}") from error
     found = [open_session(folder / check_name(str(name))) for name in manifest["sessions"]]
     for session in found:
         check_unchanged(session)
@@ -149,7 +149,7 @@ def check_name(name: str) -> str:
     if len(name) > _LONGEST or any(
             not _PART.fullmatch(part) or part.strip(". ") == "" or part.endswith((".", " "))
             for part in parts):
-        raise SessionError(f"{name[:80]!r}: is no name of a bundle's file")
+        raise SessionError(f"{name[:80]!r}: is not a name of a bundle's file")
     return name
 
 
@@ -195,7 +195,7 @@ def _check_entries(packed: zipfile.ZipFile, path: str | Path) -> dict[str, zipfi
 def _read_manifest(packed: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo],
                    path: str | Path) -> dict[str, Any]:
     if MANIFEST not in entries or entries[MANIFEST].file_size > 1 << 24:
-        raise SessionError(f"{path}: is no bundle: it has no {MANIFEST}")
+        raise SessionError(f"{path}: is not a bundle: it has no {MANIFEST}")
     with reworded((DocumentError, UnicodeDecodeError), SessionError, f"{path}: {MANIFEST}: "):
         manifest = parse_json(packed.read(entries[MANIFEST]).decode())
     if not isinstance(manifest, dict) or manifest.get("kind") != "bundle":

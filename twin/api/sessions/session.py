@@ -133,7 +133,7 @@ def open_session(folder: str | Path) -> Session:
     try:
         head = parse_json(read_regular_text(path, 1 << 24))
     except FileNotFoundError as error:
-        raise SessionError(f"{folder}: is no folder of a kept run; accepted: one that --keep "
+        raise SessionError(f"{folder}: is not a folder of a kept run; accepted: one that --keep "
                            "made") from error
     except (DocumentError, OSError, UnicodeDecodeError) as error:
         raise SessionError(f"{path}: cannot be read: {error}") from error

@@ -159,7 +159,8 @@ def find_model(name: str, sha256: str | None) -> str:
         When it is neither, or another file of that name.
     """
     if not is_known(name) and not Path(name).exists():
-        raise UsageError(f"the measurement is of {name!r}, which is no file here and no network of "
+        raise UsageError(f"the measurement is of {name!r}, which is not a file here and no network "
+                         "of "
                          "`twin models`: give its model file (--model FILE)")
     if sha256 is not None and read_model(name).sha256 != sha256:
         raise UsageError(f"the measurement is of a file named {name!r} with SHA-256 "

@@ -98,7 +98,7 @@ def tell_otherwise(found: Diagnosis) -> str:
     -------
     str
         A sentence; it says so where cycles alone cannot. Two causes are distinguished: "none of
-        these" is no cause, and stands beside one only where it is likeliest or no other is left.
+        these" is not a cause, and stands beside one only where it is likeliest or no other is left.
     """
     listed = [kind for kind, chance in found.kinds.items()
               if kind != UNKNOWN and chance >= LEAST]

@@ -198,7 +198,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
 
 
 def check_causes(names: Collection[str]) -> None:
-    """Refuse what is no cause's name."""
+    """Refuse what is not a cause's name."""
     for name in names:
         if name not in CAUSES:
             near, known = did_you_mean(name, CAUSES), f"accepted: {', '.join(CAUSES)}"

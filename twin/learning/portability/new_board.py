@@ -66,7 +66,7 @@ class Wanted:
     run_ma_per_mhz: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a core that is not known, a name no file can have and a model that is no board."""
+        """Refuse an unknown core, a name no file can have and a model that is not a board."""
         object.__setattr__(self, "core", read_name(self.core))
         known = list_built_cores()
         if self.core not in known:
@@ -76,7 +76,8 @@ class Wanted:
             raise UsageError(f"--regulator {self.regulator!r}; "
                              + did_you_mean(self.regulator, tuple(map(str, REGULATORS.words))))
         if self.like is not None and self.like.core.model not in known:
-            raise UsageError(f"--like {self.like.name}: is no microcontroller")
+            raise UsageError(f"--like {self.like.name}: is not a microcontroller; accepted: a "
+                             f"board of `twin boards` that has one of {', '.join(known)}")
 
 
 def check_name(name: str) -> None:

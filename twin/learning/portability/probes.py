@@ -296,7 +296,7 @@ def read_plan(text: str) -> PlanFile:
     with reworded(DocumentError, UsageError, f"{text}: cannot be read (", ")"):
         document = read_yaml(text)
     if not isinstance(document, Mapping):
-        raise UsageError(f"{text}: is no plan; accepted: what `twin plan -o` writes")
+        raise UsageError(f"{text}: is not a plan; accepted: what `twin plan -o` writes")
     for key in document:
         if key not in _KEYS:
             raise UsageError(f"{text}:{key}: is not known; {did_you_mean(str(key), _KEYS)}")

@@ -146,7 +146,7 @@ def padding_amounts(layer: Layer, data: Tensor) -> tuple[tuple[int, int], ...]:
     Raises
     ------
     RuntimeRefusedError
-        When the border is no constant zero around an image.
+        When the border is not a constant zero around an image.
     """
     amounts = tuple((int(a), int(b)) for a, b in layer.option("paddings", ()))
     mode, value = layer.option("mode", "constant"), layer.option("value", None)

@@ -52,7 +52,7 @@ _GIVES_NONE = {
     "eon": "compiled by Edge Impulse's EON, which leaves no flatbuffer; accepted: the same "
            "deployment with the compiler TensorFlow Lite in place of EON, or the block output "
            ".tflite from Edge Impulse's Dashboard",
-    "cut": "an array in it begins as a model does (TFL3) and is no whole one: is it "
+    "cut": "an array in it begins as a model does (TFL3) and is not a whole one: is it "
            "cut short?",
     "": "holds no model; accepted: a file with a .tflite or .onnx file, or a TFL3 flatbuffer, "
         "in it"}
@@ -153,7 +153,7 @@ def find_models(name: str, content: bytes) -> list[Found]:
 
 
 def _list_members(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Members that may hold a model, unpacked within bounds; what is no archive is its own."""
+    """Members that may hold a model, unpacked within bounds; what is not an archive is its own."""
     if content[:2] == b"\x1f\x8b":
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
         content = stream.decompress(content, LARGEST_BYTES)
@@ -197,7 +197,7 @@ def _check(name: str, entries: int, size_bytes: int) -> None:
 
 
 def _find(name: str, content: bytes, packed: bool) -> Iterator[Found]:
-    """Find the models of one file that is no archive."""
+    """Find the models of one file that is not an archive."""
     suffix = PurePosixPath(name).suffix.lower()
     if is_flatbuffer(content, 0) and (suffix in MODELS or _IDENTIFIER not in content[8:]):
         yield Found(place=name if packed else "the file itself", suffix=".tflite", content=content)

@@ -43,7 +43,7 @@ class Reader:
                 self._inputs.append(self._write(number, f"input_{len(self._inputs)}"))
 
     def argument(self, place: int, default: Any = None) -> Any:
-        """Return an argument of the call that is no tensor."""
+        """Return an argument of the call that is not a tensor."""
         value = self.program.values[self.call.inputs[place]] if place < len(
             self.call.inputs) else None
         if isinstance(value, (Spec, Listed)):
@@ -64,7 +64,7 @@ class Reader:
         """Return the shape of a value as the program has it."""
         spec = self.program.values[value]
         if not isinstance(spec, Spec):
-            raise ValueError(f"value {value} is no tensor")
+            raise ValueError(f"value {value} is not a tensor")
         return spec.shape
 
     def axes(self, value: int) -> tuple[int, ...]:

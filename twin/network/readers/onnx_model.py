@@ -199,7 +199,7 @@ def _check_inputs(path: str, proto: Any, names: set[str]) -> list[str]:
         if len(shape) > 1 and shape[0] != 1 and (recurrent and not (timed and shape[1] == 1)):
             raise ModelError(f"{path}: input {value.name!r} has batch {shape[0]}; export the "
                              f"model with batch 1: {shape} as {[1, *shape[1:]]}, or as "
-                             f"{[1, *shape]} where the first axis is no batch")
+                             f"{[1, *shape]} where the first axis is not a batch")
     return notes
 
 

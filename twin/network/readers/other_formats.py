@@ -54,7 +54,7 @@ def _find_kind(file: Path) -> str | None:
     if file.suffix.lower() == ".pb":
         # First fields: the nodes of a GraphDef; version and meta graphs of a SavedModel.
         return "a TensorFlow graph" if head[:1] == b"\x0a" else (
-            "a SavedModel" if head[:3] == b"\x08\x01\x12" else "a protobuf that is no network")
+            "a SavedModel" if head[:3] == b"\x08\x01\x12" else "a protobuf that is not a network")
     if head[:8] == b"\x89HDF\r\n\x1a\n":
         return "weights of a Keras model" if file.name.endswith(".weights.h5") else "a Keras model"
     if head.startswith(b"version https://git-lfs"):

@@ -29,7 +29,7 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
     Raises
     ------
     NotApplicableError
-        When its input is no image, or a layer fits the old resolution only.
+        When its input is not an image, or a layer fits the old resolution only.
     """
     text = f"network.resolution={height}x{width}"
     images = [i for i in graph.inputs if len(graph.tensors[i].shape) == 4]

@@ -119,7 +119,7 @@ def _price_parts(deployment: Deployment, steps: Sequence[Step], runs: Sequence[T
 
 
 def task_of(step: Step) -> Task:
-    """Return the task of a step that is no alias."""
+    """Return the task of a step that is not an alias."""
     assert step.task is not None, "all steps but aliases have one"
     return step.task
 

@@ -34,7 +34,7 @@ def _read_host(text: str, graph: Graph, board: Board) -> Choose:
     known = [str(layer.index) for layer in graph.layers]
     for name in kept:
         if name not in OPERATORS and name not in known:
-            raise UsageError(f"offload.host: {name!r} is no operator and no layer; "
+            raise UsageError(f"offload.host: {name!r} is neither an operator nor a layer; "
                              + did_you_mean(name, OPERATORS))
     return Choose(field="host", value=kept)
 

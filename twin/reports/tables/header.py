@@ -130,7 +130,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         if not deployment.target.executes:
             lines["helps"] += ("; `twin advise --max-ms "
                                f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}` "
-                               "prices changes")
+                               "predicts changes")
     notes = place_warnings(prediction).beside
     return [pair for name, text in lines.items() if text
             for pair in ((name, text), *([("", notes[name])] if name in notes else []))]
@@ -266,9 +266,9 @@ def setup_line(prediction: Prediction, ledger: Ledger) -> str:
     counted = ", ".join(f"{count:,} {clock} cycles"
                         for clock, count in cycles_by_clock(ledger.setup).items())
     if not counted:
-        return f"set-up, once and apart from the above: {NOT_KNOWN}"
+        return f"set-up, once, not included above: {NOT_KNOWN}"
     energy = format_energy(bill_energy_uj(prediction.setup))
-    return (f"set-up, once and apart from the above: {counted}, "
+    return (f"set-up, once, not included above: {counted}, "
             f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}"
             + (_say_cold_start(prediction) if prediction.temperature == "cold" else ""))
 

@@ -84,7 +84,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
 
 
 def first_boards(table: Table, chosen: str = (
-        "five kinds of core, of each the board with most published measurements")) -> Content:
+        "five kinds of core; for each, the board with the most published measurements")) -> Content:
     """Return what a network takes on boards nobody asked for, and how to go on."""
     rows = [*rank_rows(table), *table.failed]
     model = shlex.quote(table.rows[0].model)
@@ -104,8 +104,8 @@ def first_boards(table: Table, chosen: str = (
     return Group(
         Text(chosen), Text(""), tabulate(columns, rows, gap=1), Text(""),
         *(Text(note) for note in notes),
-        Text(f"one of them, and why: twin predict {model} -b {rows[0].board}"),
-        Text(f"all boards, by your limits: twin select {model} --max-ms 50"))
+        Text(f"details of one board: twin predict {model} -b {rows[0].board}"),
+        Text(f"all boards against limits: twin select {model} --max-ms 50"))
 
 
 compiled_boards = partial(

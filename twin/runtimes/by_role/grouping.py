@@ -56,7 +56,7 @@ def plan_groups(graph: Graph, planner: Planner, rules: LayerRules) -> Grouping:
 
 
 def explain_host(graph: Graph, layer: Layer, planner: Planner, rules: LayerRules) -> Reason:
-    """Return why a layer that is no alias stays on the host, empty when it does not."""
+    """Return why a layer that is not an alias stays on the host, empty when it does not."""
     npu, offload = planner.npu, planner.offload
     if layer.op in planner.host or str(layer.index) in planner.host:
         return Reason("kept there by offload.host", Why.ASKED)

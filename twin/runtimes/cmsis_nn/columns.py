@@ -1,7 +1,7 @@
 """Windows gathered into columns, four output positions at a time (Helium convolutions).
 
 Output positions are numbered row by row and taken in groups of four, which run over row ends.
-Where a row is no multiple of four the grouping repeats after a few rows; those rows are written
+Where a row is not a multiple of four the grouping repeats after a few rows; those rows are written
 out, so the accesses stay in program order.
 """
 

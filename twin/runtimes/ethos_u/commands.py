@@ -28,7 +28,7 @@ _PRODUCTS = {0: 55, 1: 65, 2: 85}
 _CONFIGURATION, _COMMANDS, _NOTHING = 1, 2, 5
 _ACCEPTED = "the driver payload Vela writes (COP1)"
 MOST_OPERATIONS = 1 << 16
-"""Of one stream: more is no network of a microcontroller, but a damaged file."""
+"""Of one stream: more is not a network of a microcontroller, but a damaged file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,7 +190,8 @@ def _group_compiled(graph: Graph, npu: Npu) -> Grouping:
             if config != npu.config:
                 raise RuntimeRefusedError(
                     f"{graph.name}: compiled for {config}, the NPU is {npu.config}, whose driver "
-                    f"refuses it; --set npu.config={config}, or bring the file before Vela")
+                    f"refuses it; accepted: --set npu.config={config}, or the file from before "
+                    "Vela")
     return Grouping(groups=tuple(groups), works={}, reasons=tuple(reasons), buffers={},
                     scratch=_keep_scratch(npu, (layer.option("scratch_bytes", 0)
                                                 for layer in graph.layers)))

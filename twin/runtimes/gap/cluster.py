@@ -33,7 +33,7 @@ class Part:
     Parameters
     ----------
     rows, channels
-        Of the output, all of whose columns it has; of what is no image, one row.
+        Of the output, all of whose columns it has; of what is not an image, one row.
     """
 
     rows: int

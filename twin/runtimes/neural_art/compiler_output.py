@@ -247,7 +247,7 @@ def _amount(value: Any) -> int:
 def _text(value: Any) -> str:
     """Return a name; what is none is another form."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no name")
+        raise TypeError(f"{value!r} is not a name")
     return value
 
 

@@ -164,7 +164,7 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
 def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[Any]:
     """Pixels of the output; a source row and column serves scale neighbouring ones.
 
-    Where the scale is no whole number the source advances evenly over its extent.
+    Where the scale is not a whole number the source advances evenly over its extent.
     """
     batch, rows, columns, channels = graph.input(layer).shape
     _, out_rows, out_columns, _ = graph.output(layer).shape

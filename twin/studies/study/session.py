@@ -117,7 +117,7 @@ class Session:
         if not self.is_finished:
             raise StudyError(f"{self.folder}: is not finished: "
                              f"{len([*(self.folder / 'parts').glob('*.parquet')])} tasks are done; "
-                             "the command that began it goes on with it")
+                             "run its command again to resume")
         return read_table(self.folder / RESULTS)
 
     def load_records(self) -> list[dict[str, Any]]:
@@ -139,7 +139,8 @@ def open_session(folder: str | Path) -> Session:
     """
     folder = Path(folder)
     if not (folder / "session.json").is_file():
-        raise StudyError(f"{folder}: is no folder of a study; accepted: one `twin study run` wrote")
+        raise StudyError(f"{folder}: is not a folder of a study; accepted: one `twin study run` "
+                         "wrote")
     _read_head(folder)
     return Session(folder=folder, study=load_study(str(folder / "study.yaml")))
 
@@ -225,7 +226,7 @@ def lock_session(folder: str | Path) -> Iterator[None]:
 
 
 def _check_folder(folder: Path) -> None:
-    """Refuse what is there and is no folder of a study, nor one that is just started, or empty."""
+    """Refuse an existing folder that is neither a study's, nor just started, nor empty."""
     if folder.exists() and not (folder / "session.json").is_file() and (
             not folder.is_dir() or ((there := {one.name for one in folder.iterdir()})
             and not {LOCK} <= there <= BEGUN)):
@@ -248,7 +249,7 @@ def _read_head(folder: Path) -> Mapping[str, Any]:
         raise StudyError(f"{path}: cannot be read: {error}") from error
     if not isinstance(head, dict) or head.get("schema") != 1 or not isinstance(
             head.get("commands"), list) or not {"twin", "inputs", "study"} <= set(head):
-        raise StudyError(f"{path}: is no session of a study")
+        raise StudyError(f"{path}: is not a session of a study")
     return head
 
 

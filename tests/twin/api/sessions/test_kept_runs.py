@@ -230,9 +230,9 @@ def test_a_compiler_is_called_only_where_that_is_asked_for(root, tmp_path) -> No
 
 
 @pytest.mark.parametrize("change, told", [
-    (lambda files: {**files, "../../escaped": b"x"}, "is no name"),
-    (lambda files: {**files, "/etc/escaped": b"x"}, "is no name"),
-    (lambda files: {**files, "a\\..\\escaped": b"x"}, "is no name"),
+    (lambda files: {**files, "../../escaped": b"x"}, "is not a name"),
+    (lambda files: {**files, "/etc/escaped": b"x"}, "is not a name"),
+    (lambda files: {**files, "a\\..\\escaped": b"x"}, "is not a name"),
     (lambda files: {**files, "more": b"x"}, "is not both listed and there"),
     (lambda files: {name: one for name, one in files.items() if name != MANIFEST}, "no bundle"),
     (lambda files: {**files, MANIFEST: b"[" * 100_000}, "bundle.json"),
@@ -244,7 +244,7 @@ def test_a_compiler_is_called_only_where_that_is_asked_for(root, tmp_path) -> No
     (lambda files: _head(files, lambda head: head["arguments"].update(
         board="/etc/hosts.yaml")), "not below inputs/"),
     (lambda files: _head(files, lambda head: head.update(verb="__import__")), "not kept"),
-    (lambda files: _head(files, lambda head: head.update(inputs={"../x": "0"})), "is no name"),
+    (lambda files: _head(files, lambda head: head.update(inputs={"../x": "0"})), "is not a name"),
     (lambda files: _head(files, lambda head: head.update(schema=2)), "schema 2"),
     (lambda files: _head(files, lambda head: head.update(files=[1])), "a mapping"),
     (lambda files: _head(files, lambda head: head["arguments"].update(
@@ -278,14 +278,14 @@ def test_a_damaged_or_endless_bundle_is_refused(root, tmp_path) -> None:
     endless = listed + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, count * size, 0, 0)
     for content in (bytes(damaged), endless):
         good.write_bytes(content)
-        with pytest.raises(SessionError, match="is no bundle"):
+        with pytest.raises(SessionError, match="is not a bundle"):
             twin.reproduce(good)
 
 
 def test_a_study_of_another_names_no_file_elsewhere(tmp_path) -> None:
     for text in ("models: [/etc/x.tflite]", "boards: a/../../x.yaml", "set: {a: [../x.json]}"):
         (tmp_path / "study.yaml").write_text(text)
-        with pytest.raises(SessionError, match="is no name"):
+        with pytest.raises(SessionError, match="is not a name"):
             check_files(tmp_path)
     for text in ('postprocess: ["steps.py:rank"]', "accuracy: mine.py:judge"):
         (tmp_path / "study.yaml").write_text(text)

@@ -396,5 +396,5 @@ def test_features_are_cases_and_steps_work_on_the_rows(tmp_path) -> None:
             twin.run_study(tmp_path / "s.yaml", tmp_path / step)
         assert not (tmp_path / step).exists()
     (tmp_path / "s.yaml").write_text(text.replace("no_simd,", "no_simdd,"))
-    with pytest.raises(StudyError, match=r"s.yaml: features: 'no_simdd' is no feature; did you"):
+    with pytest.raises(StudyError, match=r"s.yaml: features: 'no_simdd' is not a feature; did you"):
         load_study(str(tmp_path / "s.yaml"))

@@ -46,7 +46,7 @@ def find_programmer(port: Port) -> tuple[str, ...]:
         return _find_st_programmer(*port.settings["CUBEPROG"].split())
     target, files = port.settings.get("PYOCD"), port.settings.get("OPENOCD")
     if not target and not files:
-        raise UsageError(f"port {port.name} is no board to be flashed")
+        raise UsageError(f"port {port.name} is not a board to be flashed")
     if target and shutil.which("pyocd"):
         return ("pyocd", "flash", "--target", target, "IMAGE")
     if files and shutil.which("openocd"):

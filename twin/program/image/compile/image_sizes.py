@@ -104,7 +104,7 @@ def read_sizes(path: Path, board: Board | None = None) -> ImageSizes:
     Raises
     ------
     FirmwareError
-        When it is no ELF file.
+        When it is not an ELF file.
     """
     totals = dict.fromkeys(("code", "weights", "data", "bss", "arena", "stack"), 0)
     in_ram = False

@@ -73,7 +73,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     content = bytearray(constants_bytes + total)
     for tensor, offset in offsets.items():
         data = graph.tensors[tensor].data
-        assert data is not None, f"{graph.tensors[tensor].name} is no constant"
+        assert data is not None, f"{graph.tensors[tensor].name} is not a constant"
         raw = np.ascontiguousarray(data).tobytes()
         content[offset:offset + len(raw)] = raw
     image = Image(content=b"", planned_bytes=placement.weights_bytes, weights=offsets, bias={},
