@@ -191,8 +191,7 @@ class Link:
     def _open(self) -> None:
         if self.port.startswith("socket:") and not _SOCKET.fullmatch(self.port):
             raise LinkError(f"{self.port!r} is not an address; accepted: socket://HOST:PORT, such "
-                            "as "
-                            "socket://localhost:4000")
+                            "as socket://localhost:4000")
         serial = _serial()
         with reworded((serial.SerialException, OSError, ValueError), LinkLostError,
                       f"{self.port} cannot be opened: "):

@@ -112,8 +112,7 @@ def _sample(log: Log, number: int, row: _Row) -> Sample:
     value = number_of(row.value, log, number)
     if not row.unit and value != int(value):
         raise log.refuse(number, f"{row.value!r} is not a count of {row.event}; a comma or point "
-                         "may "
-                                 "be another language's: run perf with LC_ALL=C")
+                         "may be another language's: run perf with LC_ALL=C")
     event = row.event.removesuffix(_USER)
     name = _NAMES.get(event, event).replace("-", "_").replace(" ", "_")
     clock = "cpu" if name == "cpu_cycles" else None

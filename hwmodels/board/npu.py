@@ -284,8 +284,7 @@ class Npu:
     engine_bytes_per_cycle: Annotated[float, Key(
         RATE, "What one engine passes between memory and units in a cycle.", required=True)] = 2.0
     strided_read_bytes_per_cycle: Annotated[float | None, Key(
-        RATE, "What one passes where it reads runs apart from one another; absent: as "
-              "any.")] = None
+        RATE, "What one passes where it reads runs apart from one another; absent: as any.")] = None
     engine_outstanding: Annotated[int, Key(
         COUNT, "Read bursts one engine has in flight: they share the pool's latency.",
         required=True)] = 8

@@ -335,8 +335,7 @@ def diff(before: Side, after: Side, *, anyway: bool = False) -> Difference:
     if before.predicted != after.predicted:
         prediction, other = (before, after) if before.predicted else (after, before)
         raise UsageError(f"{prediction.label} is a prediction, {other.label} is {other.kind}: "
-                         f"compare them by: twin attribute {prediction.label} "
-                         f"{other.label}")
+                         f"compare them by: twin attribute {prediction.label} {other.label}")
     return compare_sides(before, after, anyway=anyway)
 
 

@@ -71,8 +71,7 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
         **limits.arguments, **read_held(limits)}.items() if limit}
     if not boards:
         if held:
-            raise UsageError("limits and a duty are of a model on a board; accepted: with "
-                             "-b BOARD")
+            raise UsageError("limits and a duty are of a model on a board; accepted: with -b BOARD")
         note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
 

@@ -227,8 +227,7 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     measured = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
     runtime = without_tools(settle_runtime(measured, runtime, where))
     if hint := describe_open(runtime, load_board(board)):
-        raise MeasurementError(f"{where}: its runtime {runtime!r} is unknown; pass "
-                               f"{hint}")
+        raise MeasurementError(f"{where}: its runtime {runtime!r} is unknown; pass {hint}")
     if header.model == UNKNOWN:
         raise MeasurementError(f"{where}: does not say which network it is of; import it again "
                                "with --model")

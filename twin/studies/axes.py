@@ -399,15 +399,13 @@ def _read_span(path: str, text: str) -> Span:
     found = _SPAN.fullmatch(text)
     if found is None or (found[2] and found[2] != found[4]):
         raise UsageError(f"{path}={text}: is not a range; accepted: LOW..HIGH with one unit, such "
-                         "as "
-                         "80..280MHz, or LOW..HIGH:COUNT for a grid")
+                         "as 80..280MHz, or LOW..HIGH:COUNT for a grid")
     low, high = float(found[1]), float(found[3])
     count = None if found[5] is None else read_count(found[5], MOST_POINTS) or 0
     if not low < high or not all(map(math.isfinite, (low, high))) or (
             count == 0):
         raise UsageError(f"{path}={text}: is not a range; accepted: LOW below HIGH, COUNT from 1 "
-                         "to "
-                         f"{MOST_POINTS:,}")
+                         f"to {MOST_POINTS:,}")
     return Span(low=low, high=high, unit=found[4] or "", count=count,
                 steps=_list_steps(path, low, high))
 

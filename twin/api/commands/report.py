@@ -217,8 +217,7 @@ def open_result(path: str | PathLike[str]) -> Session | Table:
     if (place / "session.json").is_file():
         return open_study(place)
     raise UsageError(f"{path}: is not a folder of a study and no table of a sweep; a model needs "
-                     "its "
-                     "board: -b BOARD")
+                     "its board: -b BOARD")
 
 
 def deploy_beside(folder: str, model: str, board: str, **options: Any) -> Deployment:

@@ -160,8 +160,7 @@ def find_model(name: str, sha256: str | None) -> str:
     """
     if not is_known(name) and not Path(name).exists():
         raise UsageError(f"the measurement is of {name!r}, which is not a file here and no network "
-                         "of "
-                         "`twin models`: give its model file (--model FILE)")
+                         "of `twin models`: give its model file (--model FILE)")
     if sha256 is not None and read_model(name).sha256 != sha256:
         raise UsageError(f"the measurement is of a file named {name!r} with SHA-256 "
                          f"{sha256[:12]}..., which {name} is not: give that file (--model FILE)")

@@ -213,10 +213,9 @@ def describe_board(wanted: Wanted) -> str:
     looked_up = f", icache: {names[0]}, dcache: {names[1]}" if cache_bytes else ""
     caches = "".join(
         f"  {name}: {{size_bytes: {fact(wanted.cache_bytes, guesses.cache_bytes, 'caches')}, "
-        f"line_bytes: {fact(None, guesses.line_bytes, 'caches')}, "
-        f"ways: {fact(None, guesses.ways, 'caches')},\n"
-        f"    replacement: [{guesses.replacement}, assumed, caches], allocate: read, "
-        "serves: [flash]}\n"
+        f"line_bytes: {fact(None, guesses.line_bytes, 'caches')}, ways: "
+        f"{fact(None, guesses.ways, 'caches')},\n    replacement: [{guesses.replacement}, assumed, "
+        "caches], allocate: read, serves: [flash]}\n"
         for name in dict.fromkeys(names) if cache_bytes)
     text = _BOARD.format(
         name=wanted.name, core=wanted.core, isa=traits.isa,

@@ -56,8 +56,7 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
         When reading .onnx without the `onnx` extra.
     """
     if assume_unsupported not in (None, "copy"):
-        raise UsageError(f"assume_unsupported {assume_unsupported!r} means nothing; "
-                         "accepted: copy")
+        raise UsageError(f"assume_unsupported {assume_unsupported!r} means nothing; accepted: copy")
     text = str(path_or_name)
     if not text.lower().endswith(SUFFIXES):
         from twin.network import zoo

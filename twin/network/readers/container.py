@@ -52,8 +52,7 @@ _GIVES_NONE = {
     "eon": "compiled by Edge Impulse's EON, which leaves no flatbuffer; accepted: the same "
            "deployment with the compiler TensorFlow Lite in place of EON, or the block output "
            ".tflite from Edge Impulse's Dashboard",
-    "cut": "an array in it begins as a model does (TFL3) and is not a whole one: is it "
-           "cut short?",
+    "cut": "an array in it begins as a model does (TFL3) and is not a whole one: is it cut short?",
     "": "holds no model; accepted: a file with a .tflite or .onnx file, or a TFL3 flatbuffer, "
         "in it"}
 

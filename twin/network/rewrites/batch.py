@@ -33,8 +33,7 @@ def change_batch(graph: Graph, batch: int) -> Graph:
     if any(not shape or shape[0] != 1 for shape in shapes.values()):
         first = next(iter(shapes.values()))
         raise NotApplicableError(f"{text}: the first axis of the input {list(first)} is not a "
-                                 "batch "
-                                 "of 1")
+                                 "batch of 1")
     return infer_shapes(graph, {i: (batch, *shape[1:]) for i, shape in shapes.items()}, text)
 
 

@@ -80,9 +80,8 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
                                  "than patches")
     if live_bytes(best) >= live_bytes(graph):
         raise NotApplicableError(
-            f"{text}: patches save no RAM here: {live_bytes(best):,} bytes of activations "
-            f"would be alive, "
-            f"{live_bytes(graph):,} are without patches")
+            f"{text}: patches save no RAM here: {live_bytes(best):,} bytes of activations would be "
+            f"alive, {live_bytes(graph):,} are without patches")
     return best
 
 

@@ -105,8 +105,7 @@ def _encode_layer(output: _Output, layer: Layer) -> Encoded:
                          "stands in a loop, which cannot be written as .tflite")
     if layer.op not in ENCODERS:
         raise ModelError(f"{output.graph.name}: layer {layer.index} {layer.op} {layer.name!r} "
-                         "cannot be written as .tflite; accepted: "
-                         f"{', '.join(sorted(ENCODERS))}")
+                         f"cannot be written as .tflite; accepted: {', '.join(sorted(ENCODERS))}")
     return ENCODERS[layer.op](output.graph, layer, output.add_constant)
 
 

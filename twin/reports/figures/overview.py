@@ -114,8 +114,7 @@ def draw_own(prediction: Prediction, *, name: str) -> Figure:
     with blamed("twin.figures", name):
         figure = draw(prediction)
         if not isinstance(figure, Figure):
-            raise TypeError(f"returned {type(figure).__name__}; accepted: "
-                            "matplotlib.figure.Figure")
+            raise TypeError(f"returned {type(figure).__name__}; accepted: matplotlib.figure.Figure")
     return figure
 
 

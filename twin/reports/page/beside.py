@@ -68,8 +68,7 @@ def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
     totals = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} {main.quantity}: "
             f"{_write(total.first, main.unit)} and {_write(total.second, main.unit)}")
     if moved:
-        totals += (f"; most of the gap is {moved[0].label} "
-                 f"({_gap(moved[0].gap or 0, main.unit)})")
+        totals += (f"; most of the gap is {moved[0].label} ({_gap(moved[0].gap or 0, main.unit)})")
     return totals + "."
 
 

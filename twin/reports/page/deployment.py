@@ -291,8 +291,7 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
     cached = () if report.locality is None else list_cache_plots(report.locality)
     return (Pairs(pairs=(
         *parts, *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
-        ("flash", f"{prediction.flash_bytes:,} of "
-                          f"{prediction.flash_available_bytes:,} bytes"),
+        ("flash", f"{prediction.flash_bytes:,} of {prediction.flash_available_bytes:,} bytes"),
         ("placement", f"weights in {deployment.weights_named}, arena in {deployment.arena_named}, "
                       f"code in {deployment.code}"))),
         *([Notes(notes=("What to put where, each move alone: " + "; ".join(places),))]

@@ -52,9 +52,8 @@ def run_report(run: Any) -> Content:
     kind = "simulated" if run.simulated else "measured"
     return Group(table, f"{run.counter}: {kind}; output bit for bit that of the arithmetic in "
                         f"{sum(layer.equal is True for layer in run.layers)} of "
-                        f"{sum(layer.equal is not None for layer in run.layers)} int8 layers; "
-                        "a checksum after each is in this inference, not in that of "
-                        "`twin measure`.")
+                        f"{sum(layer.equal is not None for layer in run.layers)} int8 layers; a "
+                        "checksum after each is in this inference, not in that of `twin measure`.")
 
 
 def comparison_report(builds: Sequence[Any], runs: Sequence[Any]) -> Content:
