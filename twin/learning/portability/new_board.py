@@ -76,8 +76,7 @@ class Wanted:
             raise UsageError(f"--regulator {self.regulator!r}; "
                              + did_you_mean(self.regulator, tuple(map(str, REGULATORS.words))))
         if self.like is not None and self.like.core.model not in known:
-            raise UsageError(f"--like {self.like.name}: is not a microcontroller; accepted: a "
-                             f"board of `twin boards` that has one of {', '.join(known)}")
+            raise UsageError(f"--like {self.like.name}: is not a microcontroller")
 
 
 def check_name(name: str) -> None:
