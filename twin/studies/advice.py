@@ -21,7 +21,6 @@ from twin.studies.change import (
     Change,
     Explainer,
     excess,
-    is_sure,
     make_change,
     measure_loss,
     rank_changes,
@@ -169,11 +168,11 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
         if not before.met:
             found += [*_bisect(deployment, candidates.get(effort, []), found, deployer, before,
                                limits)]
-        sure = [one for one in found if is_sure(one)]
+        sure = [one for one in found if one.row.sure]
         if candidates.get(effort) and pairs and not before.met and all(
                 one.risks_accuracy for one in sure):
             paired += _pair(deployment, found, deployer, before, limits, effort, best_only)
-        if not thorough and any(map(is_sure, (*sure, *paired))):
+        if not thorough and any(one.row.sure for one in (*sure, *paired)):
             break
     found, paired = rank_changes(found, limits), rank_changes(paired, limits)
     explain = Explainer(deployment=deployment, deployer=deployer)
@@ -279,12 +278,12 @@ def _bisect(deployment: Deployment, candidates: Sequence[tuple[Transformation, s
         tried = [] if amount is None else [
             (amount.read(each.settings[0][1]), each) for each in found
             if each.settings[0][0] == path and len(each.settings) == 1]
-        sure = [value for value, each in tried if is_sure(each)]
+        sure = [value for value, each in tried if each.row.sure]
         if amount is None or not sure:
             continue
         own = amount.own
         good = min(sure, key=lambda value: abs(value - own))
-        bad = max((value for value, each in tried if not is_sure(each)
+        bad = max((value for value, each in tried if not each.row.sure
                    and abs(value - own) < abs(good - own)),
                   key=lambda value: abs(value - own), default=own)
         seen, best = {each.settings[0][1] for _, each in tried}, None
@@ -295,7 +294,7 @@ def _bisect(deployment: Deployment, candidates: Sequence[tuple[Transformation, s
                 break
             seen.add(text)
             change, = _try(deployment, [(one, text)], deployer, before, limits)
-            if not change.row.failure and is_sure(change):
+            if not change.row.failure and change.row.sure:
                 good, best = amount.read(text), change
             else:
                 bad = amount.read(text)
@@ -367,7 +366,7 @@ def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer,
     made: list[Change] = []
     for (_, risk, lost, far), one, other in promised[:PAIRED]:
         if best_only and ((far > FAR and effort != EFFORTS[-1]) or any(
-                is_sure(done) and (not done.risks_accuracy or (risk and lost >= done.lost))
+                done.row.sure and (not done.risks_accuracy or (risk and lost >= done.lost))
                 for done in (*singles, *made))):
             continue
         settings = (*one.settings, *other.settings)

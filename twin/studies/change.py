@@ -19,9 +19,6 @@ from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import Row
 
-SURE = 0.9
-"""Probability of meeting the limits from which no dearer class of effort is tried."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -105,7 +102,7 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
     least of the network is first; else a single one before a pair.
     """
     def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, float]:
-        return (not one.row.met, not is_sure(one), EFFORTS.index(one.effort), one.risks_accuracy,
+        return (not one.row.met, not one.row.sure, EFFORTS.index(one.effort), one.risks_accuracy,
                 round(one.lost, 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
                 excess(one.row, limits))
 
@@ -122,12 +119,6 @@ def excess(row: Row, limits: Limits) -> float:
             for value in (getattr(row, name),)]
     above = [one for one in over if one > 0]
     return sum(above) if above else max(over, default=0.0)
-
-
-def is_sure(change: Change) -> bool:
-    """Whether a change meets the limits in nine of ten cases."""
-    chance = change.row.probability
-    return change.row.met and (chance is None or chance >= SURE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

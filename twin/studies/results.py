@@ -37,6 +37,9 @@ UNCERTAIN = ("time_us", "energy_uj", "mean_mw", "error")
 VERDICTS = ("yes", "may", "no")
 """Whether a row meets every limit; "may": only figures that are not known decide."""
 
+SURE = 0.9
+"""Probability of meeting the limits from which a row surely meets them."""
+
 CELLS = {"built": "machine code read from a program", "counted": "instructions counted of the "
          "library's own code", "lowered": "loops lowered from the library's sources",
          "measured": "loops assumed, prices learnt from runs of this library on this board",
@@ -176,6 +179,11 @@ class Row:
     def met(self) -> bool:
         """Whether it was predicted and every limit is met by the prediction."""
         return not self.failure and not self.violations
+
+    @property
+    def sure(self) -> bool:
+        """Whether it meets its limits with a probability of `SURE`, or by figures known exactly."""
+        return self.met and (self.probability is None or self.probability >= SURE)
 
     def surely_met(self, limits: Limits) -> bool:
         """Whether every limit is met by the whole interval; never without one of time or energy."""

@@ -26,7 +26,7 @@ from twin.network.rewrites.rewrite import EFFORTS
 from twin.runtimes.choice import default_runtime
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import OWN, Point, Space
-from twin.studies.change import excess, is_sure
+from twin.studies.change import excess
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import VERDICTS, WORDS, Row, Table, judge
@@ -38,18 +38,11 @@ LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 WIDEST = 4.0
 """Upper over lower end of an interval that takes all its points; figure over the least, too."""
 
-SCORE_SAYS = (
-    "score: 100 - 70 x the probability of missing a limit - up to 10 each for RAM and flash above "
-    "half full, a wide time interval, energy and price above the lowest (with --every 10 for each "
-    "factor of 4 in mean power); at least 50 for boards that meet the limits, 25 to 50 for those "
-    "that may, 25 / how far above for those that miss them, 0 for those that cannot run it")
-"""The formula in a sentence."""
-
 BEST_MISS = 25.0
 """Most points of what misses a limit; what may meet them has up to twice as many."""
 
 NEAR = 4.0
-"""Times its limits up to which changes are tried on a board."""
+"""Times a limit from which no change is tried on a board."""
 
 MOST_DRAWN = 50
 """Of the best by a metric, those whose chances are weighed against each other."""
@@ -174,7 +167,9 @@ class Selection:
 
 
 def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:
-    """Return the best row by each metric, of those that meet the limits."""
+    """Return the best row by each metric, of those that surely meet the limits if any does."""
+    if any(row.sure for row in rows):
+        rows = [row for row in rows if row.sure or not row.met]
     winners = []
     for metric, name, kind in list_metrics(rows):
         known = sorted((row for row in rows if row.competes(name, kind)),
@@ -231,9 +226,9 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
 
     Notes
     -----
-    Of a board's libraries its default is chosen unless another meets limits it does not: figures
-    are those of `predict`. A board is advised on by the process that predicted it, which has what
-    its kernels do in memory.
+    Of a board's libraries its default is chosen unless only another surely meets the limits:
+    figures are those of `predict`. A board is advised on by the process that predicted it, which
+    has what its kernels do in memory.
     """
     deployer, points = deployer or Deployer(), space.list_points()
     rows: list[Row] = []
@@ -271,8 +266,8 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     order = {model: place for place, model in enumerate(dict.fromkeys(
         row.model for row in table.rows))}
     choices.sort(key=lambda one: (
-        order[one.row.model], bool(one.row.failure), VERDICTS.index(one.row.verdict),
-        _rank(one.row, by) if one.row.met else (), -round(one.score, 1), _order(one.row)))
+        order[one.row.model], _order(one.row)[:3], _rank(one.row, by) if one.row.met else (),
+        -round(one.score, 1), _order(one.row)))
     return Selection(choices=tuple(choices), table=table, by=tuple(by))
 
 
@@ -302,9 +297,20 @@ def _compared(row: Row) -> tuple[str, str]:
 
 
 def is_far(row: Row, limits: Limits) -> bool:
-    """Whether a row exceeds limits but those of memories, whose choice is free, by over `NEAR`."""
-    own = dataclasses.replace(limits, max_ram_bytes=None, max_flash_bytes=None)
-    return not row.failure and excess(row, own) >= math.log(NEAR)
+    """Whether a row is `NEAR` times or more above a limit; memories can be chosen and do not count.
+
+    A figure that is not known is above no limit.
+    """
+    return any(ratio >= NEAR for name, ratio in list_ratios(row, limits)
+               if name not in ("ram_bytes", "flash_bytes"))
+
+
+def list_ratios(row: Row, limits: Limits) -> list[tuple[str, float]]:
+    """Return known figures of a row over their limits, the largest first."""
+    known = ((name, limit, getattr(row, name)) for name, limit in (
+        () if row.failure else limits.after(row.wake_up_us).list_limits()))
+    return sorted(((name, value / limit) for name, limit, value in known if value is not None),
+                  key=lambda one: -one[1])
 
 
 def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advice | None:
@@ -330,7 +336,7 @@ def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
             for path, _ in one.settings)]
     placed = [one for one in free if all(path.startswith("placement.") for path, _ in one.settings)]
     best = min(placed, key=lambda one: one.row.time_us or math.inf, default=None) or next(
-        filter(is_sure, free), None)
+        (one for one in free if one.row.sure), None)
     if best is None:
         return row, ""
     settled = dataclasses.replace(best.row, model=row.model, board=row.board,
@@ -347,9 +353,9 @@ def _name_default(point: Point, deployer: Deployer) -> str:
         return ""
 
 
-def _order(row: Row, default: str = "") -> tuple[bool, int, bool, float, float]:
-    """Order rows: what runs, meets limits or may, is the default library, how surely, how fast."""
-    return (bool(row.failure), VERDICTS.index(row.verdict), row.runtime != default,
+def _order(row: Row, default: str = "") -> tuple[bool, int, bool, bool, float, float]:
+    """Order rows: runs, meets limits or may, surely, by the default library; how surely, fast."""
+    return (bool(row.failure), VERDICTS.index(row.verdict), not row.sure, row.runtime != default,
             -round(row.probability or 0.0, 2),
             row.time_us if row.time_us is not None else math.inf)
 

@@ -404,7 +404,7 @@ def test_a_narrow_terminal_says_which_columns_of_a_choice_have_no_room() -> None
     words = ("select", "kws", "-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--runtime",
              "default", "--max-usd", "9", "--every", "1s", "--cell", "1000mAh")
     narrow = run(*words, columns=80).stdout
-    assert "columns: J/day" in narrow and "MHz; -o or" in narrow and " USD " in narrow
+    assert "columns: J/day" in narrow and "MHz, score" in narrow and " USD " in narrow
     assert "not shown at" not in run(*words).stdout
 
 

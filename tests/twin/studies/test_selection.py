@@ -16,10 +16,15 @@ from hwmodels.board.file import list_boards, load_board
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import say_mostly, say_pick, selection_report
-from twin.studies.change import is_sure
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
 from twin.studies.results import Row, judge
-from twin.studies.selection import draw_least, find_least, find_winners, list_penalties
+from twin.studies.selection import (
+    draw_least,
+    find_least,
+    find_winners,
+    is_far,
+    list_penalties,
+)
 
 BOARDS = ["nucleo_h7a3zi_q", "nucleo_u575zi_q", "nucleo_f401re"]
 
@@ -57,7 +62,8 @@ def test_what_fails_says_why_and_what_would_help(selection) -> None:
 def test_the_largest_cause_stands_in_the_table_or_beneath_it(selection) -> None:
     mostly = say_mostly(selection.feasible[0].row)
     assert mostly and say_mostly(row(1.0)) == ""
-    for width, text in ((140, "flash  USD meets mostly"), (60, f"mostly {mostly} nucleo_u575zi_q")):
+    beneath = f"mostly {mostly.split()[0]}: nucleo_u575zi_q"
+    for width, text in ((140, "flash  USD meets mostly"), (60, beneath)):
         console = Console(width=width)
         with console.capture() as shown:
             console.print(selection_report(selection, console))
@@ -130,7 +136,7 @@ def test_the_command_ranks_and_ends_with_one_where_nothing_does() -> None:
     assert ended.exit_code == 0 and document["choices"][0]["met"]
     assert document["winners"]["ad"][0]["metric"] == "fastest"
     none = CliRunner().invoke(app, [*words, "--max-ms", "1us"])
-    assert none.exit_code == 1 and "nucleo_u575zi_q: time 3,2" in none.stdout
+    assert none.exit_code == 1 and "nucleo_u575zi_q (time 3,2" in none.stdout
 
 
 def test_a_board_that_a_setting_makes_meet_is_a_candidate() -> None:
@@ -200,7 +206,17 @@ def test_what_misses_by_far_has_no_advice_and_one_question_one_answer() -> None:
             for command in ("select", "check", "advise")]
     best = twin.advise(twin.deploy("ad", "nucleo_f401re"), max_ms="6ms").best
     assert best is not None and all(best.words in text for text in told)
-    assert is_sure(best) == all("cheapest" in text for text in told)
+    assert best.row.sure == all("cheapest" in text for text in told)
+
+
+def test_a_board_that_meets_at_even_odds_is_no_winner_and_unknown_figures_are_not_far() -> None:
+    doubtful, sure = row(1.0, board="a", probability=0.5), row(2.0, board="b")
+    assert [one.row.board for one in find_winners([doubtful, sure])] == ["b"] * 2
+    assert find_winners([doubtful])[0].row.board == "a"  # the best where none is sure
+    limits = Limits(max_time_us=1.0, max_energy_uj=1.0)
+    assert not is_far(judge(row(2.0), limits), limits)
+    assert not is_far(judge(row(3.0, energy_uj=3.0), limits), limits)
+    assert is_far(judge(row(0.5, energy_uj=4.0), limits), limits)
 
 
 def test_a_pick_is_not_doubted_by_an_energy_counted_elsewhere() -> None:

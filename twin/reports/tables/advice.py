@@ -19,7 +19,7 @@ from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
-from twin.studies.change import SURE, Change, is_sure
+from twin.studies.change import Change
 from twin.studies.results import WORDS, Row
 from twin.studies.selection import describe_miss
 
@@ -85,15 +85,15 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     if advice.best is not None:
         best = advice.best
         kind = "pair" if len(best.settings) > 1 else "change"
-        meets = ("meets them more surely" if advice.met else "meets them" if is_sure(best)
+        meets = ("meets them more surely" if advice.met else "meets them" if best.row.sure
                  else "may meet them")
         return (f"cheapest {kind} that {meets}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
                 f"{_chance(best)}{f'; {best.costs}' if best.costs and costs else ''}")
     if advice.met:
-        chance = advice.before.probability
-        return "no change is needed" if chance is None or chance >= SURE else (
-            f"met with {format_chance(chance)}; no change that was tried makes it surer")
+        return "no change is needed" if advice.before.sure else (
+            f"met with {format_chance(advice.before.probability)}; no change that was tried makes "
+            "it surer")
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hwmodels.quantities import format_power, format_size, list_first
+from hwmodels.quantities import format_power, format_size, list_first, significant
 from twin.network.model_names import name_model
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.pricing.variables import CAUSE
@@ -13,11 +13,13 @@ from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text
 from twin.reports.tables.studies import (
+    LISTED,
     describe_limits,
     describe_row,
     draw_columns,
     fit_widths,
     group_alike,
+    group_by,
     head_placement,
     list_figures,
     mark_row,
@@ -26,17 +28,19 @@ from twin.reports.tables.studies import (
     say_prices,
     write_legend,
 )
-from twin.studies.change import SURE, is_sure
 from twin.studies.limits import Limits
-from twin.studies.results import WORDS, Row
+from twin.studies.results import SURE, WORDS, Row
 from twin.studies.selection import (
     NEAR,
-    SCORE_SAYS,
     Choice,
     Selection,
     draw_least,
     is_far,
+    list_ratios,
 )
+
+MISSES = 6
+"""Most boards that miss limits, each with its change."""
 
 
 def selection_report(selection: Selection, console: Console) -> Content:
@@ -59,7 +63,7 @@ def say_pick(selection: Selection, model: str) -> str:
     mine = [one for one in selection.choices if one.row.model == model]
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
     changed = sorted(
-        (not is_sure(best), EFFORTS.index(best.effort), -(best.row.probability or 0.0), place)
+        (not best.row.sure, EFFORTS.index(best.effort), -(best.row.probability or 0.0), place)
         for place, one in enumerate(mine) for best in ((one.advice and one.advice.best),) if best)
     if all(one.row.failure for one in mine):
         return f"{name_model(model)}: no board runs it"
@@ -70,7 +74,9 @@ def say_pick(selection: Selection, model: str) -> str:
         return f"{name_model(model)}: {headline} {nearest.row.board}: {explain_miss(nearest)}"
     pick, *others = met
     quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
-    headline = f"{name_model(model)}: pick {describe_row(pick.row)}"
+    headline = f"{name_model(model)}: " + (
+        "pick" if pick.row.sure else f"no board meets with {SURE:.0%} or more; best is"
+        ) + f" {describe_row(pick.row)}"
     if pick.row.price_usd is not None:
         headline += f", {pick.row.price_usd:g} USD"
     headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other meets"
@@ -96,7 +102,7 @@ def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
     kind, least = pick.row.compared_as(quantity), getattr(pick.row, quantity)
     found = [(value, one.row.board, best.words) for one in choices
              if one.advice is not None and (best := one.advice.best) is not None
-             and is_sure(best) and best.row.compared_as(quantity) == kind
+             and best.row.sure and best.row.compared_as(quantity) == kind
              and (value := getattr(best.row, quantity)) is not None]
     value, board, words = min(found, default=(None, "", ""))
     return f"; lower {WORDS[quantity]} with a change: {board}, {words}" if (
@@ -119,28 +125,37 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
                      key=lambda one: one.row.verdict)
     if missing or far:
         parts.append(Text(""))
-    for same in group_alike(missing, lambda one: one.row.reason or one.row.board):
-        verdict = {"may": "may", "no": "not"}[same[0].row.verdict]
-        parts.append(Text(f"{verdict} {', '.join(one.row.board for one in same)} "
-                          f"(score {same[0].score:.0f}): {explain_miss(same[0])}"))
+    alike = group_alike(missing, lambda one: one.row.reason or (
+        one.row.unknown if one.row.verdict == "may" else one.row.board))
+    parts += [Text(f"{'may' if same[0].row.verdict == 'may' else 'not'} "
+                   f"{list_first((one.row.board for one in same), LISTED)} "
+                   f"(score {same[0].score:.0f}): {explain_miss(same[0])}")
+              for same in alike[:MISSES]]
+    if alike[MISSES:]:
+        parts.append(Text("not " + list_first(
+            (one.row.board for same in alike[MISSES:] for one in same), LISTED)
+            + ": further from the limits, or infeasible; --json and a page (--report) say why"))
     if far:
-        parts.append(Text(f"more than {NEAR:g} times above limits in all, no change was tried "
-                          "(twin advise MODEL -b BOARD tries them): " + "; ".join(
-                              f"{one.row.board}: {one.reason}" for one in far)))
+        parts.append(Text(f"not, {NEAR:g} times or more above a limit, so that no change was tried "
+                          "(twin advise MODEL -b BOARD tries): " + list_first((
+                              f"{one.row.board} ({WORDS[name]} {significant(ratio)} times)"
+                              for one in far for name, ratio in list_ratios(
+                                  one.row, selection.limits)[:1]), LISTED)))
     return parts
 
 
 def say_how_many(choices: Sequence[Choice], limits: Limits) -> str:
     """Say how many boards meet limits as they are set up, how many of them surely, and the rest."""
     rows = [one.row for one in choices]
-    met = [row for row in rows if row.met]
-    sure = sum(row.probability is None or row.probability >= SURE for row in met)
-    one = len(rows) == 1
-    headline = f"{len(met)} of {len(rows)} board{'s' * (not one)} "
+    doubtful = [row.probability or 0.0 for row in rows if row.met and not row.sure]
+    one, met = len(rows) == 1, sum(row.met for row in rows)
+    headline = f"{met - len(doubtful)} of {len(rows)} board{'s' * (not one)} "
     if not limits:
         return f"{headline}run{'s' * one} it"
+    ends = dict.fromkeys(format_chance(end) for end in (min(doubtful), max(doubtful))
+                         ) if doubtful else ()
     return (f"{headline}meet{'s' * one} {describe_limits(limits)}"
-            + f" ({sure} with {SURE:.0%} or more)" * (sure < len(met))
+            + f" with {SURE:.0%} or more; {len(doubtful)} with {' to '.join(ends)}" * bool(doubtful)
             + say_others(rows) + " as set up" * any(row.verdict == "no" for row in rows))
 
 
@@ -149,9 +164,9 @@ def explain_miss(choice: Choice) -> str:
     row = choice.row
     if row.failure:
         return f"{row.failure}: {row.reason}"
-    found = f"{row.runtime}: {choice.reason}"
     if row.verdict == "may":
-        return f"{found}: meets the limits if that does; {describe_row(row).partition(': ')[2]}"
+        return f"{choice.reason}; meets the limits if that does"
+    found = f"{row.runtime}: {choice.reason}"
     return found if choice.advice is None else f"{found}; {say_best(choice.advice, costs=False)}"
 
 
@@ -188,9 +203,10 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)
     return Group(draw_columns(chosen, rows), *(
         [Text(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or --json has them",
-              style="dim")] if left_out else []), *([Text("mostly " + "; ".join(
-            f"{say_mostly(row)} {row.board}" for row in rows if say_mostly(row)))]
-            if "mostly" in left_out else []))
+              style="dim")] if left_out else []), *(
+        [Text("mostly " + "; ".join(f"{name}: {list_first(boards, 2)}" for name, boards in (
+            group_by((say_mostly(row).partition(" ")[0], row.board) for row in rows)).items()))]
+        if "mostly" in left_out else []))
 
 
 def say_mostly(row: Row) -> str:
@@ -203,19 +219,16 @@ def say_mostly(row: Row) -> str:
 
 def list_notes(selection: Selection) -> list[str]:
     """Say what a score is, how many configurations stand behind it, and which price is unknown."""
-    unknown = dict.fromkeys(one.row.board for one in selection.choices
-                            if one.row.price_usd is None and not one.row.failure)
+    able = [one.row for one in selection.choices if one.row.verdict != "no"]
+    unknown = dict.fromkeys(row.board for row in able if row.price_usd is None)
     ranked = ", then ".join(WORDS[name] for name in selection.by)
-    costs: dict[str, dict[str, None]] = {}
-    for one in selection.choices:
-        if one.advice and one.advice.best and one.advice.best.costs:
-            costs.setdefault(one.advice.best.costs, {})[one.row.board] = None
+    costs = group_by((one.advice.best.costs, one.row.board) for one in selection.choices
+                     if one.advice and one.advice.best)
     return [*([f"boards that meet the limits are ordered by {ranked}, not by score"]
-              if ranked else []), SCORE_SAYS,
-            f"{len(selection.table.predicted)} configurations predicted; a row has the board's "
-            "default library, or another if only that meets the limits; -o writes all",
-            *(f"{text}: {', '.join(boards)}" for text, boards in costs.items()),
-            *say_idle([one.row for one in selection.choices]),
-            *say_prices([one.row for one in selection.choices]),
-            *([f"price not known: {', '.join(unknown)}; --price BOARD=USD states yours"]
+              if ranked else []),
+            f"{len(selection.table.predicted)} configurations predicted (-o writes all); score: "
+            "twin explain score",
+            *(f"{text}: {list_first(boards, LISTED)}" for text, boards in costs.items()),
+            *say_idle(able), *say_prices(able),
+            *([f"price not known: {list_first(unknown, LISTED)}; --price BOARD=USD states yours"]
               if unknown else [])]

@@ -17,6 +17,7 @@ from hwmodels.quantities import (
     format_power,
     format_size,
     format_time,
+    list_first,
     significant,
 )
 from twin.network.model_names import name_model
@@ -28,7 +29,7 @@ from twin.reports.tables.parts import Console, Content, Group, Text, natural_wid
 from twin.reports.tables.parts import Table as TextTable
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
-from twin.studies.results import VERDICTS, WORDS, Row, Table
+from twin.studies.results import SURE, VERDICTS, WORDS, Row, Table
 from twin.studies.selection import find_winners
 from twin.studies.sweep import network_of
 
@@ -41,6 +42,9 @@ LEGEND = {
 """What the marks say, of `write_legend`."""
 
 _Noun = TypeVar("_Noun")
+
+LISTED = 4
+"""Most boards a note names."""
 
 SHOWN = 40
 """Rows shown unless another number is asked for."""
@@ -186,9 +190,9 @@ def summarise(table: Table) -> list[str]:
     if not rows:
         return lines
     if limits:
-        met, asked = table.met, describe_limits(limits)
-        lines[0] += (f"; {len(met)} meet{'s' if len(met) == 1 else ''} {asked}"
-                     + say_others(rows))
+        met, sure = len(table.met), sum(row.sure for row in rows)
+        lines[0] += (f"; {met} meet{'s' if met == 1 else ''} {describe_limits(limits)}"
+                     + f" ({sure} with {SURE:.0%} or more)" * (sure < met) + say_others(rows))
     shared = {name: value for name, value in rows[0].inputs if len(
         {dict(row.inputs).get(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
@@ -293,7 +297,7 @@ def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Te
     return draw_columns(columns, rows), left_out
 
 
-LIMITED = {"ram_bytes": "KiB", "flash_bytes": "flash", "price_usd": "USD"}
+LIMITED = {"ram_bytes": "KiB", "flash_bytes": "flash", "price_usd": "USD", "energy_uj": "mJ"}
 """Headers of what may be limited and may be dropped, by quantity."""
 
 
@@ -317,7 +321,8 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
     if fits(columns):
         return columns, []
     columns, left_out = list_them(False), list[str]()
-    for name in ("cell", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz"):
+    for name in ("cell", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz",
+                 "score", *["mJ"] * any(row.sleep for row in rows)):
         if name not in limited and not fits(columns) and any(
                 column.header == name for column in columns):
             left_out.append(name)
@@ -398,10 +403,7 @@ def say_sleep(row: Row) -> str:
 
 def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
-    sleeps: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row.sleep:
-            sleeps.setdefault(say_sleep(row), {})[row.board] = None
+    sleeps = group_by((row.sleep and say_sleep(row), row.board) for row in rows)
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
     own = dict.fromkeys(row.board for row in rows if row.currents)
     cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
@@ -409,8 +411,9 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
     return [*([] if cell_wh is None else [
         f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
         "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
-        *([f"energy of {', '.join(own)}: {OWN_CURRENTS}"] if own else ()),
-        *(["sleep: " + "; ".join(f"{state} ({', '.join(at)})" for state, at in sleeps.items())
+        *([f"energy of {list_first(own, LISTED)}: {OWN_CURRENTS}"] if own else ()),
+        *(["sleep: " + "; ".join(
+            f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
            + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"includes {idle_mw:,.0f} mW of the idle board")
@@ -420,10 +423,8 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
 
 def say_prices(rows: Sequence[Row]) -> list[str]:
     """Say what the prices of rows are of, and how well they are known."""
-    kinds: dict[str, list[str]] = {}
-    for board, kind in dict.fromkeys((row.board, row.price_of) for row in rows if row.price_of):
-        kinds.setdefault(kind, []).append(board)
-    reasons = "; ".join(kind + f" ({', '.join(boards)})" * (len(kinds) > 1)
+    kinds = group_by((row.price_of, row.board) for row in rows)
+    reasons = "; ".join(kind + f" ({list_first(boards, LISTED)})" * (len(kinds) > 1)
                      for kind, boards in kinds.items())
     return [f"USD: {reasons}; kits are not compared (kit_usd of -o, --json); --price BOARD=USD "
             "states yours"] if reasons else []
@@ -450,6 +451,15 @@ def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> TextTable:
 def group_alike(nouns: Iterable[_Noun], key: Callable[[_Noun], object]) -> list[list[_Noun]]:
     """Return neighbours that share a key together."""
     return [[*same] for _, same in itertools.groupby(nouns, key)]
+
+
+def group_by(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, None]]:
+    """Return the second of pairs by the first, each once; pairs without a first are dropped."""
+    groups: dict[str, dict[str, None]] = {}
+    for head, member in pairs:
+        if head:
+            groups.setdefault(head, {})[member] = None
+    return groups
 
 
 def list_failures(table: Table) -> list[Content]:
