@@ -14,9 +14,9 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, SQUARES, TILES, choose_kernels, list_levels
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
-from twin.network.rewrites.rewrite import EFFORTS, list_rewrites
-from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.choice import check_network
+from twin.network.rewrites.rewrite import EFFORTS, list_rewrites, rewrite_network
+from twin.runtimes import load_runtime
+from twin.runtimes.choice import check_network, list_each_runtime
 from twin.runtimes.targets import load_target
 
 _REBUILD = EFFORTS[1]
@@ -75,14 +75,16 @@ def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFO
 
 def _rewrites(deployment: Deployment, efforts: Collection[str]) -> Iterator[Transformation]:
     """Yield changes of the network."""
-    graph = deployment.original or deployment.graph
+    made = dict(deployment.rewritten)
     for rewrite in list_rewrites():
         if rewrite.effort not in efforts:
             continue
+        graph = rewrite_network(deployment.original or deployment.graph, {
+            name: value for name, value in made.items() if name != rewrite.name})
         values, reason = [], ""
         for value in rewrite.values(graph):
             try:
-                check_network(rewrite.apply(graph, value), deployment.runtime)
+                check_network(rewrite.apply(graph, rewrite.read(value)), deployment.runtime)
             except (NotApplicableError, RuntimeRefusedError) as error:
                 reason = reason or str(error)
             else:
@@ -193,10 +195,9 @@ def _find_dma(deployment: Deployment) -> Found:
 
 def _find_runtimes(deployment: Deployment) -> Found:
     values = []
-    for name in list_runtimes():
+    for name in list_each_runtime(deployment.board):
         runtime = load_runtime(name)
-        if (runtime.identity == deployment.runtime.identity or runtime.name == "unknown"
-                or runtime.files):
+        if runtime.identity == deployment.runtime.identity:
             continue
         try:
             load_target(runtime.target).check(deployment.board, runtime)

@@ -30,6 +30,10 @@ PORTABLE = ("tflm-cmsis-nn", "tflm-reference", "float-reference")
 """Libraries of every vendor's cores, tried in this order behind what the vendor ships."""
 
 
+NOT_OFFERED = ("unknown", "float-reference")
+"""Runtimes that are not offered: no library of that name exists."""
+
+
 def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     """Return the runtime asked for, or the default one with what must be said of it.
 
@@ -327,3 +331,30 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
     more = f" and {len(floating) - SHOWN} more" if len(floating) > SHOWN else ""
     return (f"runtime: {len(floating)} of {len(computing)} layers compute in float32 ({shown}"
             f"{more}): they run on portable float kernels beside {runtime.identity}, assumed",)
+
+
+def list_each_runtime(board: Board) -> tuple[str, ...]:
+    """Return every library a board may have, at the release its name means there.
+
+    Notes
+    -----
+    A closed library is offered on parts of the makers it was measured on, a library for an
+    accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others, one that needs
+    vectors where the core has them; builds of our own programs are omitted. Best known first.
+    """
+    from twin.runtimes.lowering import list_extensions
+
+    makers: dict[str, set[str]] = {}
+    for row in list_measured():
+        makers.setdefault(row.runtime.partition("@")[0], set()).add(maker_of(row.soc))
+    names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
+    found, own = [], list_extensions(board.core.isa)
+    for runtime in map(load_runtime, dict.fromkeys(names)):
+        closed = runtime.structure == "assumed" and runtime.name in makers
+        if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
+                or (runtime.offload is not None and board.npu is None)
+                or (closed and maker_of(board.soc) not in makers[runtime.name])
+                or (runtime.extensions and not {*runtime.extensions} & {*own})
+                or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
+            found.append(settle_release(runtime.name, runtime, board)[0].identity)
+    return tuple(found)

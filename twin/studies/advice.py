@@ -16,7 +16,7 @@ from twin.deployment.transformations import Transformation, list_transformations
 from twin.errors import UsageError
 from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.studies.axes import list_clocks, list_each_runtime
+from twin.studies.axes import list_clocks
 from twin.studies.change import (
     Change,
     Explainer,
@@ -185,16 +185,13 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
                     ) -> dict[str, list[tuple[Transformation, str]]]:
     """Return changes worth trying with their value, by class of effort.
 
-    Clocks are those `list_clocks` names, runtimes those `list_each_runtime` does.
+    Clocks are those `list_clocks` names.
     """
     found: dict[str, list[tuple[Transformation, str]]] = {effort: [] for effort in efforts}
     for one in list_transformations(deployment, found):
         values: Iterable[str] = one.values
         if one.path.startswith("clocks."):
             values = list_clocks(deployment.board)
-        elif one.path == "runtime":
-            values = [name for name in list_each_runtime(deployment.board)
-                      if name in one.values]
         elif one.path == "kernels.level" and deployment.runtime.is_compiled:
             values = ()
         found[one.effort].extend((one, str(value)) for value in values)

@@ -15,15 +15,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from calibration.fitting.cell import list_measured
 from hwmodels.board.facts import Board
 from hwmodels.errors import need_extra
 from hwmodels.quantities import read_count, read_quantity
 from twin.deployment.changes import check_unit, takes_whole
 from twin.errors import UsageError
 from twin.network.graph import Graph
-from twin.runtimes.choice import BEST, DEFAULT, list_best, maker_of, settle_release
-from twin.runtimes.file import list_runtimes, load_runtime
+from twin.runtimes.choice import BEST, DEFAULT, list_best, list_each_runtime
+from twin.runtimes.file import load_runtime
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,9 +38,6 @@ run, besides `DEFAULT` and `BEST`. Of a clock, `each`: the highest of every volt
 
 OWN = "own"
 """Value of the clock axis: the board's own."""
-
-NOT_OFFERED = ("unknown", "float-reference")
-"""Runtimes `each` leaves out: no library of that name exists."""
 
 METHODS = ("sobol", "lhs", "random")
 """Ways to sample: Sobol's sequence (scrambled), Latin hypercube, independent draws."""
@@ -353,33 +349,6 @@ def list_clocks(board: Board) -> tuple[str, ...]:
 def list_measured_runtimes(board: Board) -> tuple[str, ...]:
     """Return runtimes measured on a board, or on its core in parts of its maker."""
     return list_best(board) or (DEFAULT,)
-
-
-def list_each_runtime(board: Board) -> tuple[str, ...]:
-    """Return every library a board may have, at the release its name means there.
-
-    Notes
-    -----
-    A closed library is offered on parts of the makers it was measured on, a library for an
-    accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others, one that needs
-    vectors where the core has them; builds of our own programs are omitted. Best known first.
-    """
-    from twin.runtimes.lowering import list_extensions
-
-    makers: dict[str, set[str]] = {}
-    for row in list_measured():
-        makers.setdefault(row.runtime.partition("@")[0], set()).add(maker_of(row.soc))
-    names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
-    found, own = [], list_extensions(board.core.isa)
-    for runtime in map(load_runtime, dict.fromkeys(names)):
-        closed = runtime.structure == "assumed" and runtime.name in makers
-        if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
-                or (runtime.offload is not None and board.npu is None)
-                or (closed and maker_of(board.soc) not in makers[runtime.name])
-                or (runtime.extensions and not {*runtime.extensions} & {*own})
-                or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
-            found.append(settle_release(runtime.name, runtime, board)[0].identity)
-    return tuple(found)
 
 
 def read_clock(text: str) -> float:

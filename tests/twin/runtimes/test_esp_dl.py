@@ -6,7 +6,7 @@ import twin
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.network.zoo.builder import Builder
-from twin.studies.axes import list_each_runtime
+from twin.runtimes.choice import list_each_runtime
 
 
 def conv(channels=32, kernel=1, size=8, inputs=32):

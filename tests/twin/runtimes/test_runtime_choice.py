@@ -20,9 +20,8 @@ from twin.pricing.document import to_document
 from twin.pricing.prediction import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.choice import default_runtime, list_best
+from twin.runtimes.choice import default_runtime, list_best, list_each_runtime
 from twin.runtimes.file import order_release
-from twin.studies.axes import list_each_runtime
 
 BOARD = "nucleo_l4r5zi"
 

@@ -6,11 +6,11 @@ import pytest
 
 from hwmodels.board.file import load_board
 from twin.errors import UsageError
+from twin.runtimes.choice import list_each_runtime
 from twin.studies.axes import (
     Axis,
     Space,
     list_clocks,
-    list_each_runtime,
     make_space,
     read_axis,
     read_sample,

@@ -16,7 +16,7 @@ from twin.api.requests.studies import Compared, Select, Sweep
 from twin.api.requests.values import split_words
 from twin.errors import UsageError
 from twin.network.graph import Graph
-from twin.network.rewrites.rewrite import is_neutral, read_share
+from twin.network.rewrites.rewrite import check_value
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
 from twin.studies.duty import read_currents, read_duty, read_sleep
@@ -93,15 +93,14 @@ def make_deployer(asked: Compared | Advise | Check | Duty, boards: Iterable[Valu
 
 def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
                 deployer: Deployer) -> None:
-    """Refuse a runtime, clock, share or board that is none, before anything is predicted."""
+    """Refuse a runtime, clock, change or board that is none, before anything is predicted."""
     check_runtimes(space)
     for clock in clocks:
         if clock not in (OWN, EACH):
             read_clock(clock)
     for axis in space.axes:
-        for share in axis.values if axis.name in ("network.width", "network.prune") else ():
-            if not is_neutral(axis.name, share):
-                read_share(axis.name, str(share), 0, 1)
+        for value in axis.values:
+            check_value(axis.name, value)
     for board in boards:
         deployer.read_board(board)
 

@@ -12,8 +12,8 @@ from hwmodels.quantities import format_size
 from twin.api.live.state import COMPILED
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
+from twin.runtimes.choice import list_each_runtime
 from twin.runtimes.file import list_runtimes, load_runtime
-from twin.studies.axes import list_each_runtime
 
 LEAST_HZ = 1e6
 """Where the slider of a clock begins."""

@@ -37,16 +37,16 @@ def change_batch(graph: Graph, batch: int) -> Graph:
     return infer_shapes(graph, {i: (batch, *shape[1:]) for i, shape in shapes.items()}, text)
 
 
-def _read(graph: Graph, text: str) -> Graph:
+def _read(text: str) -> int:
     count = read_count(text, MOST)
     if not count:
         raise UsageError(f"network.batch: {text!r}; accepted: 1 to {MOST}")
-    return graph if count == 1 else change_batch(graph, count)
+    return count
 
 
 REWRITE = Rewrite(
     name="network.batch", accepted=f"inputs at a time, 1 to {MOST}",
     does="so many inputs are computed at a time: all figures are of all of them, and a period of "
          "--every holds one batch",
-    effort="conversion", costs="", stage=80, values=lambda graph: ("2", "4"), apply=_read,
-    whole=True, several=True)
+    effort="conversion", costs="", stage=80, values=lambda graph: ("2", "4"), read=_read,
+    apply=change_batch, neutral=1.0, whole=True, several=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twin.errors import AlreadySoError
 from twin.network.graph import Graph
 from twin.network.rewrites.dead_channels import drop_dead_channels
 from twin.network.rewrites.rewrite import Rewrite, read_choice
 
 
-def _drop(graph: Graph, text: str) -> Graph:
+def _drop(graph: Graph, _: str) -> Graph:
     """Drop what nobody reads, or say that there is nothing."""
-    read_choice("network.dead_channels", text, ("dropped",))
     dropped = drop_dead_channels(graph)
     if dropped is graph:
         raise AlreadySoError(f"network.dead_channels=dropped: {graph.name} has no dead channels")
@@ -20,4 +21,5 @@ def _drop(graph: Graph, text: str) -> Graph:
 REWRITE = Rewrite(
     name="network.dead_channels", accepted="dropped",
     does="channels no output bit depends on are removed from the file", effort="conversion",
-    costs="", stage=30, values=lambda graph: ("dropped",), apply=_drop)
+    costs="", stage=30, values=lambda graph: ("dropped",), apply=_drop,
+    read=partial(read_choice, "network.dead_channels", ("dropped",)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -201,4 +202,4 @@ REWRITE = Rewrite(
     does="activations, padding and constant sums are part of the layer beside them (all), or "
          "layers of their own (none)", effort="conversion", costs="", stage=50,
     values=_values,
-    apply=lambda graph, text: fuse(graph, read_choice("network.fusion", text, KINDS)))
+    read=partial(read_choice, "network.fusion", KINDS), apply=fuse)

@@ -86,4 +86,4 @@ REWRITE = Rewrite(
     does="these layers, and those that sums tie to them, write fewer channels",
     effort="retraining", costs="accuracy not known until it is trained at that width", stage=22,
     values=_halve_largest,
-    apply=lambda graph, text: set_channels(graph, read_channels(text)))
+    read=read_channels, apply=set_channels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer
@@ -84,6 +85,6 @@ REWRITE = Rewrite(
     name="network.layout", accepted=", ".join(LAYOUTS),
     does="images go in and out with channels last (transposes at the edges fall) or first",
     effort="rebuild", costs="", stage=40, values=_values,
-    apply=lambda graph, text: (
-        feed_channels_last if read_choice("network.layout", text, LAYOUTS) == "channels_last"
-        else feed_channels_first)(graph))
+    read=partial(read_choice, "network.layout", LAYOUTS),
+    apply=lambda graph, layout: (feed_channels_last if layout == "channels_last"
+                                 else feed_channels_first)(graph))

@@ -281,7 +281,7 @@ def _pads(before: Span, after: Span, window: Window, place: int, size: int) -> S
     return max(0, before[0] - first), max(0, end - before[1])
 
 
-def _read(graph: Graph, text: str) -> Graph:
+def _read(text: str) -> tuple[int, int, int | None]:
     found = _FORM.fullmatch(text.lower().replace(" ", ""))
     numbers = [int(one) if one else None for one in found.groups()] if found else []
     rows = numbers[0] if numbers else None
@@ -291,11 +291,12 @@ def _read(graph: Graph, text: str) -> Graph:
         raise UsageError(f"network.patches: {text!r}; accepted: patches along a side such as 3, "
                          f"rows x columns such as 4x1, at most {MOST}, with the layers to split "
                          "behind a colon, such as 3x3:5")
-    return compute_by_patches(graph, rows, columns, numbers[2])
+    return rows, columns, numbers[2]
 
 
 REWRITE = Rewrite(
     name="network.patches", accepted="patches along a side such as 3, rows x columns, 3x3:LAYERS",
     does="the first layers run patch by patch, what overlaps twice: less memory, more work",
     effort="conversion", costs="", stage=60, neutral=1.0, whole=True,
-    values=lambda graph: ("2", "3", "4x1"), apply=_read)
+    values=lambda graph: ("2", "3", "4x1"), read=_read,
+    apply=lambda graph, patches: compute_by_patches(graph, *patches))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -166,10 +167,6 @@ def _store_constants(tensors: list[Tensor], layer: Layer, dtype: str) -> None:
                                       "int64" if dtype == "int16" else "int32")
 
 
-def _read(graph: Graph, text: str) -> Graph:
-    return change_precision(graph, read_choice("network.precision", text, PRECISIONS))
-
-
 def _values(graph: Graph) -> tuple[str, ...]:
     present = _present(graph)
     return tuple(one for one in PRECISIONS if one != present)
@@ -179,7 +176,8 @@ REWRITE = Rewrite(
     name="network.precision", accepted=", ".join(PRECISIONS),
     does="weights and activations are in other numbers", effort="conversion",
     costs="accuracy not known until it is measured (`twin accuracy`)", stage=70,
-    values=_values, apply=_read)
+    values=_values, read=partial(read_choice, "network.precision", PRECISIONS),
+    apply=change_precision)
 
 
 def narrow_weights(graph: Graph, dtype: str) -> Graph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twin.network.rewrites.rewrite import Rewrite, read_share
 from twin.network.rewrites.width import prune_channels
 
@@ -11,4 +13,4 @@ REWRITE = Rewrite(
     effort="retraining", costs="accuracy not known until it is measured or fine-tuned", stage=21,
     rounds="what stays is rounded up to whole channels", neutral=0.0,
     values=lambda graph: ("0.1", "0.25", "0.5"),
-    apply=lambda graph, text: prune_channels(graph, read_share("network.prune", text, 0, 1)))
+    read=partial(read_share, "network.prune"), apply=prune_channels)

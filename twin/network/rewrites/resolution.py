@@ -40,22 +40,28 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
     return infer_shapes(graph, {images[0]: (batch, height, width, channels)}, text)
 
 
-def _read(graph: Graph, text: str) -> Graph:
+def _read(text: str) -> int | tuple[int, int]:
+    """Read a percentage of the sides, or height and width."""
     share = _SHARE.fullmatch(text.replace(" ", ""))
     if share and 1 <= int(share[1]) <= 100:
-        own = find_sides(graph)
-        if own is None:
-            raise NotApplicableError(f"network.resolution={text}: {graph.name} has no input that "
-                                     "is one image (batch, height, width, channels)")
-        return graph if share[1] == "100" else change_resolution(
-            graph, *scale_sides(own, int(share[1]) / 100))
+        return int(share[1])
     found = _SIZE.fullmatch(text.lower().replace(" ", ""))
     sides = tuple(int(side) for side in found.groups() if side) if found else ()
     if not sides or not all(1 <= side <= MOST for side in sides):
         raise UsageError(f"network.resolution: {text!r}; accepted: a side in pixels such as 96, "
                          f"height x width such as 96x64, at most {MOST}, or a share of the sides "
                          "there are such as 75%")
-    return change_resolution(graph, sides[0], sides[-1])
+    return sides[0], sides[-1]
+
+
+def _apply(graph: Graph, asked: int | tuple[int, int]) -> Graph:
+    if not isinstance(asked, int):
+        return change_resolution(graph, *asked)
+    own = find_sides(graph)
+    if own is None:
+        raise NotApplicableError(f"network.resolution={asked}%: {graph.name} has no input that "
+                                 "is one image (batch, height, width, channels)")
+    return graph if asked == 100 else change_resolution(graph, *scale_sides(own, asked / 100))
 
 
 def _values(graph: Graph) -> tuple[str, ...]:
@@ -86,4 +92,4 @@ REWRITE = Rewrite(
     costs="accuracy not known until it is trained or measured at that resolution",
     stage=10,
     rounds="a share of a side is rounded to a multiple of eight pixels",
-    values=_values, apply=_read, whole=True)
+    values=_values, read=_read, apply=_apply, whole=True)

@@ -48,8 +48,10 @@ class Rewrite:
         Changes asked for together are made by rising stage: shapes before types.
     values
         graph -> values worth trying, as text.
+    read
+        text -> a value; raises `UsageError` for text that is none.
     apply
-        (graph, text) -> the changed graph; raises `NotApplicableError` saying why not.
+        (graph, value) -> the changed graph; raises `NotApplicableError` saying why not.
     rounds
         How values are rounded, so that several may be one network; "" where they are not.
     neutral
@@ -67,7 +69,8 @@ class Rewrite:
     costs: str
     stage: int
     values: Callable[[Graph], tuple[str, ...]]
-    apply: Callable[[Graph, str], Graph]
+    read: Callable[[str], Any]
+    apply: Callable[[Graph, Any], Graph]
     rounds: str = ""
     neutral: float | None = None
     whole: bool = False
@@ -117,6 +120,12 @@ def is_neutral(name: str, value: object) -> bool:
     return number is not None and number[0] == load_rewrite(name).neutral
 
 
+def check_value(name: str, value: object) -> None:
+    """Refuse a value that a path of the network does not take; raises `UsageError`."""
+    if name in find_rewrites() and not is_neutral(name, value):
+        load_rewrite(name).read(str(value).strip())
+
+
 def drop_neutral(changes: Mapping[str, object]) -> dict[str, str]:
     """Return changes as text, those apart that leave the network as it is."""
     return {name: str(value).strip() for name, value in changes.items()
@@ -144,7 +153,7 @@ def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:
         When a change does not apply to this network, with the reason; one that asks for what the
         network is already does, and changes nothing.
     """
-    return _rewrite(graph, tuple((name, str(value).strip()) for name, value in changes.items()))
+    return _rewrite(graph, tuple(drop_neutral(changes).items()))
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -157,7 +166,7 @@ def _rewrite(graph: Graph, changes: tuple[tuple[str, str], ...]) -> Graph:
                    key=lambda one: (one[0].stage, one[0].name))
     for rewrite, value in asked:
         try:
-            changed = rewrite.apply(graph, value)
+            changed = rewrite.apply(graph, rewrite.read(value))
         except AlreadySoError:
             continue
         if changed is graph:
@@ -200,8 +209,8 @@ def find_readers(graph: Graph) -> dict[int, list[Layer]]:
     return readers
 
 
-def read_share(name: str, text: str, low: float, high: float) -> float:
-    """Read a number of a range, both ends omitted.
+def read_share(name: str, text: str) -> float:
+    """Read a share above 0 and below 1.
 
     Raises
     ------
@@ -212,13 +221,13 @@ def read_share(name: str, text: str, low: float, high: float) -> float:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not low < value < high:
-        raise UsageError(f"{name}: {text!r}; accepted: a number above {low:g} and below {high:g}, "
+    if not 0 < value < 1:
+        raise UsageError(f"{name}: {text!r}; accepted: a number above 0 and below 1, "
                          f"or {load_rewrite(name).neutral:g}, which changes nothing")
     return value
 
 
-def read_choice(name: str, text: str, accepted: Iterable[str]) -> str:
+def read_choice(name: str, accepted: Iterable[str], text: str) -> str:
     """Read one of several words.
 
     Raises

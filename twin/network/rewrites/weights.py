@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twin.network.graph import Graph
 from twin.network.operators import traits
 from twin.network.rewrites.precision import narrow_weights
@@ -19,5 +21,4 @@ REWRITE = Rewrite(
     does="weights of convolutions and fully connected layers are stored in so many bits",
     effort="conversion", costs="accuracy not known until it is measured (`twin accuracy`)",
     stage=71, values=_values,
-    apply=lambda graph, text: narrow_weights(
-        graph, read_choice("network.weights", text, ("int4", "int8"))))
+    read=partial(read_choice, "network.weights", ("int4", "int8")), apply=narrow_weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -190,4 +191,4 @@ REWRITE = Rewrite(
     rounds="channels of a layer are rounded to multiples of eight, at least eight",
     neutral=1.0,
     values=lambda graph: ("0.75", "0.5", "0.25"),
-    apply=lambda graph, text: scale_width(graph, read_share("network.width", text, 0, 1)))
+    read=partial(read_share, "network.width"), apply=scale_width)

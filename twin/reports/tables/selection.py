@@ -34,6 +34,7 @@ from twin.studies.selection import (
     NEAR,
     Choice,
     Selection,
+    Winner,
     draw_least,
     is_far,
     list_ratios,
@@ -179,14 +180,14 @@ FIGURES: dict[str, Callable[[Row], str]] = {
 
 def _say_winners(selection: Selection, model: str) -> list[str]:
     """Return a line for each row that wins a metric, with the probability that it does."""
-    reasons: dict[str, list[str]] = {}
-    for one in selection.list_winners(model):
-        figure = FIGURES[one.quantity](one.row) if one.quantity in FIGURES else ""
-        chance = "" if one.probability is None else f"{format_chance(one.probability)} likely"
+    def say(won: Winner) -> str:
+        figure = FIGURES[won.quantity](won.row) if won.quantity in FIGURES else ""
+        chance = "" if won.probability is None else f"{format_chance(won.probability)} likely"
         about = ", ".join(filter(None, (figure, chance)))
-        reasons.setdefault(describe_row(one.row), []).append(
-            one.words + f" ({about})" * bool(about))
-    return [f"{', '.join(metrics)}: {text}" for text, metrics in reasons.items()]
+        return won.words + f" ({about})" * bool(about)
+
+    wins = group_by((describe_row(won.row), say(won)) for won in selection.list_winners(model))
+    return [f"{', '.join(metrics)}: {text}" for text, metrics in wins.items()]
 
 
 def _table(choices: Sequence[Choice], selection: Selection, console: Console) -> Content:

@@ -198,11 +198,9 @@ def summarise(table: Table) -> list[str]:
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("everywhere: " + ", ".join(
             f"{name} {name_model(value)}" for name, value in shared.items()))
-    reasons: dict[str, list[str]] = {}
     many = len(set(map(network_of, rows))) > 1
-    for what, row in list_winners(table):
-        reasons.setdefault(describe_row(row, changes=not many), []).append(what)
-    return [*lines, *(f"{', '.join(words)}: {text}" for text, words in reasons.items())]
+    won = group_by((describe_row(row, changes=not many), what) for what, row in list_winners(table))
+    return [*lines, *(f"{', '.join(words)}: {text}" for text, words in won.items())]
 
 
 def list_winners(table: Table) -> list[tuple[str, Row]]:
