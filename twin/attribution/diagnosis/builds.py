@@ -39,8 +39,8 @@ ENCLOSED = (0.1, 8.0)
 CHARACTER_US = 10 / 0.1152
 """Ten bits at 115,200 baud."""
 
-CHARACTERS = 30, 60
-"""At least a line; at most so many for each layer, and for eight lines besides."""
+CHARACTERS = 30, 90
+"""At least a line; at most two lines for each layer, and for eight lines besides."""
 
 STEPS = 5
 

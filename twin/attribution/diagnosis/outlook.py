@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
@@ -15,7 +16,7 @@ import numpy as np
 
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
-from twin.attribution.diagnosis.builds import list_all
+from twin.attribution.diagnosis.builds import STEPS, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
@@ -39,8 +40,9 @@ NOTABLE = math.log(1.1)
 ADDED = ("loading", "debug output", "first inference")
 """Kinds that add time, whatever else is the matter."""
 
-UNREACHED = ("optimisation", "-O0", "SIMD", "assertions", "memcpy", "float")
-"""Kinds a library that comes compiled does not have: its files state its numbers, too."""
+UNREACHED = {"optimisation", "-O0", "SIMD", "assertions", "memcpy", "float"}
+"""Kinds a library that comes compiled does not have: its files state its numbers, too. Where it is
+only assumed, they are of the first library of the board that a user compiles."""
 
 KERNELS = ("SIMD", "memcpy", "float", "reference kernels", "library", "fallback")
 """Kinds of which one image has one: other kernels lack what the first ones had."""
@@ -53,6 +55,10 @@ NETWORK_SD = 0.08
 """Of log time, what one network is off by beside another on one board: 13 % in 90 % of cases
 (docs/accuracy.md)."""
 
+LOADING_SD = 0.62
+"""Of the logarithm of what loading makes of another network's time: it has its own, any of
+`ENCLOSED`."""
+
 HALF = 0.5
 """Of what interrupts or another master cost: give or take as much of it (`Fault`)."""
 
@@ -61,8 +67,7 @@ CONTRADICTING = 0.05
 
 DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))
 CAUSES: Mapping[str, Mapping[str, Any]] = DATA["causes"]
-COMPILED_IN = ("optimisation", "simd", "assertions", "memcpy")
-"""Causes only who compiles the library can have."""
+Effects = tuple[Effect, ...]
 _BY_KIND = {kind: name for name, cause in CAUSES.items() for kind in cause["kinds"]}
 
 
@@ -136,34 +141,35 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
         As for `predict_calibrated`.
     """
     bases = [predict_calibrated(one, calibration=calibration) for one in deployments]
-    faults, effects = _foresee_all(bases, library, clock_hz, calibration)
+    rows = _foresee_all(bases, library, clock_hz, calibration)
     certainty = bases[0].certainty
     own = NO_INTERVAL_SD if certainty is None else math.log(
         certainty.time_us.high / certainty.time_us.low) / (2 * NORMAL_90)
-    sizes = _count_kinds(faults, effects)
-    declared, networks = effects[0], [one.deployment.graph.name for one in bases]
+    declared, networks = rows[0][1], [one.deployment.graph.name for one in bases]
     others = np.array([name != networks[0] for name in networks], float)
-    singles = [(fault, effect) for fault, effect in zip(faults, effects, strict=True)
-               if _matters(fault, effect, declared)]
-    explicit = {fault.kind for fault, _ in singles if JOINED in fault.kind}
+    singles = [row for row in rows if _matters(*row[:2], declared)]
+    sizes = Counter(_name_causes(fault) for fault, *_ in singles)
+    explicit = {fault.kind for fault, *_ in singles if JOINED in fault.kind}
     found = [Hypothesis(causes=(), faults=(), sizes=(), logs=np.zeros(len(bases)), sd=0.0,
                         own_sd=NETWORK_SD * others, share=1.0)]
-    found += [_suppose(fault, effect, declared, sizes, others) for fault, effect in singles]
+    found += [_suppose(fault, effect, declared, sizes, others) for fault, effect, _ in singles]
     if len(bases) > 1:
         found += [dataclasses.replace(one, sd=0.0, own_sd=others * 0 + ANYTHING_SD,
                                       share=CONTRADICTING)
                   for one in found if one.causes == ("other",)]
-    for (one, effect), (two, other) in combinations(singles, 2):
+    for (one, effect, first), (two, other, second) in combinations(singles, 2):
         kinds = one.kind, two.kind
         if (UNKNOWN in kinds or any(JOINED in kind for kind in kinds)
                 or _BY_KIND[one.kind] == _BY_KIND[two.kind] or set(kinds) <= set(KERNELS)
                 or {JOINED.join(kinds), JOINED.join(kinds[::-1])} & explicit):
             continue
-        logs = [_join(one, two, *three) for three in zip(effect, other, declared, strict=True)]
+        origin = first if first == second else declared
+        logs = [_join(one, two, *three) for three in zip(effect, other, origin, strict=True)]
         parts = [_suppose(fault, each, declared, sizes, others)
                  for fault, each in ((one, effect), (two, other))]
         found.append(Hypothesis(
-            causes=parts[0].causes + parts[1].causes, faults=(one, two), logs=np.array(logs),
+            causes=parts[0].causes + parts[1].causes, faults=(one, two),
+            logs=np.array(logs) + _moved(origin, declared),
             sizes=parts[0].sizes + parts[1].sizes, sd=math.hypot(parts[0].sd, parts[1].sd),
             own_sd=np.hypot(parts[0].own_sd, parts[1].own_sd),
             share=parts[0].share * parts[1].share))
@@ -193,40 +199,79 @@ def _predict_releases(bases: Sequence[Prediction], calibration: Any) -> dict[str
 
 
 def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | None,
-                 calibration: Any) -> tuple[list[Fault], list[tuple[Effect, ...]]]:
-    """Return faults, and what each does to every number; a clock that is the measured one nothing.
+                 calibration: Any) -> list[tuple[Fault, Effects, Effects]]:
+    """Return faults, what each does to every number, and what its library takes without it.
 
-    Faults of a further number are those of the same name, or of the same size of a range.
+    Faults of a further number are those of the same name, or of the same size of a range; loading
+    of another network is of a middle size, a clock that is the measured one does nothing.
     """
-    listed: list[dict[tuple[str, object], tuple[Fault, Effect]]] = []
+    listed: list[dict[tuple[str, str | int], tuple[Fault, Effect, Effect]]] = []
     for base in bases:
-        deployment = base.deployment
-        prices = calibration if not isinstance(calibration, str) else choose_calibration(
-            deployment, calibration)
-        cold = predict_at(deployment, prices, temperature="cold")
-        setup_us = cold.setup.cycles(cold.clock) / deployment.board.clock(
-            cold.clock).frequency_hz * 1e6
-        pattern = Pattern(quantity="time", layers=(None,), families=("",), instructions=None,
-                          measured=np.array([base.time_us * 1e3]), misses=None)
-        forecasts, ordinals = Forecasts(), dict[str, int]()
-        found: dict[tuple[str, object], tuple[Fault, Effect]] = {}
-        kept = HOSTED if deployment.target.offloads else None
-        prebuilt = library != "none" and deployment.runtime.name in DATA["prebuilt"]
-        for fault in list_all(base, setup_us, cold.time_us, libraries=library == "none",
-                              clock_hz=clock_hz):
-            parts = fault.kind.split(JOINED)
-            if fault.kind != DECLARED and (any(part not in _BY_KIND for part in parts) or (
-                    kept is not None and fault.kind not in kept) or (
-                    prebuilt and set(parts) & set(UNREACHED))):
-                continue
-            ordinals[fault.kind] = ordinals.get(fault.kind, 0) + 1
-            key = fault.kind, fault.name if fault.deployment else ordinals[fault.kind]
-            found[key] = fault, forecasts.foresee(fault, base, prices, pattern)
+        ordinals = dict[str, int]()
+        found: dict[tuple[str, str | int], tuple[Fault, Effect, Effect]] = {}
+        for source, is_possible in _list_sources(base, library, calibration):
+            prices = calibration if not isinstance(calibration, str) else choose_calibration(
+                source.deployment, calibration)
+            forecasts, pattern = Forecasts(), Pattern(
+                quantity="time", layers=(None,), families=("",), instructions=None, misses=None,
+                measured=np.array([source.time_us * 1e3]))
+            declared, *faults = _list_faults(source, prices, library, clock_hz)
+            origin = forecasts.foresee(declared, source, prices, pattern)
+            found.setdefault((DECLARED, 1), (declared, origin, origin))
+            for fault in faults:
+                parts = set(fault.kind.split(JOINED))
+                if not (parts <= set(_BY_KIND) and is_possible(parts)):
+                    continue
+                ordinals[fault.kind] = ordinals.get(fault.kind, 0) + 1
+                key = fault.kind, fault.name if fault.deployment else ordinals[fault.kind]
+                effect = forecasts.foresee(fault, source, _price(fault, prices, calibration),
+                                           pattern)
+                own = source.deployment.runtime.identity
+                found[key] = (fault if source is base or own in fault.name else dataclasses.replace(
+                    fault, name=f"{own}, {fault.name}"), effect, origin)
         listed.append(found)
-    declared = [found[DECLARED, 1][1] for found in listed]
-    return ([fault for fault, _ in listed[0].values()],
-            [tuple(found[key][1] if key in found else none
-                   for found, none in zip(listed, declared, strict=True)) for key in listed[0]])
+    none = [found[DECLARED, 1] for found in listed]
+    first, rows = bases[0].deployment.graph.name, []
+    for key, (fault, *_) in listed[0].items():
+        of_another = ("loading", STEPS // 2 + 1) if fault.kind == "loading" else key
+        _, effects, origins = zip(*(
+            found.get(key if base.deployment.graph.name == first else of_another, without)
+            for base, found, without in zip(bases, listed, none, strict=True)), strict=True)
+        rows.append((fault, effects, origins))
+    return rows
+
+
+def _list_sources(base: Prediction, library: str, calibration: Any,
+                  ) -> Iterator[tuple[Prediction, Callable[[set[str]], bool]]]:
+    """Yield what runs, and which kinds of faults it may have: not each library has all."""
+    deployment = base.deployment
+    if deployment.target.offloads:
+        yield base, lambda parts: len(parts) == 1 and parts <= set(HOSTED)
+        return
+    prebuilt = deployment.runtime.name in DATA["prebuilt"]
+    yield base, lambda parts: not (prebuilt and parts & UNREACHED)
+    if prebuilt and library == "none" and calibration == AUTO:
+        for fault in list_libraries(deployment):
+            if fault.deployment and fault.deployment.runtime.name not in DATA["prebuilt"]:
+                yield (predict_calibrated(fault.deployment, calibration=calibration),
+                       lambda parts: bool(parts & UNREACHED))
+                return
+
+
+def _list_faults(base: Prediction, prices: Calibration | None, library: str,
+                 clock_hz: float | None) -> Sequence[Fault]:
+    """Return what one number is weighed by, "as declared" first."""
+    cold = predict_at(base.deployment, prices, temperature="cold")
+    setup_us = cold.setup.cycles(cold.clock) / base.deployment.board.clock(
+        cold.clock).frequency_hz * 1e6
+    return list_all(base, setup_us, cold.time_us, libraries=library == "none", clock_hz=clock_hz)
+
+
+def _price(fault: Fault, own: Calibration | None, calibration: Any) -> Calibration | None:
+    """Return the prices a fault's own library has there, as a what-if of it would take."""
+    if fault.deployment is None or fault.versus is not None or calibration != AUTO:
+        return own
+    return choose_calibration(fault.deployment, calibration)
 
 
 def _moved(effect: Sequence[Effect], declared: Sequence[Effect]) -> np.ndarray:
@@ -234,7 +279,7 @@ def _moved(effect: Sequence[Effect], declared: Sequence[Effect]) -> np.ndarray:
                      for one, none in zip(effect, declared, strict=True)])
 
 
-def _matters(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect]) -> bool:
+def _matters(fault: Fault, effect: Effects, declared: Sequence[Effect]) -> bool:
     if fault.kind == UNKNOWN:
         return fault.errors is not None and fault.errors.common >= 1.0  # One size of it is enough.
     return bool(_moved(effect, declared).max() >= NOTABLE)
@@ -243,17 +288,6 @@ def _matters(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect])
 def _is_clocked(hypothesis: Hypothesis, is_lower: bool) -> bool:
     """Whether a hypothesis has the clock that was observed; of another board any may be."""
     return "other" in hypothesis.causes or ("clock" in hypothesis.causes) == is_lower
-
-
-def _count_kinds(faults: Sequence[Fault],
-                 effects: Sequence[tuple[Effect, ...]]) -> dict[tuple[str, ...], int]:
-    """Return of how many sizes each cause, and each pair that is predicted as one, is."""
-    sizes: dict[tuple[str, ...], int] = {}
-    for fault, effect in zip(faults, effects, strict=True):
-        if fault.kind != DECLARED and _matters(fault, effect, effects[0]):
-            causes = _name_causes(fault)
-            sizes[causes] = sizes.get(causes, 0) + 1
-    return sizes
 
 
 def _name_causes(fault: Fault) -> tuple[str, ...]:
@@ -268,12 +302,13 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
         return Hypothesis(causes=_name_causes(fault), faults=(fault,), sizes=(0.0,),
                           logs=moved * 0, sd=ANYTHING_SD, own_sd=NETWORK_SD * others, share=1.0)
     known = fault.kind in ADDED or fault.kind == "clock"
+    family = LOADING_SD if fault.kind == "loading" else 0.0 if known else errors.family
     share = HALF if fault.wait_cycles or fault.kind == "interrupts" else errors.effect
     sd = 0.0 if known else math.hypot(errors.common, share * float(moved.max()))
     causes = _name_causes(fault)
     return Hypothesis(causes=causes, faults=(fault,), sizes=(float(moved[0]),), logs=moved,
                       sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes],
-                      own_sd=math.hypot(NETWORK_SD, 0.0 if known else errors.family) * others)
+                      own_sd=math.hypot(NETWORK_SD, family) * others)
 
 
 def _join(one: Fault, two: Fault, effect: Effect, other: Effect, declared: Effect) -> float:

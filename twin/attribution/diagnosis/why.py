@@ -27,9 +27,9 @@ from hwmodels.quantities import format_frequency
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
-    COMPILED_IN,
     DATA,
     NORMAL_90,
+    NOTABLE,
     Hypothesis,
     Outlook,
 )
@@ -267,10 +267,9 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
     changes = data.get("change", {})
     stated = next((text for start, text in changes.items() if start and soc.startswith(start)),
                   changes.get("", "")) or fault.remedy
-    if deployment.runtime.name in DATA["prebuilt"] and cause in COMPILED_IN:
-        stated = f"only if you compiled the library (say --runtime): {stated}"
     return Row(
-        cause=cause, says=data["says"], detail=fault.name if size else "",
+        cause=cause, says=data["says"], detail=fault.name * bool(size) + (
+            ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
         alone=chances.get((cause,), 0.0), question=data["question"],
         explains_us=expected_us * (math.exp(size) - 1), change=stated)

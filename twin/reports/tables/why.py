@@ -71,8 +71,10 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     others = [f"{row.cause} {100 * row.probability:.0f} %" for row in _shown(why)[MOST_ROWS:]]
     if others:
         yield "or", ", ".join(others[:MOST_NAMED])
-    if why.two_at_once >= LEAST:
-        (one, two), chance = why.pairs[0]
+    named = {row.cause for row in _shown(why)}
+    pair = next((pair for pair in why.pairs if named.issuperset(pair[0])), None)
+    if pair and why.two_at_once >= LEAST:
+        (one, two), chance = pair
         yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two}"
                               + f" ({100 * chance:.0f} %)" * (chance >= 0.01))
     if why.asked:

@@ -206,10 +206,23 @@ def test_no_cause_that_adds_time_is_listed_for_a_time_that_is_too_short():
     assert "another board or network" in result.stdout
 
 
-def test_levels_are_of_a_library_the_user_compiled():
+def test_a_library_that_comes_compiled_has_levels_of_another_and_sizes_are_those_of_a_what_if():
     result = run("why", "kws", "-b", "nucleo_l4r5zi", "--measured", "900ms")
-    assert "only if you compiled the library (say --runtime): -O2" in " ".join(
-        result.stdout.split())
+    assert f"{LIBRARY}, built without optimisation" in " ".join(result.stdout.split())
+    found = twin.why("kws", "nucleo_l4r5zi", "900ms")
+    for cause, changes in (("reference", {"runtime": "tflm-reference@2026"}),
+                           ("float", {"runtime": LIBRARY, "network.precision": "float32"})):
+        row = next(row for row in found.rows if row.cause == cause)
+        whole = twin.predict(twin.deploy("kws", "nucleo_l4r5zi").replace(changes)).time_us
+        assert row.explains_us == pytest.approx(whole - found.expected_us, rel=1e-6)
+
+
+def test_two_at_once_are_among_the_causes_listed_and_a_row_says_what_it_moves():
+    words = "why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured"
+    short = run(*words, "60ms").stdout
+    assert "two at once" not in short and "as expected" in short
+    second = run(*words, "92ms", "--measured", "ad=9ms", "--is", "waits").stdout
+    assert "which affects only the other times): +" in " ".join(second.split())
 
 
 def test_it_is_a_function_a_document_and_a_kept_run(tmp_path):
