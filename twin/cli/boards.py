@@ -51,8 +51,8 @@ def new(asked: NewBoard, output: BoardFile = None, as_json: AsJson = False) -> N
 
     show_view(outcomes.NewBoard(path=path, board=board), "catalogue:board_report", board,
               sources=True, as_json=as_json)
-    assumed = [fact.path for fact in board.facts if fact.kind == "assumed"]
-    warn([f"{len(assumed)} facts are assumed: {', '.join(assumed)}"])
+    assumed = sum(fact.kind == "assumed" for fact in board.facts)
+    warn([f"{assumed} facts are assumed (column kind): replace them by those of the datasheet"])
     if asked.run_ma_per_mhz is not None:
         warn(["--run-current is taken as a busy loop's whole current; on measured boards "
               "networks drew 0.9 to 1.9 times as much: `twin predict` says what it makes of it"])

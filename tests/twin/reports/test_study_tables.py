@@ -65,7 +65,7 @@ def test_those_that_meet_the_limits_come_first() -> None:
     first, *rest = summarise(TABLE)
     assert first == ("4 configurations, 1 infeasible; 2 meet 100 ms, 5 mJ "
                      "(1 with 90% or more); 1 does not")
-    assert rest[-1].startswith("surest, fastest, least energy: nucleo_u575zi_q")
+    assert rest[-1].startswith("most probable, fastest, least energy: nucleo_u575zi_q")
 
 
 def test_what_only_an_unknown_figure_decides_may_meet_the_limits() -> None:

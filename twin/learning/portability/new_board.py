@@ -128,7 +128,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
             cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
             unified=False, supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
             sources={
-                "waits": f"guessed: a flash answers every {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
+                "waits": f"guessed: one wait state each {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
                 "array": f"guessed: 128 bits a read, {family}",
                 "caches": f"guessed: {'16 KiB' if cached else 'none'}, {family}",
                 "supply": f"guessed: 3.3 V and a linear regulator, {family}",
@@ -232,7 +232,7 @@ def describe_board(wanted: Wanted) -> str:
 
 def _describe_sources(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
     """Return what each source a guess may name says."""
-    said = {"map": f"guessed: where most parts with a {wanted.core} have it", **guesses.sources}
+    said = {"map": f"guessed: as most parts with a {wanted.core} have it", **guesses.sources}
     if wanted.run_ma_per_mhz is not None:
         parts = ("a third of it the clock tree's, none leaks (guessed)" if wanted.like is None else
                  f"parted in the proportions of {wanted.like.name}")

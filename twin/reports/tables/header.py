@@ -182,7 +182,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
         ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
                            deployment.plan.filled.items())
                  or _used(prediction.ram_bytes, prediction.ram_available_bytes))
-                + f", most alive in layer {peak}"),
+                + f", peak in layer {peak}"),
         ("", _ram_parts(prediction)),
         *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
     ]
@@ -223,12 +223,12 @@ def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}"),
              ("rests on", describe_basis(sure.basis, sure.errors))]
     if sure.version:
-        pairs.append(("prices", f"version {sure.version}; those of shapes of layers add "
-                                f"{sure.by_shape:+.1%} to the time"))
+        pairs.append(("prices", f"version {sure.version}; factors by layer shape change the time "
+                                f"by {sure.by_shape:+.1%}"))
     pairs += [("extrapolating", reason) for reason in sure.extrapolating]
     if sure.unidentified:
         pairs.append(("not identified", ", ".join(sure.unidentified)
-                      + ": the data cannot tell these prices from the rest"))
+                      + ": the data cannot separate these prices from others"))
     return pairs
 
 

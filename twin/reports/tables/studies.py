@@ -37,8 +37,8 @@ MARKS = {"certain": "**", "front": "*", "possible": "?"}
 """Of the front, as `twin.studies.sweep` names them."""
 
 LEGEND = {
-    "**": "** on the Pareto front whatever in the intervals is true",
-    "*": "* on it by the predictions", "?": "? perhaps on it, by the intervals"}
+    "**": "** on the Pareto front for all values within the intervals",
+    "*": "* by the predictions", "?": "? for some values within the intervals"}
 """What the marks say, of `write_legend`."""
 
 _Noun = TypeVar("_Noun")
@@ -67,7 +67,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         drawn, left_out = fit_columns(cut, console, table)
         notes = write_legend(table, cut)
         if len(cut) > 1:
-            notes.append("best first: " + "those that meet the limits, by how surely, then "
+            notes.append("best first: " + "rows that meet the limits, by probability, then "
                          * bool(table.limits) + f"by {WORDS[table.objectives[0]]}")
         if any(len(row.violations) > len(row.unknown) for row in cut):
             notes.append("! above its limit")
@@ -196,7 +196,7 @@ def summarise(table: Table) -> list[str]:
     shared = {name: value for name, value in rows[0].inputs if len(
         {dict(row.inputs).get(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
-        lines.append("everywhere: " + ", ".join(
+        lines.append("in all rows: " + ", ".join(
             f"{name} {name_model(value)}" for name, value in shared.items()))
     many = len(set(map(network_of, rows))) > 1
     won = group_by((describe_row(row, changes=not many), what) for what, row in list_winners(table))
@@ -212,7 +212,7 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         best = [next(row for row in ranked if network_of(row) == one) for one in networks]
         return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
-    winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
+    winners = [("most probable", ranked[0])] if ranked[0].met and ranked[0].probability else []
     return winners + [(won.words, won.row) for won in find_winners(table.predicted)
                       if won.quantity != "ram_bytes"]
 
