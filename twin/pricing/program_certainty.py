@@ -91,7 +91,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
         + _name_reading(prediction) + (
             f", at prices of networks on {_name_kernels(prediction)}" if times
             else ", at stated prices")
-        + (f"; powers as networks measured on {powers.powers_of} drew"
+        + (f"; power as of networks measured on {powers.powers_of}"
            if powers and prediction.energy_uj else ""),
         time_us=bound(prediction.time_us, sd, band),
         energy_uj=energies[0], basis=band.basis,

@@ -62,7 +62,7 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     if verdict.kind == DECLARED:
         asked = diagnosis.healthy or "--healthy" in diagnosis.telling
         lines.append(("cannot see", "a fault that slows all layers alike by less than "
-                      f"{100 * diagnosis.resolution:.2g} %, two deviations of what is expected"
+                      f"{100 * diagnosis.resolution:.2g} %: two standard deviations of the total"
                       + ("" if asked else "; --healthy or --also narrows this")))
     others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
               for kind, chance in kinds[1:4] if chance >= LEAST_OR]
@@ -118,15 +118,16 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     """Return which prices could explain what no counter covers, and what would show which."""
     table = tabulate((
         Column("cause", "cause"), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
-        number("would account for", "expected", "{:+,}"),
+        number("would explain", "expected", "{:+,}"),
         number("5 to 95 %", lambda one: f"{one.low:+,} to {one.high:+,}", "{}"),
-        number("unsure by", lambda one: None if one.unsure is None else 100 * one.unsure,
+        number("price uncertain by", lambda one: None if one.unsure is None else 100 * one.unsure,
                "{:.0f} %")), [one for one in possible if one.probability >= LEAST_SHOWN], title=(
-        f"what could explain the {account.total.unexplained:+,} {account.unit} no counter covers: "
-        "probability that a price's error is the largest part of them"), drops=("unsure by",))
+        f"prices that could explain the {account.total.unexplained:+,} {account.unit} no counter "
+        "covers; largest: probability that this price's error is the largest part"), drops=(
+            "price uncertain by",))
     first = possible[0]
     text = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else
-            "cycles alone do not say which; micro-benchmarks settle prices (twin plan, then twin "
+            "cycles alone do not decide; micro-benchmarks measure prices (twin plan, then twin "
             "calibrate, then --calibration FILE)")
     return spaced([table, new_pairs([("likeliest", text)])])
 

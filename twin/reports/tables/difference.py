@@ -65,6 +65,7 @@ def compare_report(view: View) -> Content:
 def attribute_report(view: View) -> Content:
     """Return both sides, the main account per part, its causes, totals, and the verdict."""
     difference, main = view.difference, view.difference.main
+    first, second = name_sides(difference)
     verdicts = {} if view.diagnosis is None else _row_verdicts(main, view.diagnosis)
     unit = name_unit(main.unit)
     quantity = f"{main.quantity} in {unit}" if unit not in ("", main.quantity) else main.quantity
@@ -72,8 +73,7 @@ def attribute_report(view: View) -> Content:
         _sides(difference),
         _rows(difference, difference.first.part, (*main.rows, main.total),
               ("gap", "ratio", "explained", "unexplained"), verdicts,
-              title=f"{quantity}: gap = second - first = "
-                    "known causes + unexplained; ratio = first / second"),
+              title=f"{quantity}: gap = {second} - {first} = known causes + unexplained"),
         _causes(difference), _totals(difference)]
     if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:
         parts.append(possible_table(view.possible, main))
@@ -121,17 +121,15 @@ def what_if_report(changed: WhatIf) -> Content:
 # --- parts of every view -----------------------------------------------------------------------
 
 def _sides(difference: Difference) -> Content:
-    def describe(side: Side) -> str:
+    def describe(head: str, side: Side) -> tuple[str, str]:
         clocks = ", ".join(f"{name} {format_frequency(hertz)}"
                            for name, hertz in side.clocks_hz.items() if name != "timer")
-        return ", ".join(filter(None, (
-            f"{side.kind}: {side.label}", side.model, side.board, side.runtime, clocks,
+        return head, ", ".join(filter(None, (
+            f"{side.kind}: " * (head != side.kind) + side.label, side.model, side.board, side.runtime, clocks,
             side.temperature or "temperature not stated", f"{side.runs} runs" if side.runs else "",
             side.calibration)))
 
-    names = name_sides(difference)
-    return new_pairs(((names[0], describe(difference.first)),
-                      (names[1], describe(difference.second)),
+    return new_pairs((*map(describe, name_sides(difference), (difference.first, difference.second)),
                       *(("set up", str(one)) for one in difference.findings
                         if one.level == NOTE)))
 
