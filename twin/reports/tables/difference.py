@@ -125,7 +125,8 @@ def _sides(difference: Difference) -> Content:
         clocks = ", ".join(f"{name} {format_frequency(hertz)}"
                            for name, hertz in side.clocks_hz.items() if name != "timer")
         return head, ", ".join(filter(None, (
-            f"{side.kind}: " * (head != side.kind) + side.label, side.model, side.board, side.runtime, clocks,
+            f"{side.kind}: " * (head != side.kind) + side.label, side.model, side.board,
+            side.runtime, clocks,
             side.temperature or "temperature not stated", f"{side.runs} runs" if side.runs else "",
             side.calibration)))
 
