@@ -52,6 +52,9 @@ class UnitWork:
     waits : tuple of (str, int)
         Cycles of `compute_cycles` that compute nothing, for reports: "banks" of a shared memory,
         "loops" around the inner ones, a "barrier".
+    single : bool
+        Whether it has one buffer of results, not two: it begins a step when the unit behind has
+        emptied that of the step before.
     """
 
     kind: str
@@ -63,6 +66,7 @@ class UnitWork:
     useful: float | None = None
     coefficients: int = 0
     waits: tuple[tuple[str, int], ...] = ()
+    single: bool = False
 
     def __post_init__(self) -> None:
         """Refuse work without a unit, negative work and a share that is none."""

@@ -11,8 +11,9 @@ their work into the same number of steps n; step k of a node takes its share of 
 and obeys
 
     start(k)  >= end(k - 1), and for every source: its start(k + ahead) + piece + latency
-    start(k)  >= end(k - depth) of every sink: depth is two steps, what the transfers' buffers hold,
-               what is inside a unit that fills, and the steps the source must be ahead
+    start(k)  >= end(k - depth) of every sink: depth is two steps (one where a unit has a single
+               buffer of results), what the transfers' buffers hold, what is inside a unit that
+               fills, and the steps the source must be ahead
     start(k)  >= when its channel and its pool are free; they are held for the step's share
     end(k)    =  max(start(k) + share, for every source: its end(k + ahead) + latency + piece)
 
@@ -160,11 +161,12 @@ def plan_tasks(tasks: Sequence[Task], transfers: TransferColumns, units: UnitCol
     moved, ahead = np.zeros(len(pieces), np.int64), np.zeros((2, len(pieces)), np.bool_)
     moved[transfer_rows] = np.maximum(1, traffic.wanted_bytes)
     ahead[0, transfer_rows], ahead[1, unit_rows] = transfers.weights, units.multiplies
-    filling = np.zeros(len(pieces), np.int64)
-    filling[unit_rows] = -(-machine.fill[units.kind] * TICKS * steps[unit_rows]
+    inside = np.full(len(pieces), 2)
+    inside[unit_rows] = [2 - work.single for task in tasks for work in task.units]
+    inside[unit_rows] += -(-machine.fill[units.kind] * TICKS * steps[unit_rows]
                            // np.maximum(units.cycles * TICKS, steps[unit_rows]))
     links = np.concatenate([pairs, _finish_links(
-        rows, steps, filling, moved, ahead, machine.npu)], axis=-1)
+        rows, steps, inside, moved, ahead, machine.npu)], axis=-1)
     return PlanColumns(spans=spans, nodes=nodes, links=links, transfers=transfer_rows,
                        units=unit_rows, ports=2 * max(len(machine.interfaces), len(
                            machine.pools)) + int(transfers.place.max(initial=0)) + 1)
@@ -221,7 +223,7 @@ def _cut(rows: Ints, pieces: Ints, least: Ints) -> Ints:
     return np.clip(steps, least, MAX_STEPS)
 
 
-def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np.ndarray,
+def _finish_links(rows: Ints, steps: Ints, inside: Ints, moved: Ints, ahead: np.ndarray,
                   npu: Npu) -> Ints:
     """Return the steps sources may be ahead, and must be.
 
@@ -229,8 +231,8 @@ def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np
     ----------
     rows : ndarray of int, (links, 2)
         Source and sink among the nodes.
-    steps, filling, moved : ndarray of int64, (nodes,)
-        Steps of nodes; those inside a unit that fills; bytes of transfers, 0 for units.
+    steps, inside, moved : ndarray of int64, (nodes,)
+        Steps of nodes; those a node holds, with those of filling; bytes of transfers, 0 for units.
     ahead : ndarray of bool, (2, nodes)
         Streams of weights; units that multiply.
     """
@@ -238,7 +240,7 @@ def _finish_links(rows: Ints, steps: Ints, filling: Ints, moved: Ints, ahead: np
     taken, total = steps[source], np.maximum(1, moved)
     lead = np.where(ahead[0, source] & ahead[1, sink], np.minimum(
         taken - 1, npu.weight_ahead_bytes * taken // total[source]), 0)
-    depth = 2 + lead + filling[source]
+    depth = lead + inside[source]
     for node in (source, sink):
         depth += np.where(moved[node] != 0, npu.engine_buffer_bytes * taken // total[node], 0)
     return np.stack([np.minimum(depth, taken + lead), lead], axis=-1)

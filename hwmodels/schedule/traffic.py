@@ -4,7 +4,8 @@ A contiguous walk is one run of all its bytes, aligned to a burst; any other wal
 `run_bytes` after another, each in beats of its own. A run becomes the longest bursts of 8, 4, 2
 and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool's clock:
 
-    channel    beats + write gap x bursts
+    channel    beats + write gap x bursts; where the transfers of a task would have more bursts in
+               flight on a port than it allows, at least bursts x r x latency / those allowed
     pool       r x max(beats, pool bytes / bytes per cycle), and r x latency for each access of
                its own where the pool is outside the chip: a run, or a line that does not follow
     fetch      max(channel, pool, and for reads, and writes that wait for answers, bursts x r x
@@ -161,8 +162,10 @@ def count_traffic(transfers: TransferColumns, machine: Machine) -> TrafficColumn
     first = np.where(transfers.ahead, 0, own)  # The latency of these is that of the first data.
     in_flight = np.where(out & (own == 0), 0, np.maximum(0, total - hits - first))
     together = transfers.port_outstanding
+    lane = 2 * (transfers.task * len(machine.width) + transfers.port) + out
+    crowded = np.bincount(lane, np.minimum(own, total), minlength=1)[lane] > together
     channel = np.maximum(channel, np.where(
-        together, in_flight * latency / np.maximum(1, together), 0.0))
+        (together != 0) & crowded, in_flight * latency / np.maximum(1, together), 0.0))
     wanted = transfers.bytes * transfers.repeats
     return TrafficColumns(
         bursts=bursts, total=total, beats=beats, wanted_bytes=wanted, pool_bytes=pool_bytes,

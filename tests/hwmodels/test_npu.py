@@ -447,3 +447,12 @@ def test_a_compiler_states_the_share_of_a_unit_that_computes():
         replace(unit, fill_cycles=0) for unit in NPU.units)))
     cycles = {item.cause: item.npu_cycles for item in run.exposed}
     assert (cycles["mac"], cycles["mac_waste"]) == (250, 750)
+
+
+@pytest.mark.parametrize(("single", "cycles"), [(False, 1000 + 600 // 4), (True, 1000 + 600)])
+def test_a_unit_with_one_buffer_of_results_waits_until_it_is_emptied(single, cycles):
+    units = (UnitWork(kind="CONV_ACC", compute_cycles=1000, single=single),
+             UnitWork(kind="ARITH_ACC", compute_cycles=600))
+    run = run_task(Task(name="conv", units=units, steps=4), replace(NPU, units=tuple(
+        replace(unit, fill_cycles=0) for unit in NPU.units)))
+    assert run.core_npu_cycles - run.task.start_cycles == cycles

@@ -485,3 +485,8 @@ def test_requests_in_flight_are_shared_by_all_that_use_a_port():
     requests = sum(-(-one.wanted_bytes // 128) for run in runs for one in run.transfers
                    if (one.pool.name, one.transfer.direction) == ("DRAM", "in"))
     assert 0.9 * 250 * requests < sum(run.core_npu_cycles for run in runs) < 1.6 * 250 * requests
+    some, any_number = (sum(run.core_npu_cycles for run in run_tasks(make_tasks(
+        stream, own, "Dedicated_Sram"), own)) for own in (machine(
+            "ethos-u85-256", "corstone320_fvp", **{"npu.pools.DRAM.reads_in_flight": reads})
+            for reads in (63, 0)))
+    assert some == any_number, "no operation asks for 63 at a time"

@@ -5,7 +5,9 @@ stream waits for that one first, beside the next; a copy the next operation wait
 its own. Commands are read ahead, beside the operation before.
 
 An operation of the MAC array that waits for all of the one before it (`blockdep` 0) and is waited
-for hands whole blocks from unit to unit, so that its first block is not overlapped, nor its last.
+for hands whole blocks from unit to unit, so that its first block is not overlapped, nor its last;
+the accumulators of an Ethos-U85 then hold one block, which the output unit empties before the next
+begins (inferred: operators without memory latency take the sum of both units).
 Any other overlaps with its neighbours, and an element-wise one adds nothing up: their units are
 taken to hand work on as it comes. Operations of an Ethos-U85 chained by a buffer inside are one
 task: the blocks of one are the next one's, and the output unit works for all of them.
@@ -13,7 +15,6 @@ task: the blocks of one are the next one's, and the output unit works for all of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -100,6 +101,13 @@ def order_slots(stream: Stream) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
+def _count_steps(operation: Operation) -> int:
+    """Return the blocks of an operation, in units of the depth of the last, which ends it."""
+    height, width, _ = count_blocks(operation)
+    depth, block = operation.output.shape[2], operation.block[2]
+    return round(height * width * depth / (depth % block or block))
+
+
 def _hands_on(slot: Slot, operation: Operation) -> bool:
     """Whether an operation takes the output of a slot from inside the NPU."""
     last = (slot.operation, *slot.chained)[-1]
@@ -138,8 +146,9 @@ def _make_task(slot: Slot, behind: Slot | None, memories: Memories) -> Task:
         cycles = count_cycles(operation, memories.npu)
         start = round(dict(memories.npu.rates)["start"])
         if operation.blockdep == 0 and cycles.mac and _is_waited_for(behind):
-            steps = math.prod(count_blocks(operation))
-        units = list(_list_units(operation, cycles))
+            steps = _count_steps(operation)
+        units = list(_list_units(operation, cycles,
+                                 steps > 0 and memories.npu.config.startswith("ethos-u85")))
         moved = [*_list_transfers(operation, memories)]
         for number, chained in enumerate(slot.chained, 1):
             units = _add_units(units, _list_units(chained, count_cycles(chained, memories.npu)))
@@ -186,7 +195,7 @@ def _find(units: Sequence[UnitWork], kind: str) -> int:
     return next((place for place, unit in enumerate(units) if unit.kind == kind), 0)
 
 
-def _list_units(operation: Operation, cycles: Cycles) -> Iterator[UnitWork]:
+def _list_units(operation: Operation, cycles: Cycles, single: bool = False) -> Iterator[UnitWork]:
     """Yield the units in dataflow order, which hand blocks on to each other."""
     height, width, depth = operation.output.shape
     if operation.multiplies:
@@ -195,7 +204,7 @@ def _list_units(operation: Operation, cycles: Cycles) -> Iterator[UnitWork]:
         width_bits = (operation.inputs[0].bits, 8)
         yield UnitWork(kind=MAC, macs=operation.macs, mac_bits=width_bits,
                        ops=0 if operation.macs else height * width * depth,
-                       compute_cycles=cycles.mac)
+                       compute_cycles=cycles.mac, single=single)
     yield UnitWork(kind=OUTPUT, ops=height * width * depth, compute_cycles=cycles.output)
 
 
