@@ -252,8 +252,8 @@ def parse_yaml(text: str, *, keys_once: bool = False) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise DocumentError(f"not YAML: {said}{place}") from error
+        detail = ", ".join(part for part in (error.context, error.problem) if part)
+        raise DocumentError(f"not YAML: {detail}{place}") from error
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, TypeError,
             RecursionError) as error:  # what its readers of dates, numbers and tags let through
         raise DocumentError(f"not YAML: {tell_in_one_line(str(error))}") from error

@@ -242,11 +242,11 @@ def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: b
     if clock_hz is None:
         log.remarks.append(f"{text}; ticks become times by --clock")
     elif not least * (1 - _TICK_SLACK) <= clock_hz <= most * (1 + _TICK_SLACK):
-        said = f"{text}, not {clock_hz / 1e6:g} MHz"
+        odd = f"{text}, not {clock_hz / 1e6:g} MHz"
         if not anyway:
-            raise MeasurementError(f"{log.where}: {said}; accepted: a clock it allows, or --anyway "
+            raise MeasurementError(f"{log.where}: {odd}; accepted: a clock it allows, or --anyway "
                                    "where its firmware was built for another than it ran at")
-        log.remarks.append(f"{said}: taken as it was asked for")
+        log.remarks.append(f"{odd}: taken as it was asked for")
 
 
 def _with_clock(header: Header, clock: str, hertz: float, anyway: bool) -> Header:

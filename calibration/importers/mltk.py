@@ -67,9 +67,9 @@ def read_log(log: Log) -> Measurement:
     _check_sum(log, summary, samples)
     estimated = any(cells.get("energy", "0") != "0" for _, cells in rows) or not any(
         sample.counter == "latency" for sample in samples)
-    log.remarks += [text for text, said in (
+    log.remarks += [text for text, stated in (
         ("figures are rounded to a tenth of their unit, cycles are omitted: the JSON report has "
-         "them whole", rounded), ("the simulator's estimates", estimated)) if said]
+         "them whole", rounded), ("the simulator's estimates", estimated)) if stated]
     name = summary.get("name", "None")
     clock = _read_figure(log, 1, summary["cpu_clock_rate"]) if "cpu_clock_rate" in summary else 0
     return measurement_of(

@@ -176,9 +176,9 @@ def _read_facts(rows: Sequence[Sequence[str]]) -> dict[str, str]:
 def _channel(place: int, name: str, below: str, facts: dict[str, str]) -> Channel:
     match = _BRACKET.match(name) or _IN.match(name)
     plain = match["name"].strip() if match else name
-    said = (match["unit"] if match else "", below, name,
+    labels = (match["unit"] if match else "", below, name,
             facts.get("vertical" if place else "horizontal", ""))
-    symbol, scale = next((found for text in said if (found := _parse_unit(text))[0]), ("", 1.0))
+    symbol, scale = next((found for text in labels if (found := _parse_unit(text))[0]), ("", 1.0))
     return Channel(place=place, name=plain or name, symbol=symbol, scale=scale)
 
 

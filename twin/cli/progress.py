@@ -125,20 +125,20 @@ class Rate:
         self._come = done, total
         now = time.monotonic()
         rate = done / max(now - self._began_s, 1e-9)
-        said = ", ".join(([f"{rate:.3g} a second"] if done else [])
+        status = ", ".join(([f"{rate:.3g} a second"] if done else [])
                          + ([f"{failed} infeasible"] if failed else []))
         if not sys.stderr.isatty():
             if now >= self._due_s and done < total:
                 self._due_s = now + QUIET_S
-                left = f", {said}, {(total - done) / rate:.0f} s left" if done else ""
+                left = f", {status}, {(total - done) / rate:.0f} s left" if done else ""
                 # The first points come late and are of one board: no rate of the others.
                 print(f"{done} of {total}" + left * (done >= LEAST_SHARE * total), file=sys.stderr)
             return
         if self._bars is None:
-            self._bars = _make_bars("predicting", "{task.fields[said]}")
-            self._task = self._bars.add_task("", total=total, said="")
+            self._bars = _make_bars("predicting", "{task.fields[status]}")
+            self._task = self._bars.add_task("", total=total, status="")
             self._bars.start()
-        self._bars.update(self._task, completed=done, said=said)
+        self._bars.update(self._task, completed=done, status=status)
 
 
 class Steps:

@@ -30,10 +30,10 @@ class ChangeBoard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRuntime:
-    """Another kernel library, and what must be said of the choice; None: what is said of it now."""
+    """Another kernel library, and the notes on its choice; None: those of the deployment stay."""
 
     runtime: Runtime
-    said: tuple[str, ...] | None = None
+    notes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +114,8 @@ def _read_via(text: str, graph: Graph, board: Board) -> Choose:
 
 
 def _read_runtime(text: str, graph: Graph, board: Board) -> ChangeRuntime:
-    runtime, said = choose_runtime(graph, text, board)
-    return ChangeRuntime(runtime=runtime, said=said)
+    runtime, notes = choose_runtime(graph, text, board)
+    return ChangeRuntime(runtime=runtime, notes=notes)
 
 
 def _read_memory(field: str) -> Read:

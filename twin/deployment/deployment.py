@@ -179,13 +179,13 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
                                follow_clock=follow_clock)
     if runtime == BEST:
         runtime = _find_best(graph, machine, weights, arena)
-    library, said = choose_runtime(graph, runtime, machine)
+    library, notes = choose_runtime(graph, runtime, machine)
     machine, sized = _size_npu(graph, machine, library)
-    said += sized
+    notes += sized
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
-    return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),
-                               chosen=said, own_scale=_other_scale(stated, machine),
+    return dataclasses.replace(placed.noted((*graph.notes, *notes), first=True),
+                               chosen=notes, own_scale=_other_scale(stated, machine),
                                original=original if rewritten else None,
                                rewritten=tuple(rewritten.items()))
 
@@ -245,10 +245,10 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
             model = read_model(model, assume_unsupported=chosen.get("assume_unsupported"))
         able = _find_able(model, board if isinstance(board, Board) else load_board(board), kernels)
         if able is not None:
-            said = (f"runtime: {able}, the first by default with {', '.join(kernels)} to choose: "
+            notes = (f"runtime: {able}, the first by default with {', '.join(kernels)} to choose: "
                     "none was asked for",)
             made = deploy_towards(model, board, changes, **{**chosen, "runtime": able})
-            return dataclasses.replace(made.noted(said, first=True), chosen=said)
+            return dataclasses.replace(made.noted(notes, first=True), chosen=notes)
     try:
         return deploy(model, board, **chosen)
     except (DoesNotFitError, RuntimeRefusedError):
@@ -396,9 +396,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                 original = (before.original or before.graph) if rewritten else None
                 after = dataclasses.replace(after, graph=graph, rewritten=rewritten,
                                             original=original)
-            case asked.ChangeRuntime(runtime=runtime, said=said):
+            case asked.ChangeRuntime(runtime=runtime, notes=notes):
                 after = dataclasses.replace(after, runtime=runtime,
-                                            chosen=after.chosen if said is None else said)
+                                            chosen=after.chosen if notes is None else notes)
             case asked.Choose(field=field, value=value) if field in places:
                 places[field] = str(value)
             case asked.Choose(field=field, value=value):

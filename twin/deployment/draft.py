@@ -45,7 +45,7 @@ class Draft:
     notes
         Choices made on the way that a reader should know of.
     chosen
-        Of them, what was said of the choice of the runtime; it goes with it.
+        Those of `notes` on the choice of the runtime, dropped with it.
     host
         Operators, or indices of layers, kept on the host core of an accelerator.
     weight_bits

@@ -121,37 +121,37 @@ def _choose_tile(runtime: Runtime, tile: str) -> Runtime:
 
 
 def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
-    said = f"kernels.convolution={how}"
+    path = f"kernels.convolution={how}"
     if how not in ("im2col", "direct"):
         raise UsageError(f"kernels.convolution: {how!r}; accepted: im2col, direct")
     if runtime.is_compiled:
         if how == "direct":
-            raise NotApplicableError(f"{said}: the firmware's convolutions copy windows to "
+            raise NotApplicableError(f"{path}: the firmware's convolutions copy windows to "
                                      "columns; there is no other")
         return runtime
     direct = runtime.library == "reference"
     if how == "im2col":
         if direct:
-            raise NotApplicableError(f"{said}: {runtime.identity} reads windows where they are; "
+            raise NotApplicableError(f"{path}: {runtime.identity} reads windows where they are; "
                                      "accepted with a runtime of CMSIS-NN's kernels")
         return replace(runtime, direct_convolutions=False)
     if direct:
         return runtime
     if runtime.structure != "open":
-        raise NotApplicableError(f"{said}: which convolutions {runtime.identity} has is not known; "
+        raise NotApplicableError(f"{path}: which convolutions {runtime.identity} has is not known; "
                                  "accepted with tflm-cmsis-nn or cmsis-nn")
     return replace(runtime, direct_convolutions=True)
 
 
 def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
-    said, isa = f"kernels.extension={extension}", board.core.isa
+    path, isa = f"kernels.extension={extension}", board.core.isa
     if extension not in EXTENSIONS:
         raise UsageError(f"kernels.extension: {extension!r}; accepted: {', '.join(EXTENSIONS)}")
     able = load_isa(isa).extensions
     if extension not in able:
-        raise NotApplicableError(f"{said}: the {board.core.model} of {board.name} cannot run it; "
+        raise NotApplicableError(f"{path}: the {board.core.model} of {board.name} cannot run it; "
                                  f"accepted: {', '.join(able)}")
     if runtime.is_compiled and extension != able[0]:
-        raise NotApplicableError(f"{said}: the firmware is built for all its core can run; "
+        raise NotApplicableError(f"{path}: the firmware is built for all its core can run; "
                                  "accepted with a runtime of kernels that are lowered or counted")
     return extension

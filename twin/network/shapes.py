@@ -18,14 +18,14 @@ Rule = Callable[[Layer, Shapes, Shapes, Shapes], Shapes]
 """(layer, shapes it read, shapes it reads, shapes it wrote) -> shapes it writes."""
 
 
-def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
+def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], setting: str) -> Graph:
     """Return a graph whose inputs have other shapes, every layer following.
 
     Parameters
     ----------
     inputs
         New shapes of its inputs; those not named stay.
-    said
+    setting
         What was asked, for the refusal.
 
     Returns
@@ -58,7 +58,7 @@ def infer_shapes(graph: Graph, inputs: Mapping[int, Shape], said: str) -> Graph:
             if any(size < 1 for shape in written for size in shape):
                 raise _NoRoomError("its window is larger than what is left of the image")
         except _NoRoomError as reason:
-            raise NotApplicableError(f"{said}: layer {layer.index} {layer.op} {layer.name!r} of "
+            raise NotApplicableError(f"{setting}: layer {layer.index} {layer.op} {layer.name!r} of "
                                      f"{graph.name}: {reason}") from None
         layers.append(layer)
         shapes.update(zip(layer.outputs, written, strict=True))

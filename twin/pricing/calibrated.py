@@ -121,14 +121,14 @@ def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Predict
         return prediction
     board = deployment.board
     clock = format_frequency(board.clock(board.core.clock).frequency_hz)
-    said = f"{board.power.voltage_scale}, the lowest scale that allows {clock}"
+    text = f"{board.power.voltage_scale}, the lowest scale that allows {clock}"
     try:
         kept = predict(deployment.replace({"supply.voltage_scale": own}))
     except BoardError:
-        said += f"; the board's own {own} does not"
+        text += f"; the board's own {own} does not"
     else:
-        said += f": {_describe_saving(prediction, kept)}{_describe_delay(prediction, kept)}"
-    return dataclasses.replace(prediction, voltage=said)
+        text += f": {_describe_saving(prediction, kept)}{_describe_delay(prediction, kept)}"
+    return dataclasses.replace(prediction, voltage=text)
 
 
 def _describe_saving(prediction: Prediction, kept: Prediction) -> str:

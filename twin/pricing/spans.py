@@ -106,8 +106,8 @@ class Spans:
             own = dict(zip(rows[inside].tolist(), volts[inside].tolist(), strict=True))
             for one in self._cut(rows[inside], {supply: lowest}, own):
                 if isinstance(one, Failure):
-                    said = str(one.error).replace(f"{lowest:g} V is", f"{own[one.row]:g} V is", 1)
-                    yield Failure(row=one.row, error=type(one.error)(said))
+                    text = str(one.error).replace(f"{lowest:g} V is", f"{own[one.row]:g} V is", 1)
+                    yield Failure(row=one.row, error=type(one.error)(text))
                 else:
                     yield one
 

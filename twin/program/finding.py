@@ -139,8 +139,8 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
             command_of("twin.program.child"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=environment(),
             preexec_fn=end_with_parent if sys.platform == "linux" else None) as process:
-        said: deque[str] = deque(maxlen=20)
-        listener = threading.Thread(target=_listen, args=(process.stderr, elf.path, said))
+        last_lines: deque[str] = deque(maxlen=20)
+        listener = threading.Thread(target=_listen, args=(process.stderr, elf.path, last_lines))
         listener.start()
         try:
             assert process.stdin is not None and process.stdout is not None
@@ -155,7 +155,7 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
             listener.join()
     if process.returncode:
         why = (signal.Signals(-process.returncode).name if process.returncode < 0
-               else said[-1] if said else "")
+               else last_lines[-1] if last_lines else "")
         raise ProgramError(f"{elf.path}: the emulator ended ({why})")
     answer = json.loads(output)
     if "refused" in answer:
@@ -167,13 +167,13 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     return found
 
 
-def _listen(stream: IO[bytes], path: Path, said: deque[str]) -> None:
+def _listen(stream: IO[bytes], path: Path, last_lines: deque[str]) -> None:
     """Log how far the emulator is, at ever longer intervals; keep what else it says."""
     due_s, began_s = PATIENCE_S, time.monotonic()
     for line in stream:
         text = line.decode(errors="replace").strip()
         if not text.startswith(SO_FAR):
-            said.append(text)
+            last_lines.append(text)
             continue
         passed_s = time.monotonic() - began_s
         if passed_s >= due_s:

@@ -91,10 +91,10 @@ def _run(machine: Machine, folder: Path) -> None:
                     replay(machine.words, ends, np.frombuffer(chunk[:len(chunk) // 8 * 8], "<i8"))
         finally:
             process.kill()
-        said = process.stderr.read().decode(errors="replace") if process.stderr else ""
+        output = process.stderr.read().decode(errors="replace") if process.stderr else ""
     if machine.failure is None and not machine.words[machine.names.STOPPING]:
         machine.fail("QEMU ended before what was asked for was reached"
-                     + (f" ({said.strip().splitlines()[-1][:200]})" if said.strip() else ""))
+                     + (f" ({output.strip().splitlines()[-1][:200]})" if output.strip() else ""))
 
 
 def find_ends(machine: Machine) -> np.ndarray:
@@ -130,8 +130,8 @@ def _tool(name: str) -> str:
 @cache
 def _compile() -> bytes:
     """Compile the plugin for the QEMU there is, once for both passes."""
-    said = subprocess.run([_tool(QEMU), "--version"], capture_output=True, text=True, check=False)
-    match = re.search(r"version (\d+)\.(\d+)", said.stdout)
+    output = subprocess.run([_tool(QEMU), "--version"], capture_output=True, text=True, check=False)
+    match = re.search(r"version (\d+)\.(\d+)", output.stdout)
     release = (int(match[1]), int(match[2])) if match else (7, 2)
     version = 1 if release < (9, 0) else 2 if release < (9, 1) else 3 if release < (9, 2) else 4
     with tempfile.TemporaryDirectory(prefix="twin-plugin-") as folder:

@@ -368,7 +368,7 @@ def name_boards(option: str, given: Mapping[str, Value] | None, boards: Iterable
 
 def describe_price(board: Board) -> str:
     """Say what a board and its chip alone cost, how well that is known, and after whom."""
-    said = [f"{fact.value:g} USD for the {what} ({fact.kind}: {fact.source})"
+    price_texts = [f"{fact.value:g} USD for the {what} ({fact.kind}: {fact.source})"
             for what, key in (("board", "price_usd"), ("chip alone", "part_price_usd"))
             for fact in board.facts if fact.path == f"board.{key}" and fact.value is not None]
-    return "; ".join(said) or "not known: no public list of it was found"
+    return "; ".join(price_texts) or "not known: no public list of it was found"

@@ -37,7 +37,7 @@ def test_each_path_becomes_one_change_in_the_order_they_are_applied():
         "placement.arena": "sram", "placement.weights": "flash", "offload.host": "softmax, 2",
         "runtime": "neural-art@3.0.0"})
     assert changes == (
-        ChangeRuntime(runtime=load_runtime("neural-art@3.0.0"), said=()),
+        ChangeRuntime(runtime=load_runtime("neural-art@3.0.0"), notes=()),
         Choose(field="host", value=("softmax", "2")), Choose(field="weights", value="flash"),
         Choose(field="arena", value="sram"), Choose(field="weights_via", value="dma1"),
         ChangeBoard(settings={"clocks.cpu.frequency_hz": "80MHz"}),

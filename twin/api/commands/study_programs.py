@@ -61,9 +61,9 @@ def _bring(text: str, study: Study) -> Brought:
     first, *rest = text.split(",")
     name, equals, file = first.partition("=")
     pairs = [one.partition("=")[::2] for one in rest]
-    said = dict(pairs)
+    options = dict(pairs)
     wrong = next((key for key, value in pairs if key not in KEYS or not value), None)
-    if not (name and equals and file) or len(said) < len(pairs):
+    if not (name and equals and file) or len(options) < len(pairs):
         wrong = ""
     if wrong is not None:
         raise UsageError(f"--elf {text!r}: " + (did_you_mean(wrong, KEYS) if wrong else
@@ -71,12 +71,12 @@ def _bring(text: str, study: Study) -> Brought:
     option, elf = f"--elf {name}={file}", read_elf(file)
     if name in (*_list_values(study, "runtime"), *study.cases):
         raise UsageError(f"{option}: the study has a {name} already; accepted: another name")
-    model = _choose(option, "model", said.get("model"), _list_values(study, "model"),
+    model = _choose(option, "model", options.get("model"), _list_values(study, "model"),
                     lambda one: _holds(elf, one))
-    board = _choose(option, "board", said.get("board"), _list_values(study, "board"),
+    board = _choose(option, "board", options.get("board"), _list_values(study, "board"),
                     lambda one: _has_room(elf, load_board(one)))
-    wanted = _ask(option, elf, said)
-    setup = said.get("setup") or (find_entry(elf, "setup") or ("",))[0]
+    wanted = _ask(option, elf, options)
+    setup = options.get("setup") or (find_entry(elf, "setup") or ("",))[0]
     prepared = _want(setup, None) if setup else None
     for one in (wanted, *([prepared] if prepared else [])):
         check_wanted(read_program(file, one), load_board(board), one)
@@ -87,9 +87,9 @@ def _bring(text: str, study: Study) -> Brought:
         prepare=None if prepared is None else partial(deploy_program, elf, wanted=prepared))
 
 
-def _ask(option: str, elf: Elf, said: dict[str, str]) -> Wanted:
+def _ask(option: str, elf: Elf, options: dict[str, str]) -> Wanted:
     """Return the part that is one inference: as stated, or what a known library calls it."""
-    begin, call = said.get("from"), said.get("call")
+    begin, call = options.get("from"), options.get("call")
     if begin is None and call is None:
         known = find_entry(elf, "invoke")
         if known is None:

@@ -190,17 +190,17 @@ def measured_rows(measurement: Measurement, board: Board,
     work = (price_cycles(prediction).sum(axis=0) if prediction is not None else
             np.zeros(len(TIME_PRICES)))
     rows, remarks = [], []
-    for name, (found, said) in ratios.items():
+    for name, (found, quoted) in ratios.items():
         if name.startswith("mac:") and waits_for_code(board):
             remarks.append(f"{name}: the core waits for its instructions from "
                            f"{dict(board.placement)['code']}, so nothing is learnt of computing")
             continue
-        if found < LEAST_WAIT or said <= 0:
-            if found >= LEAST_WAIT or said > 0:
-                remarks.append(f"{name}: {found:.3g} cycles measured, {said:.3g} stated; a price "
+        if found < LEAST_WAIT or quoted <= 0:
+            if found >= LEAST_WAIT or quoted > 0:
+                remarks.append(f"{name}: {found:.3g} cycles measured, {quoted:.3g} stated; a price "
                                "is a factor, so nothing is learnt from it: correct the board file")
             continue
-        row = _make_row(name, waits, work, math.log(found / said))
+        row = _make_row(name, waits, work, math.log(found / quoted))
         if row is not None and name not in ("mac:int16", "mac:float32"):
             rows.append(row)
     return tuple(rows), tuple(remarks)

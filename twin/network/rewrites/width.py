@@ -121,14 +121,14 @@ def _list_blocks(channels: Channels, writers: dict[int, set[int]]) -> tuple[Bloc
                          for layers, roots in found.items()), key=lambda one: one.layers))
 
 
-def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int], least: int = 1) -> Graph:
+def narrow_blocks(graph: Graph, path: str, keep: Callable[[Block], int], least: int = 1) -> Graph:
     """Remove channels of the least L1 norm from each block.
 
     Parameters
     ----------
     graph
         With constant weights.
-    said
+    path
         What was asked for, to name in an error.
     keep
         How many channels of a block stay.
@@ -150,9 +150,9 @@ def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int], least: 
         weakest = sorted(block.roots, key=lambda root: (norms[root], root))
         gone.update(weakest[:block.channels - keep(block)])
     if any(block.channels > least for block in blocks) and not gone:
-        raise AlreadySoError(f"{said}: rounds to all channels of {graph.name}")
+        raise AlreadySoError(f"{path}: rounds to all channels of {graph.name}")
     if not gone:
-        raise NotApplicableError(f"{said}: no channel of {graph.name} can go: " + (
+        raise NotApplicableError(f"{path}: no channel of {graph.name} can go: " + (
             "its layers are as narrow as they get" if blocks else
             "none is written by a filter of its own and read by layers that could do without"))
     return drop_channels(channels, gone)

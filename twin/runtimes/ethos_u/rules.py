@@ -254,9 +254,9 @@ def _tensor_of(name: str) -> int:
 
 def _explain(layer: Layer, compilation: Compilation) -> str:
     name = f"t{layer.outputs[0]}"
-    said = next((line for line in compilation.warnings if f"'{name}'" in line
+    line_found = next((line for line in compilation.warnings if f"'{name}'" in line
                  or f" {name} " in line), "")
-    return said or f"Vela {compilation.version} leaves it to the CPU"
+    return line_found or f"Vela {compilation.version} leaves it to the CPU"
 
 
 def _share_regions(graph: Graph, compilation: Compilation, host: set[int]) -> dict[int, int]:

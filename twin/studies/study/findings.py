@@ -99,8 +99,8 @@ def _tell_cells(finding: Finding, table: Table) -> list[str]:
     lines = []
     for value in dict.fromkeys(dict(row.inputs).get(finding.vary, "") for row in table.predicted):
         cells = list_cells(table, finding, value)
-        said = ", ".join(f"{cells[cell]} {cell}" for cell in CELLS if cells[cell])
-        lines.append(f"cells of {value}: {said}"
+        text = ", ".join(f"{cells[cell]} {cell}" for cell in CELLS if cells[cell])
+        lines.append(f"cells of {value}: {text}"
                      + " (compared with nothing)" * bool(cells["assumed"]))
     return lines
 
@@ -239,9 +239,9 @@ def _tell_least(finding: Finding, table: Table) -> list[str]:
             if len({*known.values()}) > 1:
                 least[min(known, key=lambda value,
                           known=known: known[value])] += 1  # type: ignore[misc]
-        said = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
+        text = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
         lines.append(f"{finding.within} {within}: least {name_figure(figure)} "
-                     + (f"{said} of {least.total()}" if said else "nowhere")
+                     + (f"{text} of {least.total()}" if text else "nowhere")
                      + f"; the same at all in {alike}" * bool(alike))
     return lines
 
@@ -316,8 +316,8 @@ def _tell_clocks(finding: Finding, table: Table) -> list[str]:
     for figure in ("energy_uj", EDP):
         least = Counter(min(known, key=lambda value: known[value]) for group in groups
                         if (known := _known(group, figure)))
-        said = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
-        lines.append(f"{name_figure(figure)} is least {said} of {least.total()}")
+        text = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
+        lines.append(f"{name_figure(figure)} is least {text} of {least.total()}")
     by_voltage: dict[bool, list[float]] = {True: [], False: []}
     waits = []
     for group in groups:
@@ -364,8 +364,8 @@ def _tell_front(table: Table) -> list[str]:
         known = [row for row in front if getattr(row, quantity) is not None]
         best = min(known, key=lambda row: getattr(row, quantity), default=None)
         if best is not None:
-            said = ", ".join(f"{name} {value}" for name, value in best.inputs)
-            lines.append(f"least {name_figure(quantity)}: {said}")
+            text = ", ".join(f"{name} {value}" for name, value in best.inputs)
+            lines.append(f"least {name_figure(quantity)}: {text}")
     return lines
 
 

@@ -460,9 +460,9 @@ def _reject(row: Row, hard: Limits) -> Row:
     for name, limit in hard.list_limits():
         value = getattr(row, name)
         if value is None or value > limit:
-            said = "is not known" if value is None else f"{value:.6g} is above it"
+            excess = "is not known" if value is None else f"{value:.6g} is above it"
             return dataclasses.replace(row, failure=REJECTED,
-                                       reason=f"hard limit {name} {limit:.6g}: {said}")
+                                       reason=f"hard limit {name} {limit:.6g}: {excess}")
     return row
 
 

@@ -172,8 +172,8 @@ def _load_credentials(distributed: Any, address: str) -> Any:
 
 def _check(worker: str, versions: object) -> None:
     if versions != identify():
-        said = versions if isinstance(versions, str) else f"{type(versions).__name__}: {versions}"
-        raise StudyError(f"worker {worker} has another version of the twin: {said}; accepted: "
+        stated = versions if isinstance(versions, str) else f"{type(versions).__name__}: {versions}"
+        raise StudyError(f"worker {worker} has another version of the twin: {stated}; accepted: "
                          f"{identify()}")
 
 
@@ -224,7 +224,7 @@ TASKS = 50
 """Of each worker, in a simulation: fewer are all start and end."""
 
 WELL = 0.85
-"""Share of linear from which a study is said to scale."""
+"""Share of linear from which a study is called scaling."""
 
 MOST_WORKERS = 100_000
 

@@ -82,7 +82,7 @@ def flash_image(image: Path, command: tuple[str, ...]) -> None:
     Raises
     ------
     FirmwareError
-        When there is no image, or the program fails, with the end of what it said.
+        When there is no image, or the program fails, with the end of its output.
     """
     if not image.is_file():
         raise FirmwareError(f"{image}: there is no such image; build it first")
@@ -101,8 +101,8 @@ def flash_image(image: Path, command: tuple[str, ...]) -> None:
 def _run(words: list[str], image: Path) -> None:
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode:
-        said = (result.stdout + result.stderr).strip().splitlines()[-8:]
-        raise FirmwareError(f"{words[0]} could not flash {image}:\n" + "\n".join(said))
+        output = (result.stdout + result.stderr).strip().splitlines()[-8:]
+        raise FirmwareError(f"{words[0]} could not flash {image}:\n" + "\n".join(output))
 
 
 def write_flat(image: Path) -> Path:
@@ -169,14 +169,14 @@ def rehearse(port: Port) -> str:
 def _ask(words: tuple[str, ...]) -> str:
     """Run a tool that touches no board; return what it says."""
     try:
-        said = subprocess.run(words, capture_output=True, text=True, check=False,
+        output = subprocess.run(words, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=REHEARSAL_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         said_why = tell_in_one_line(str(error))
         raise ToolMissingError(f"{words[0]} does not run: {said_why}") from error
-    if said.returncode:
-        lines = (said.stderr or said.stdout).strip().splitlines() or ["nothing said"]
+    if output.returncode:
+        lines = (output.stderr or output.stdout).strip().splitlines() or ["no output"]
         reason = next((line for line in lines if "Error" in line), lines[-1])
-        raise ToolMissingError(f"{shlex.join(words)} ends with {said.returncode}: {reason}; "
+        raise ToolMissingError(f"{shlex.join(words)} ends with {output.returncode}: {reason}; "
                                "accepted: a newer release, or another of the tools")
-    return said.stdout + said.stderr
+    return output.stdout + output.stderr

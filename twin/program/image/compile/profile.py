@@ -53,8 +53,8 @@ def sample_stacks(graph: Graph, seconds: float = 3.0) -> list[str]:
         result = subprocess.run(command, capture_output=True, text=True, check=False,
                                 env=environment())
         if result.returncode or not raw.is_file():
-            said = result.stderr.strip().splitlines()[-3:]
-            raise FirmwareError("py-spy could not sample: " + " ".join(said))
+            last_lines = result.stderr.strip().splitlines()[-3:]
+            raise FirmwareError("py-spy could not sample: " + " ".join(last_lines))
         return list(_keep_kernels(graph, raw.read_text(encoding="utf-8").splitlines()))
 
 
