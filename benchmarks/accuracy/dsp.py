@@ -21,7 +21,7 @@ import yaml
 
 import twin
 from benchmarks.accuracy import esp_kernels
-from calibration.datasets import read_table
+from calibration.datasets import published_rows, read_table
 from hwmodels.board.file import load_board
 from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.c6000 import read_listing, schedule_listing
@@ -117,25 +117,38 @@ def _judge_gap8() -> Judged:
                    for kernel in [kernels[name]]))
 
 
-def _judge_networks(device: str, board: str, peak: float) -> Iterator[Judged]:
-    """Latency in ms and energy in uJ of MLPerf Tiny v1.0; only the energies were learnt from."""
-    rows = [row for row in read_table("mlperf_tiny_accelerators").rows
-            if row["device"] == device and row["round"] == "v1.0"]
-    made = {name: twin.predict(twin.deploy(name, board)) for name in {
-        str(row["network"]) for row in rows}}
-    macs = {name: graph_macs(build(name)) for name in made}
-    for quantity, baseline in (("latency", "peak MACs"), ("energy", "all at the mean per MAC")):
-        chosen = [row for row in rows if row["quantity"] == quantity]
-        if not chosen:
-            continue
-        mean = statistics.mean(row["value"] / macs[row["network"]] for row in chosen)
-        fitted = " (fitted)" if quantity == "energy" else ""
-        yield Judged(
-            table=f"{device}, MLPerf Tiny, {quantity}{fitted}", baseline=baseline, rows=tuple(
-                (name, row["value"], prediction.energy_uj if quantity == "energy"
-                 else prediction.time_us / 1e3, macs[name] * mean if quantity == "energy"
-                 else macs[name] / peak / row["clock_mhz"] / 1e3)
-                for row in chosen for name in [row["network"]] for prediction in [made[name]]))
+def _published_networks() -> Iterator[tuple[str, str, float, str, str, float]]:
+    """Yield board, clock's path, its Hz, network, quantity and value of MLPerf Tiny v1.0."""
+    for row in published_rows():
+        for quantity, value in (("latency", row.latency_ms), ("energy", row.energy_uj)):
+            if row.board_name == "GAP9 EVK" and value and row.clock_hz and row.model:
+                yield "gap9evk", "fc", row.clock_hz, row.model, quantity, value
+    for line in read_table("mlperf_tiny_accelerators").rows:
+        if line["round"] == "v1.0":
+            yield ("xg24_dk2601b", "cpu", line["clock_mhz"] * 1e6, line["network"],
+                   line["quantity"], line["value"])
+
+
+def _judge_networks(peaks: Mapping[str, float]) -> Iterator[Judged]:
+    """Latency in ms and energy in uJ; `peaks` are MACs a cycle. Energies of EFR32 were fitted."""
+    rows = sorted(_published_networks())
+    for board, clock, hertz in sorted({row[:3] for row in rows}):
+        made = {name: twin.predict(twin.deploy(name, board).replace(
+            {f"clocks.{clock}.frequency_hz": hertz})) for name in {
+                row[3] for row in rows if row[:3] == (board, clock, hertz)}}
+        macs = {name: graph_macs(build(name)) for name in made}
+        for quantity, baseline in (("latency", "peak MACs"), ("energy", "all at the mean per MAC")):
+            chosen = {row[3]: row[5] for row in rows
+                      if row[:3] == (board, clock, hertz) and row[4] == quantity}
+            mean = statistics.mean(value / macs[name] for name, value in chosen.items())
+            yield Judged(
+                table=f"{board} at {hertz / 1e6:.0f} MHz, MLPerf Tiny, {quantity}"
+                + " (fitted)" * (board == "xg24_dk2601b" and quantity == "energy"),
+                baseline=baseline, rows=tuple(
+                    (name, value, made[name].energy_uj if quantity == "energy"
+                     else made[name].time_us / 1e3, macs[name] * mean if quantity == "energy"
+                     else macs[name] / peaks[board] / hertz * 1e3)
+                    for name, value in chosen.items()))
 
 
 def _mvp_graph(row: Mapping[str, Any]) -> Graph:
@@ -255,8 +268,7 @@ def judge() -> Iterator[Judged]:
             (str(row["layer"]), row["cycles"], count_cycles(shape) + 1,
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
     yield from (*_judge_jobs(), _judge_gap8(), *map(_judge_esp, esp_kernels.BUILDS), _judge_mvp(),
-                *_judge_networks("GreenWaves GAP9", "gap9evk", 162),
-                *_judge_networks("Silicon Labs EFR32xG24", "xg24_dk2601b", 1), _judge_nnc(),
+                *_judge_networks({"gap9evk": 162, "xg24_dk2601b": 1}), _judge_nnc(),
                 _judge_loops())
 
 

@@ -158,7 +158,7 @@ def test_cores_of_a_cluster_never_bring_more_than_their_number():
         assert 1.9 < gains[0] <= 2 and 3.7 < gains[1] <= 4 and 7 < gains[2] <= 8, name
     times = [twin.predict(twin.deploy("vww", "gapuino").replace(
         {"npu.units.CLUSTER.count": cores})).time_us for cores in (1, 2, 4, 8)]
-    assert [times[0] / time for time in times[1:]] == pytest.approx([1.93, 3.54, 5.95], rel=0.01)
+    assert [times[0] / time for time in times[1:]] == pytest.approx([1.94, 3.58, 6.06], rel=0.01)
 
 
 def test_activations_that_do_not_fit_l2_spill_to_ram_outside():

@@ -129,31 +129,34 @@ class Gap(UnitRules):
         npu, layer = planner.npu, graph.layers[group.chain[0]]
         source = graph.layers[group.joined[0]].inputs[0] if group.joined else layer.inputs[0]
         arena, port = pool_of(npu, planner.arena).name, npu.interfaces[0].name
+        places = {"weights": kept, "input": pools.get(source, arena),
+                  "output": pools.get(graph.layers[group.chain[-1]].outputs[0], arena)}
         pieces, buffers = self._cut(graph, layer, source, npu, planner.tile_rows,
-                                    planner.buffers or 2)
-        result = pools.get(graph.layers[group.chain[-1]].outputs[0], arena)
-        tiles = [self._make_tile(graph, layer, piece, npu, port, result,
-                                 {"weights": kept, "input": pools.get(source, arena)})
-                 for piece in pieces]
+                                    planner.buffers or 2, tuple(places.items()))
+        tiles = [self._make_tile(graph, layer, piece, npu, port, places) for piece in pieces]
         share = tuple(1 / len(group.layers) for _ in group.layers)
         return [Step(kind="task", layers=group.layers, shares=share, task=one)
                 for one in pipeline_tiles(task, tiles, buffers)]
 
     def _make_tile(self, graph: Graph, layer: Layer, piece: Piece, npu: Npu, port: str,
-                   result: str, pools: Mapping[str, str]) -> Tile:
+                   pools: Mapping[str, str]) -> Tile:
         unit = self.find_unit(layer, npu)
         apart = traits(layer).is_depthwise and unit is not None and unit.kind == cluster.UNIT
         reads: tuple[Transfer, ...] = tuple(
             move(size, 1 if apart and operand == "input" else run, "in", operand, pools[operand],
                  port) for operand, size, run in piece.reads)
-        writes = (move(piece.written_bytes, piece.run_bytes, "out", "output", result, port),)
+        writes = (move(piece.written_bytes, piece.run_bytes, "out", "output", pools["output"],
+                       port),)
         return Tile(units=(self._work(graph, layer, piece.part, npu),), reads=reads, writes=writes,
                     start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
 
     @lru_cache(maxsize=128)  # noqa: B019  (rules are few and live as long as the process)
     def _cut(self, graph: Graph, layer: Layer, source: int, npu: Npu, tile_rows: int | None,
-             buffers: int) -> tuple[list[Piece], int]:
-        """Return tiles and buffers of each operand, the cheapest; few channels where none fit."""
+             buffers: int, places: tuple[tuple[str, str], ...] = ()) -> tuple[list[Piece], int]:
+        """Return tiles and buffers of each operand, the cheapest; few channels where none fit.
+
+        `places` are pools by operand; an operand without one moves at the rate of the DMA.
+        """
         scratch, unit = npu.scratch, self.find_unit(layer, npu)
         if scratch is None:
             raise RuntimeRefusedError(f"{npu.name}: no pool of the accelerator states `scratch`; "
@@ -164,7 +167,12 @@ class Gap(UnitRules):
                 f"for tiles, stacks and the tool take {self.reserved_bytes:,}; accepted: more")
         on_engine = unit is not None and unit.kind == "NE16"
         step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
-        shape = read_shape(graph, layer, source)
+        shape, least = read_shape(graph, layer, source), 1 / npu.engine_bytes_per_cycle
+        paces = {operand: max(least, npu.pool(pool).clock_ratio / npu.pool(pool).bytes_per_cycle)
+                 for operand, pool in places}
+        prices = {operand: paces.get(operand, least) for operand in ("input", "weights", "output")}
+        if traits(layer).is_depthwise and not on_engine:
+            prices["input"] *= npu.interfaces[0].width_bytes
         found: list[tuple[float, int, list[Piece]]] = []
         for held, channels in dict.fromkeys(((buffers, step), (1, step), (1, 4))):
             if channels < step and found:
@@ -172,27 +180,31 @@ class Gap(UnitRules):
             cost, pieces = cut_layer(
                 shape, scratch.size_bytes - self.reserved_bytes, tile_rows, held, channels,
                 lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu),
-                partial(self._estimate, graph, layer, npu, held))
+                partial(self._estimate, graph, layer, npu, held, prices))
             found += [(cost, held, pieces)] if pieces else []
         _, held, pieces = min(found, key=lambda one: one[0], default=(0.0, buffers, []))
         return pieces, held
 
     def _estimate(self, graph: Graph, layer: Layer, npu: Npu, held: int,
-                  pieces: list[Piece]) -> float:
-        """Return about how many cycles tiles take, transfers beside the units if two are held."""
-        rate, known = npu.engine_bytes_per_cycle, dict[cluster.Part, int]()
-        total = moved_before = 0.0
+                  prices: Mapping[str, float], pieces: list[Piece]) -> float:
+        """Return about how many cycles tiles take, transfers beside the units if two are held.
+
+        `prices` are cycles of a byte of each operand: of its pool, or of the DMA if that is slower.
+        """
+        known = dict[cluster.Part, int]()
+        total = written = 0.0
         beside = max if held > 1 else operator.add
         for piece, then in itertools.pairwise([*pieces, None]):
             assert piece is not None, "the last stands behind all"
             if piece.part not in known:
                 known[piece.part] = self._work(graph, layer, piece.part, npu).compute_cycles or 0
-            brought = sum(size for _, size, _ in then.reads) if then is not None else 0
-            total += beside(known[piece.part], (brought + moved_before) / rate) + (
+            brought = sum(size * prices[operand] for operand, size, _ in (
+                then.reads if then is not None else ()))
+            total += beside(known[piece.part], brought + written) + (
                 self.tile_cycles + self.transfer_cycles * (len(piece.reads) + 1))
-            moved_before = piece.written_bytes
-        first = sum(size for _, size, _ in pieces[0].reads)
-        return total + (first + moved_before) / rate
+            written = piece.written_bytes * prices["output"]
+        return total + written + sum(
+            size * prices[operand] for operand, size, _ in pieces[0].reads)
 
     def _work(self, graph: Graph, layer: Layer, part: cluster.Part, npu: Npu) -> UnitWork:
         """Return the unit's work for a part of a layer."""
