@@ -77,6 +77,9 @@ TRIED = 6
 OWN, LARGER = 8, 10
 """Rows from which a build's code has terms of its own, unless its least is so many times BASE's."""
 
+UNARY = frozenset(("call", "dimension", "element"))
+"""Terms of codes that run once an element: what calls them costs alike for every type."""
+
 GAIN = 0.98
 """A further term must bring the error below this share of what it was."""
 
@@ -205,18 +208,19 @@ def _column(rows: Sequence[Row], name: str) -> np.ndarray:
 
 
 def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
-           expected: np.ndarray | None = None) -> np.ndarray:
+           expected: np.ndarray | None = None, call: float | None = None) -> np.ndarray:
     """Return coefficients >= 0; what the rows cannot tell is as expected.
 
-    Without expectations a call's fixed cost is the mean of those that are told.
+    Without expectations a call's fixed cost is that of the operator's other types, else the mean.
     """
     from scipy.optimize import nnls
 
     if expected is None:
         share = float(np.median(values / scale))
         known = np.zeros((1, matrix.shape[1]))
-        known[0, 0] = TRUST / (FIXED * max(share, 1e-3))
-        told = np.array([TRUST])
+        trust = TRUST if call is None else BORROWED
+        known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
+        told = np.array([trust])
     else:
         weight = BORROWED * np.median(matrix / scale[:, None], axis=0)
         known, told = np.diag(weight), weight * expected
@@ -239,7 +243,7 @@ def _error(rows: Sequence[Row], names: Sequence[str],
 
 
 def fit(rows: Sequence[Row], names: Sequence[str],
-        prior: Prior | None = None) -> dict[str, dict[str, float]]:
+        prior: Prior | None = None, call: float | None = None) -> dict[str, dict[str, float]]:
     """Return coefficients by term: instructions, their classes, bytes loaded and stored."""
     counts = _column(rows, "instructions")
     matrix = _matrix(rows, names)
@@ -254,7 +258,7 @@ def fit(rows: Sequence[Row], names: Sequence[str],
             columns[name] = _part(matrix[0], values[0], counts[0])
         else:
             columns[name] = _solve(matrix, values, counts if name in CLASSES
-                                   else np.maximum(values, 1.0))
+                                   else np.maximum(values, 1.0), call=call)
     return {term: {column: float(values[place]) for column, values in columns.items()}
             for place, term in enumerate(names)}
 
@@ -284,7 +288,8 @@ def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
     coefficients of how it was built for that core.
     """
     shapes = group_rows("shape")
-    found = {key: Prior(shapes[key], choose_terms(shapes[key])) for key in groups if key in shapes}
+    found = {key: Prior(shapes[key], choose_terms(shapes[key])) for key, rows in groups.items()
+             if len(shapes.get(key, ())) > len(rows)}
     bases = {key: rows for key, rows in groups.items() if (key.core, key.level) == BASE}
     least = {key: min(row.counted.instructions for row in rows) for key, rows in groups.items()}
     for key, rows in groups.items():
@@ -297,12 +302,27 @@ def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
     return found
 
 
+def find_calls(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, float]:
+    """Return what a call costs by the operator's other types, where a code's rows are too large."""
+    least = {key: min(row.counted.instructions for row in rows) for key, rows in groups.items()
+             if set(rows[0].terms) <= UNARY and len(rows) >= OWN}
+    found = {}
+    for key, own in least.items():
+        small, like = min((least[other], other) for other in least
+                          if other[:4] == key[:4])
+        if own > LARGER * small:
+            call = fit(groups[like], ("call", "element"))["call"]["instructions"]
+            if call > small / 4:
+                found[key] = call
+    return found
+
+
 def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]]:
     """Return relative errors of rows predicted from the others of their code, where there are.
 
     The same model counted on other builds is held out with it; terms are those of all rows.
     """
-    errors, priors = [], find_priors(groups)
+    errors, priors, calls = [], find_priors(groups), find_calls(groups)
     for key, rows in groups.items():
         whole = priors.get(key)
         if len(rows if whole is None else whole.rows) < 3 or len(rows) < 2:
@@ -312,7 +332,7 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
             rest = [*rows[:place], *rows[place + 1:]]
             prior = whole and Prior([one for one in whole.rows
                                      if one.counted.model != row.counted.model], whole.names)
-            table = fit(rest, names, prior)
+            table = fit(rest, names, prior, calls.get(key))
             said = sum(told["instructions"] * row.terms.get(name, 0.0)
                        for name, told in table.items())
             errors.append((key, said / row.counted.instructions - 1))
@@ -321,7 +341,7 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
 
 def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
     """Write the coefficients: one file for kernels, core and level."""
-    priors = find_priors(groups)
+    priors, calls = find_priors(groups), find_calls(groups)
     fitted: dict[Key, tuple[dict[str, dict[str, float]], int]] = {}
     for key, rows in groups.items():
         if key.kernels != REFERENCE and _lacks(key, groups):
@@ -330,7 +350,7 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
         elif not (_same_code(key, rows, groups) and _shared(key, groups)):
             prior = priors.get(key)
             names = choose_terms(rows) if prior is None else prior.names
-            fitted[key] = fit(rows, names, prior), len(rows)
+            fitted[key] = fit(rows, names, prior, calls.get(key)), len(rows)
     for place, keys in itertools.groupby(sorted(fitted), key=lambda key: key[:3]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

@@ -87,19 +87,24 @@ def describe_svdf(graph: Graph, layer: Layer) -> Work:
 
 
 def describe_lstm(graph: Graph, layer: Layer) -> Work:
-    """Return the work of a sequence: gates, products, states."""
+    """Return the work of a sequence: gates, products, states.
+
+    CMSIS-NN multiplies no state in the first step of a sequence, where all of it is zero. Of
+    batches and steps the smaller number is taken to be the batches.
+    """
     source = graph.tensors[layer.inputs[0]]
     weights, recurrent = (graph.tensors[layer.inputs[place]] for place in (1, 2))
     width, units = weights.shape[1], recurrent.shape[1]
     steps = source.elements // width
-    vectors = (steps if layer.option("time_major", False) else 1) * 4
-    gates: dict[str, float] = {}
-    for size in (width, units):
-        for name, count in _count_products(4 * steps, units, size).items():
+    vectors = (steps if source.shape[1] == 1 else 1) * 4
+    later = steps - min(source.shape[:2])
+    gates: dict[str, float] = {"mac": 4 * units * (width * steps + units * later)}
+    for size, often in ((width, steps), (units, later)):
+        for name, count in _count_products(4 * often, units, size).items():
             gates[name] = gates.get(name, 0) + count
     return Work(variant=source.dtype, terms={
         "call": 1, "step": steps, "unit": steps * units,
-        "mac": steps * 4 * units * (width + units)}, own={
+        "mac": steps * 4 * units * (width + units)}, own={} if source.dtype == "float32" else {
         "unit quad": steps * (units // 4), "unit rest": steps * (units % 4),
         f"{VECTOR}unit": steps * -(-units // 4), f"{VECTOR}unit eight": steps * -(-units // 8),
         "weight row": vectors * units, "input sum": 4 * units * width,

@@ -152,6 +152,8 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
         f"{VECTOR}one every": pixels % 4 * quads * size, f"{VECTOR}block": -(-channels // BLOCK),
         f"{VECTOR}copy": taps * -(-channels // 16),
         f"{VECTOR}fill": (pixels * size - taps) * -(-channels // 16)}
+    if source.dtype == "int16":  # Each output divides by either dilation, for either end.
+        own["dilated output"] = target.elements * sum(step > 1 for step in window.dilation)
     if name == "columns":
         above = (target.shape[1] * window.kernel[0] - rows) * target.shape[2]
         own |= count_fills(2 * channels, lines * window.kernel[1] - taps, step=2 * channels)
