@@ -202,17 +202,18 @@ def schedule_listing(blocks: Sequence[PackedBlock]) -> list[int]:
     A branch is placed so that its delay slots hold as much as they can; nothing moves across a
     call that idles until it returns. What is under way when a block is left is waited for in the
     one that follows, by falling into it or by a branch; where others join there, a block that
-    falls into it waits as long as that one does not. Before a return all results land.
+    falls into it waits as long as that one does not. Before a return all results land, and before
+    a call those of its delay slots, which are its arguments.
     """
     entering: dict[str, dict[str, int]] = {}
     fallen: dict[str, int] = {}
-    pending, under_way, found = 0, "", []
+    pending, called, under_way, found = 0, False, "", []
     for place, block in enumerate(blocks):
         after = blocks[place + 1] if place + 1 < len(blocks) else None
         ready = {name: max(fallen.get(name, 0), entering.get(block.label, {}).get(name, 0))
                  for name in {*fallen, *entering.get(block.label, {})}}
         joined = after is not None and after.label in entering
-        packed = _schedule(block, ready, pending, after, joined)
+        packed = _schedule(block, ready, pending, called, after, joined)
         found.append(packed.length)
         lands = [(target, packed.branches[block.branches.index(branch)])
                  for branch, target in block.targets]
@@ -221,12 +222,13 @@ def schedule_listing(blocks: Sequence[PackedBlock]) -> list[int]:
             for name, late in packed.after(cycle).items():
                 kept[name] = max(kept.get(name, 0), late)
         pending = packed.pending
+        called = bool(pending) and block.operations[block.branches[-1]].text == _facts().calls
         under_way = lands[-1][0] if lands and pending else ""
         fallen = {} if block.ends and not pending else packed.after(packed.length)
     return found
 
 
-def _schedule(block: PackedBlock, ready: Mapping[str, int], pending: int,
+def _schedule(block: PackedBlock, ready: Mapping[str, int], pending: int, called: bool,
               after: PackedBlock | None, joined: bool) -> _Packed:
     operations, facts = block.operations, _facts()
     if not operations:
@@ -240,21 +242,25 @@ def _schedule(block: PackedBlock, ready: Mapping[str, int], pending: int,
     split = names == [facts.calls] and after is not None and not any(
         one.text == facts.returns_to for one in operations) and any(
         one.text == facts.returns_to for one in after.operations)
-    if pending:
-        length = max(length, pending)
+    behind = max((at + one.latency_cycles for one, at in zip(
+        after.operations, _pack(after, {}), strict=True)), default=0) if split and after else 0
+    if pending:  # arguments of a call under way land before it
+        length = max(length, pending, *(results.values() if called else ()))
     elif names[-1:] == [facts.whole_calls]:
         length = max(length, lands[-1])
     elif lands and not split:
         length = max(length, lands[0])
         if names[0] in facts.returns:
             length = max(length, *results.values(), 0)
-    elif split and after is not None and not joined:
-        length = max(length, lands[0] - max(_pack(after, {}), default=0) - 1)
+    elif split and not joined:
+        length = max(length, lands[0] - behind)
     elif not lands and after is not None:
         length = max(length, _wait_for(results, length, after))
     late = bool(lands) and facts.whole_calls not in names and not (pending or split)
     if late and lands[0] < length:  # the branch is placed as late as that
         lands = tuple(late + length - lands[0] for late in lands)
+    if split and lands[0] < length:
+        lands = (min(length + facts.branch_slots, length + behind),)
     return _Packed(
         length=length, branches=lands, results=results,
         pending=max(0, lands[-1] - length) if lands and (len(lands) > 1 or split) else 0)

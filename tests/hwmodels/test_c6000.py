@@ -49,6 +49,14 @@ def test_calls_that_idle_stand_alone_and_before_a_return_all_lands():
                            "           LDW     .D2T1   *B5,A11")) == [6]
 
 
+def test_arguments_loaded_in_the_delay_slots_of_a_call_land_before_it():
+    text = "\n".join([
+        block("           CALL    .S1     f", *[f"           ADD     .L1     A{n},1,A{n}"
+                                                 for n in range(5, 13)]),
+        block("           LDW     .D1T1   *A10,A4", "           ADDKPC  .S2     $C$RL1,B3,4")])
+    assert cycles_of(text) == [8, 5]
+
+
 def test_cross_paths_are_held_by_one_operation_a_cycle():
     assert cycles_of(block("           MV      .L1X    B1,A1", "           MV  .S1X  B2,A2")) == [2]
     assert cycles_of(block("           MV      .L1X    B1,A1", "           MV  .L2X  A2,B2")) == [1]
