@@ -297,7 +297,7 @@ def test_a_changed_board_changes_the_bill_and_not_the_program(program):
     ({"call": "infer", "begin": "infer"}, "exclude each other"),
     ({"end": "main"}, "--to needs --from"),
     ({"call": "0xffffffff"}, "--call 0xffffffff: nothing of the program lies there"),
-    ({}, "which part of it"),
+    ({}, "no part of the program"),
 ])
 def test_what_cannot_be_run_is_refused_in_one_line(program, asked, why):
     with pytest.raises((ProgramError, UsageError), match=why) as refused:

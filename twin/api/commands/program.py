@@ -95,8 +95,8 @@ def ask_program(asked: Part) -> Wanted:
     if end is not None and begin is None and call is None:
         raise UsageError("--to needs --from; accepted: --from SYMBOL --to SYMBOL")
     if begin is None and call is None:
-        raise UsageError("a program: which part of it? accepted: --from SYMBOL (with --to SYMBOL "
-                         "or up to its return), or --call SYMBOL")
+        raise UsageError("--elf: no part of the program is named; accepted: --from SYMBOL (with "
+                         "--to SYMBOL or up to its return), or --call SYMBOL")
     if call is not None and (end is not None or nth != 1):
         raise UsageError("--call: not with --to or --nth, which go with --from; accepted: --call "
                          "SYMBOL, without a symbol main --from 0xADDRESS --call 0xADDRESS")
