@@ -145,9 +145,8 @@ def _validate(name: str, document: object) -> CoreFile:
     except ValidationError as problem:
         first = min(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")
         place = ".".join(str(part) for part in first["loc"])
-        raise BoardError(f"{name}:{place}: {first['msg']}; accepted: the keys of "
-                         "hwmodels/cores/cortex-m55.yaml, a number as [value, kind, source] with "
-                         f"kind {' | '.join(KINDS)}") from None
+        raise BoardError(f"{name}:{place}: {first['msg']}; accepted: keys as in cortex-m55.yaml, a "
+                         f"number as [value, kind, source], kind {' | '.join(KINDS)}") from None
     if section.core.isa not in ISAS:
         raise BoardError(f"{name}:core.isa: {section.core.isa!r}; "
                          + did_you_mean(section.core.isa, ISAS))
