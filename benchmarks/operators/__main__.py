@@ -26,6 +26,7 @@ from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.counted.describe import describe
+from twin.runtimes.counted.lower import COUNTED_WITH
 from twin.runtimes.counted.table import FOLDER, Amounts, look_up
 
 BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
@@ -57,6 +58,8 @@ def execute(row: Counted) -> tuple[int, int, int]:
         return amounts.total, amounts.loads, amounts.stores
     deployment = deploy(read_graphs()[row.model], BOARDS[row.core],
                         runtime=name_runtime(row.kernels, row.level))
+    if deployment.board.core.soft_float != COUNTED_WITH:
+        deployment = deployment.replace({"cores.main.soft_float": COUNTED_WITH})
     kernels = [kernel for group in lower_network(deployment) for kernel in group]
     runs = simulate(kernels, deployment.board, code_address=code_address(deployment),
                     code_memory=deployment.code, cold=True)

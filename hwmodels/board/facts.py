@@ -93,6 +93,10 @@ class Core:
     clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
     fpu: Annotated[str | None, Key(
         Choice(("single", "double")), "Absent: float in software.")] = None
+    soft_float: Annotated[str, Key(
+        Choice(("libgcc", "rp2040-rom")), "Whose routines compute in float where there is no FPU: "
+        "the compiler's (newlib calls them, too), or the RP2040's boot ROM, as its SDK builds."
+        )] = "libgcc"
     icache: Annotated[str | None, Key(
         Reference("cache"), "Of instructions; the same as `dcache` for a unified cache.")] = None
     dcache: Annotated[str | None, Key(Reference("cache"), "Of loads and stores.")] = None

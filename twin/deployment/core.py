@@ -80,7 +80,8 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
             continue
         operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
         parameter_offset += requantisation_bytes(graph, layer)
-        site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands)
+        site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands,
+                    soft_float=core.soft_float)
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), deployment.isa)
         with reworded(KernelError, RuntimeRefusedError,

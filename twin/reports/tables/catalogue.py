@@ -52,7 +52,7 @@ def board_report(board: Board, *, sources: bool) -> Content:
         ("board", board.name + (f" ({', '.join(board.aliases)})" if board.aliases else "")),
         ("soc", board.soc + (f": {board.description}" if board.description else "")),
         ("core", f"{board.core.model}, {board.core.isa}, floating point "
-                 f"{board.core.fpu or 'in software'}"),
+                 f"{board.core.fpu or f'in software by {board.core.soft_float}'}"),
         ("clocks", ", ".join(f"{clock.name} {format_frequency(clock.frequency_hz)}"
                              for clock in board.clocks)),
         ("supply", f"{board.power.voltage_v:g} V, {board.power.regulator}, voltage scale "

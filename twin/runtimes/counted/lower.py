@@ -25,7 +25,7 @@ from twin.runtimes.counted.describe import (
     terms_of,
 )
 from twin.runtimes.counted.mixture import in_order, mix, widen
-from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up
+from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up, scale
 from twin.runtimes.lowering import (
     MOST_KEPT,
     Lowering,
@@ -41,6 +41,13 @@ KEPT = frozenset((
     "conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected", "batch_matmul", "svdf",
     "lstm", "average_pool_2d", "max_pool_2d"))
 """Operators whose lowered loops are kept: a core's pipeline and MAC units see their order."""
+
+COUNTED_WITH = "libgcc"
+"""Routines that computed in float when kernels were counted: others take from the count what the
+lowered loops execute less with them."""
+
+LEAST = 0.2
+"""Share of a count that stays however much less that is: routines are at most five times apart."""
 
 DSP_LEVEL = "-simd"
 """How levels end whose code only cores with Arm's DSP extension run."""
@@ -125,6 +132,11 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
         return lowered
     if lowered is None:
         return (_read_once(graph, layer, site, amounts),)
+    if site.soft_float != COUNTED_WITH and site.fpu is None:
+        there = _try_base(base, graph, layer, replace(site, soft_float=COUNTED_WITH)) or lowered
+        saved = _count_kinds(there).total() - _count_kinds(lowered).total()
+        if saved:
+            amounts = scale(amounts, max(1 - saved / amounts.total, LEAST))
     if kernels in ALONE:
         return (_replace_blocks(lowered, amounts, mix(
             in_order(plain(choose_dialect(site.isa))), widen(

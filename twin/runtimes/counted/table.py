@@ -172,7 +172,11 @@ def _carry(amounts: Amounts | None, there: Amounts | None,
     """Return amounts times the ratio of two that were counted on another core."""
     if amounts is None or there is None or instead is None:
         return amounts
-    factor = there.total / instead.total
+    return scale(amounts, there.total / instead.total)
+
+
+def scale(amounts: Amounts, factor: float) -> Amounts:
+    """Return amounts so many times as large, as assumed."""
     return Amounts(
         instructions={name: round(factor * count) for name, count in amounts.instructions.items()},
         stands_in=True, **{name: round(factor * getattr(amounts, name))

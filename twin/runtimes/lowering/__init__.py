@@ -29,6 +29,8 @@ class Site:
         Of the core ("armv7e-m", ...).
     fpu
         "single", "double" or None.
+    soft_float
+        Whose routines compute in float where there is no FPU.
     operands
         Named "input", "input2", ..., "weights", "bias", "parameters" (per-channel requantisation
         multipliers and shifts), "output", "output2", ..., "scratch"; those the layer has.
@@ -37,6 +39,7 @@ class Site:
     isa: str
     fpu: str | None
     operands: tuple[Operand, ...]
+    soft_float: str = "libgcc"
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""

@@ -128,14 +128,21 @@ class Machine(NamedTuple):
             return ""
         hard = CODE["hard"].get(self.dialect) if self.number == "float" else None
         return join(*[
-            hard[one] if hard else self.routine(CODE["soft"][self.dialect][one])
-            for one in operations])
+            hard[one] if hard else self.routine(self.routines[one]) for one in operations])
+
+    @property
+    def routines(self) -> dict[str, int]:
+        """Instructions of float routines: of the build's own library, else of libgcc."""
+        soft = CODE["soft"]
+        return dict(soft.get(self.site and self.site.soft_float) or soft[self.dialect])
 
     def exponential(self) -> str:
         """Return one `expf`: 71 instructions with an FPU; else the integer part and the calls."""
         if self.number == "float":
             return join(CALL[self.dialect], spills(self.dialect, 16, 2, 30), RETURN[self.dialect],
                         self.math(*["mul"] * 10, *["add"] * 10, "div"))
+        if "exp" in self.routines:
+            return self.routine(self.routines["exp"])
         return join(self.routine(100), self.math(*["mul"] * 10, *["add"] * 12, "div"))
 
     def load(self, width_bytes: int, count: int = 1) -> str:
