@@ -281,7 +281,10 @@ class Core:
         """Accept every board: each has a core."""
 
     def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
-        """Return the memories the board file names."""
+        """Return the memories the board file names, or its RAM outside if the library wants it."""
+        outside = [one.name for one in board.memories if one.role == "external_ram"]
+        if runtime.prefers_external_ram and outside:
+            return dict.fromkeys(("weights", "arena"), outside[0])
         places = dict(board.placement)
         return {what: choose_memory(board, places[what]).name for what in ("weights", "arena")}
 

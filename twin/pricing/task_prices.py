@@ -49,11 +49,13 @@ def state_prior(npu: Npu, spread: Spread) -> Floats:
     """Return how unsure stated prices are: a covariance of logarithms, shape (prices, prices).
 
     What a runtime says of whole networks is common to all, of tasks to all work of a unit and to
-    each price, of the host and of launches to each price of theirs.
+    each price, which is at least as unsure as a task, of the host and of launches to each price of
+    theirs.
     """
     names = list_prices(npu)
     units = np.array([name.partition(".")[0] for name in names])
-    own = np.array([getattr(spread, _PARTS.get(name, "schedule")) for name in names])
+    own = np.array([max(spread.epoch, getattr(spread, _PARTS.get(name, "schedule")))
+                    for name in names])
     covariance: Floats = (spread.network**2 + np.diag(own**2)
                           + spread.schedule**2 * (units[:, None] == units))
     return covariance

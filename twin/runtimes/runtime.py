@@ -103,6 +103,8 @@ class Runtime:
         Extensions of the instruction set of which a core needs one; empty: none.
     files
         Endings of the model files it alone runs, and which it runs alone: it is their default.
+    prefers_external_ram
+        Whether it puts weights and arena in the RAM outside the chip where there is one.
     default_for
         Endings of the model files it alone runs, beside networks of other files.
     weight_passes
@@ -152,6 +154,7 @@ class Runtime:
     counted_on: tuple[str, ...] = ()
     copies_shapes: bool = False
     scales_in_float: bool = False
+    prefers_external_ram: bool = False
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()

@@ -49,7 +49,8 @@ def test_layers_are_compared_one_by_one(kws_on_gap9, tmp_path):
 @pytest.mark.parametrize(("model", "board", "runtime", "factors", "cause"), [
     ("kws", "gap9evk", "gap", {"mac_waste": 1.3, "launch": 1.6}, "mac_waste"),
     ("ad", "max78000evkit", "ai8x", {"mac_waste": 1.25}, "mac_waste"),
-    ("kws", "xg24_dk2601b", "mvp", {"mac": 1.2, "launch": 1.5}, "mac")])
+    ("kws", "stm32n6570_dk", "neural-art", {"mac_waste": 1.3, "launch": 1.5}, "launch"),
+    ("kws", "alif_e7_devkit", "ethos-u-vela", {"sram_wait": 1.25}, "sram_wait")])
 def test_a_log_teaches_prices_and_names_the_planted_cause(tmp_path, model, board, runtime,
                                                           factors, cause):
     deployment = twin.deploy(model, board, runtime=runtime)

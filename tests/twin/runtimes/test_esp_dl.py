@@ -51,6 +51,11 @@ def test_it_is_faster_than_esp_nn_and_the_chip_is_its_own():
     assert predict("vww", board="esp32p4_function_ev").time_us < predict("vww").time_us
 
 
+def test_weights_and_arena_are_outside_the_chip_unless_somebody_says_otherwise():
+    deployment = twin.deploy("ad", "esp32s3_devkitc", runtime="esp-dl", arena="sram")
+    assert (deployment.weights, deployment.arena) == ("psram", "sram")
+
+
 def test_it_is_offered_where_it_has_vectors():
     offered = {board: "esp-dl@3.2" in list_each_runtime(load_board(board)) for board in (
         "esp32s3_devkitc", "esp32p4_function_ev", "esp32_devkitc", "esp32c3_devkitm",

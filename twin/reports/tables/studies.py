@@ -279,9 +279,9 @@ def say_duty(row: Row) -> str:
     """Say what a duty takes, and in which state the board sleeps."""
     if row.mean_mw is None:
         return "mean power not known: " + (
-            "its energy or sleep current is not; --currents, --sleep BOARD=CURRENT state yours"
-            if "not known" in (row.sleep, row.energy_uj or "not known") else
-            "wake-up and inference outlast the period")
+            "its energy is not; --currents states yours" if row.energy_uj is None else
+            "its sleep current is not; --sleep BOARD=CURRENT states yours"
+            if row.sleep == "not known" else "wake-up and inference outlast the period")
     life = "" if row.life_days is None else f", {say_life(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     return (f"{format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep "
