@@ -134,7 +134,7 @@ def _run_fresh(tasks: Sequence[Task], npu: Npu) -> list[TaskRun]:
 
 def _ask(tasks: Sequence[Task], machine: Machine) -> tuple[Asked, Ints]:
     """Run tasks on a machine, or on many that differ in clocks; also return blame by node."""
-    from hwmodels.kernels import npu_lanes, npu_streams
+    from hwmodels.kernels import npu_streams
 
     transfers, units = read_transfers(tasks, machine), read_units(tasks, machine)
     traffic = count_traffic(transfers, machine)
@@ -142,6 +142,8 @@ def _ask(tasks: Sequence[Task], machine: Machine) -> tuple[Asked, Ints]:
     if plan.nodes.ndim == 2:
         _, ticks, blame = npu_streams.run_epochs(plan.spans, plan.nodes, plan.links, plan.ports)
     else:
+        from hwmodels.kernels import npu_lanes
+
         ticks, blame = npu_lanes.run_machines(plan.spans, plan.nodes, plan.links, plan.ports)
     start, *host = np.array([(task.start_cycles, task.host_before_cycles, task.host_after_cycles)
                              for task in tasks], np.int64).reshape(-1, 3).T

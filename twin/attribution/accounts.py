@@ -286,7 +286,8 @@ def _outside_row(table: _Table, quantity: str, rows: Sequence[Row], known: Seque
     whole = table.second.whole
     first = table.first.whole.amounts[quantity] - sum(row.first for row in rows)
     second = whole.amounts[quantity] - sum(row.second for row in rows)
-    counts = table.first.whole.counts if table.first.counted else events
+    counts = table.first.whole.counts if table.first.counted else {
+        **table.first.whole.counts, **events}
     ours = Part(index=None, amounts={quantity: first}, causes={quantity: causes}, counts=counts)
     whole_only = [group for group, in_parts in table.groups if not in_parts]
     if table.first.counted:

@@ -54,13 +54,15 @@ def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Si
     side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board),
                    environment={BOARD_HASH: hash_board(board)})
     npu = board.npu
-    if not prediction.tasks or npu is None or layers:
+    if not prediction.tasks or npu is None:
         return side
     from twin.pricing.accelerator.report import count_tasks, total_counters
 
     counted = count_tasks(prediction)
     totals = total_counters(counted, prediction.time_us, npu.frequency_hz,
                             prediction.deployment.runtime.compiler.summed)
+    if layers:
+        return replace(side, whole=replace(side.whole, counts={**side.whole.counts, **totals}))
     parts = tuple(replace(part, counts=counts)
                   for part, counts in zip(side.parts, counted, strict=True))
     return replace(side, parts=parts, whole=replace(side.whole, counts=totals),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hwmodels.errors import reworded
 from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
+from hwmodels.schedule.bill import EVENT_OF_CAUSE
 from twin.errors import UsageError
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
@@ -48,7 +49,8 @@ def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: boo
     -------
     tuple of Path
         layerwise_breakdown, precision_tradeoffs and hardware_summary with the columns of the
-        edge-hardware constraint framework, then layers, bill and totals.
+        edge-hardware constraint framework, then layers, bill and totals, and tasks of an
+        accelerator.
 
     Raises
     ------
@@ -62,6 +64,7 @@ def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: boo
         "layers": layer_rows(prediction),
         "bill": bill_rows(prediction),
         "totals": total_rows(prediction),
+        **({"tasks": task_rows(prediction)} if prediction.tasks else {}),
     }
     return tuple(write_file(Path(folder) / f"{name}.csv", to_csv(rows).encode())
                  for name, rows in tables.items())
@@ -240,6 +243,20 @@ def bill_rows(prediction: Prediction) -> list[dict[str, Cell]]:
             "energy_uj": line_energy_uj(bill, clock, cause),
         } for (clock, cause), cycles in lines.items()]
     return rows
+
+
+def task_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+    """Return each task of an accelerator: counters of its profiler, and cycles by cause."""
+    runs = [task.run for task in prediction.tasks]
+    rows: list[dict[str, Cell]] = [
+        {"index": index, "name": task.name, "time_us": task.time_us,
+         "layers": " ".join(map(str, task.step.layers)), **counters,
+         **{f"{cause}_npu_cycles": sum(one.npu_cycles for one in task.run.exposed
+                                       if one.cause == cause) for cause in EVENT_OF_CAUSE}}
+        for index, (task, counters) in enumerate(zip(
+            prediction.tasks, prediction.compiler.count_runs(runs), strict=True))]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [{name: row.get(name, 0) for name in names} for row in rows]
 
 
 def write_comparison(difference: Difference, path: str | Path) -> Path:

@@ -13,15 +13,17 @@ import twin
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
+from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy_towards
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.readers import read_model
 from twin.network.readers.ethos_u import split_delegate
+from twin.reports.export import task_rows
 from twin.runtimes.ethos_u import vela
 from twin.runtimes.ethos_u.commands import read_stream
 from twin.runtimes.ethos_u.container import read_compiled
-from twin.runtimes.ethos_u.counters import count_run
+from twin.runtimes.ethos_u.counters import count_run, list_totals
 from twin.runtimes.ethos_u.cycles import count_cycles
 from twin.runtimes.ethos_u.operations import read_operation
 from twin.runtimes.ethos_u.tasks import make_tasks, order_slots
@@ -390,6 +392,16 @@ def test_counters_of_the_pmu_are_in_the_document():
     assert totals["npu_active"] == prediction.cycles_by_clock["npu"]
     assert {"mac_active", "wd_active", "axi0_rd_data_beat_received",
             "axi0_wr_data_beat_written", "axi1_rd_data_beat_received"} <= totals.keys()
+    rows = task_rows(prediction)
+    for name, total in totals.items():
+        assert sum(row[name] for row in rows) == total
+    assert totals["npu_active"] == sum(
+        value for row in rows for name, value in row.items()
+        if name.endswith("_npu_cycles") and name != "core_npu_cycles")
+    printed = dict(line.rsplit(": ", 1) for line in list_totals(
+        side_of_prediction(prediction).whole.counts)[1:])
+    assert int(printed["NPU TOTAL"]) == int(printed["NPU ACTIVE"]) + int(printed["NPU IDLE"])
+    assert int(printed["NPU IDLE"]) > 0
     assert totals["mac_active"] < totals["npu_active"]
 
 
@@ -417,6 +429,7 @@ def test_operators_asked_for_stay_on_the_host_and_their_tasks_vanish():
     ({"npu.compiler_file": "/no/such"}, "/no/such: No such file or directory"),
     ({"npu.optimise": "Fast"}, "accepted: Performance, Size"),
     ({"npu.memory_mode": "Shared"}, "accepted: Sram_Only, Shared_Sram, Dedicated_Sram"),
+    ({"npu.scratch_bytes": 2**30}, "1,073,741,824; accepted: at most the 4,194,"),
     ({"npu.config": "ethos-u55-128"}, "no pool is stated for ethos-u55-128; accepted: ethos-u85")])
 def test_what_vela_or_the_board_does_not_have_is_refused_by_its_key(change, message):
     with pytest.raises((RuntimeRefusedError, BoardError), match=message):
@@ -470,10 +483,12 @@ def test_what_a_simulator_loads_into_ram_needs_no_flash():
     assert deployment.weights == deployment.store.name == "ddr"
 
 
-@pytest.mark.parametrize("config", ["ethos-u55-32", "ethos-u55-256"])
-def test_an_ethos_u55_writes_nothing_by_its_second_port(config):
+@pytest.mark.parametrize("board, config", [
+    ("corstone300_fvp", "ethos-u55-32"), ("corstone300_fvp", "ethos-u55-256"),
+    ("alif_e7_devkit", "ethos-u55-256")])
+def test_an_ethos_u55_writes_nothing_by_its_second_port(board, config):
     with pytest.raises(RuntimeRefusedError, match="only reads; accepted: Sram_Only, Shared_Sram"):
-        twin.predict(twin.deploy("kws", "corstone300_fvp").replace(
+        twin.predict(twin.deploy("kws", board).replace(
             {"npu.config": config, "npu.memory_mode": "Dedicated_Sram"}))
 
 

@@ -105,7 +105,7 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
     """
     shares, hardware = parts / _or_one(time_us)[:, None], part == PARTS.index("hardware")
     variance = ((shares[:, hardware] * spread.epoch) ** 2).sum(axis=1) + spread.network ** 2
-    for one in np.unique(part[~hardware]).tolist():
+    for one in sorted({*part[~hardware].tolist()}):
         variance += (shares[:, part == one].sum(axis=1) * spread.sd(PARTS[one])) ** 2
     found: Floats = np.sqrt(variance)
     return found

@@ -104,7 +104,9 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
     frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
     filled = {**(deployment.plan.filled or {
         "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}),
-        "flash": (prediction.flash_bytes, prediction.flash_available_bytes)}
+        # Where a loader fills the memory that keeps weights and code, no flash limits them.
+        "loaded" if not deployment.target.executes and deployment.store.loaded else "flash":
+            (prediction.flash_bytes, prediction.flash_available_bytes)}
     lines = {
         "model": f"{deployment.graph.name}, {prediction.macs:,} MACs" + "".join(
             f", figures are of a batch of {inputs} inputs"
@@ -126,7 +128,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
             "none: ")}
     if largest is not None:
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
-        lines["helps"] = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].rstrip(".")
+        core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
+        lines["helps"] = ((deployment.runtime.offload and npu) or core).rstrip(".")
         if not deployment.target.executes:
             lines["helps"] += ("; `twin advise --max-ms "
                                f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}` "

@@ -32,7 +32,13 @@ def count_run(run: TaskRun) -> dict[str, float]:
 
 
 def list_totals(totals: Mapping[str, float]) -> list[str]:
-    """Return the lines ml-embedded-evaluation-kit prints of an inference."""
-    shown = [name for name in totals if name.startswith(FIGURES)]
+    """Return the lines ml-embedded-evaluation-kit prints of an inference.
+
+    The NPU is idle from its last beat until the host has taken the interrupt.
+    """
+    idle = round(totals.get("post_share", 0.0) / 100 * totals.get("npu_cycles", 0.0))
+    totals = {"npu_idle": idle, **totals}
+    totals["npu_total"] = round(totals.get("npu_active", 0.0)) + totals["npu_idle"]
+    shown = [name for name in totals if name.startswith((*FIGURES, "npu_idle", "npu_total"))]
     return ["Profile for Inference:", *(f"NPU {name.removeprefix('npu_').upper()}: "
                                         f"{totals[name]:.0f}" for name in shown)]

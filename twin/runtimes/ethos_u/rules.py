@@ -95,7 +95,8 @@ class EthosU(Compiler):
 
     def place(self, npu: Npu) -> Mapping[str, str]:
         """Return the memories constants and arena are in: as the memory mode says."""
-        constants, arena, _ = MODES.get(npu.memory_mode, (0, 0, 0))
+        _check(npu)
+        constants, arena, _ = MODES[npu.memory_mode]
         last = len(npu.pools) - 1
         return {"weights": npu.pools[min(constants, last)].memory,
                 "arena": npu.pools[min(arena, last)].memory}
@@ -145,6 +146,9 @@ def _check(npu: Npu) -> None:
     if npu.memory_mode == "Dedicated_Sram" and npu.config.startswith("ethos-u55"):
         raise RuntimeRefusedError("npu.memory_mode: Dedicated_Sram: an Ethos-U55's second port "
                                   "only reads; accepted: Sram_Only, Shared_Sram")
+    if npu.scratch_bytes > npu.pools[0].size_bytes:
+        raise RuntimeRefusedError(f"npu.scratch_bytes: {npu.scratch_bytes:,}; accepted: at most "
+                                  f"the {npu.pools[0].size_bytes:,} of {npu.pools[0].name}")
 
 
 def compiled_of(graph: Graph, npu: Npu, host: tuple[str, ...] = ()) -> Compilation:

@@ -15,10 +15,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -83,8 +83,8 @@ def version_of(command: str, changed_ns: int) -> str:
     Of this environment's it is read, as the command takes longer than a prediction to start.
     """
     if Path(command).parent == Path(sys.executable).parent:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            return metadata.version("ethos-u-vela")
+        for folder in Path(sysconfig.get_path("purelib")).glob("ethos_u_vela-*.dist-info"):
+            return folder.name.removeprefix("ethos_u_vela-").removesuffix(".dist-info")
     version = " ".join(_run([command, "--version"], 60).split()[-1:])
     if not re.fullmatch(r"\d+\.[\w.]+", version):
         raise ToolMissingError(f"{command} --version prints no version; accepted: vela of "

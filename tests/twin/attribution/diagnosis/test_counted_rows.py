@@ -56,6 +56,15 @@ def test_a_planted_cause_is_the_first_of_its_counters(tmp_path, changes, cause, 
     assert found.remarks[-1] == HIDDEN and len(found.remarks) == len(NAMES) + 1
 
 
+def test_counters_of_the_pmu_are_set_beside_the_bill_by_cause(tmp_path):
+    diagnose(tmp_path, {"npu.pools.MRAM.bytes_per_cycle": 0.24})
+    difference = twin.attribute(twin.predict(twin.deploy("vww", "alif_e7_devkit")),
+                                tmp_path / "log").difference
+    row, = next(one for one in difference.accounts if one.quantity == "time").rows
+    active = next(line for line in row.lines if "external_memory" in line.causes)
+    assert active.counter == "NPU active, whole network" and active.gap > 0.5 * row.gap > 0
+
+
 def test_another_network_is_none_of_them(tmp_path):
     assert diagnose(tmp_path, {}, model="vww", claimed="ic").verdict == "other"
 
