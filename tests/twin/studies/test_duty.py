@@ -42,8 +42,9 @@ from twin.studies.duty import (
     read_duty,
     read_sleep,
 )
+from twin.studies.filling import add_duty
 from twin.studies.limits import Limits, probability_of_all, read_limits
-from twin.studies.points import Deployer, add_duty
+from twin.studies.points import Deployer
 from twin.studies.results import Row, judge, list_columns, read_row
 from twin.studies.selection import list_metrics, list_penalties
 from twin.studies.sweep import mark_front
