@@ -17,7 +17,7 @@ from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import Space, make_space
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import Row as Result
+from twin.studies.rows import Row as Result
 from twin.studies.selection import select_hardware
 from twin.studies.sweep import sweep_space
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import twin
 from twin.errors import StudyError
 from twin.studies.results import Table, list_columns
+from twin.studies.study.definition import Finding
 from twin.studies.study.findings import list_effects
-from twin.studies.study.tasks import Finding
 
 OUT = Path("out/studies")
 RESULTS = Path(__file__).parent / "results"

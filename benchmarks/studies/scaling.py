@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 import twin
+from twin.studies.study.definition import list_asked
 from twin.studies.study.file import find_study, load_study
 from twin.studies.study.session import begin_session
-from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, list_asked, make_plan
+from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, make_plan
 from twin.studies.study.workers import WELL, TaskCosts, find_most_workers, simulate_workers
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import twin
-from twin.studies.study.tasks import Study
+from twin.studies.study.definition import Study
 
 ROOT = Path(__file__).parents[2]
 FINDINGS = Path(__file__).parent / "results" / "findings.md"

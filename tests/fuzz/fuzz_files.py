@@ -17,13 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from fuzz_door import Door, run_command
-from fuzz_shapes import (
-    SPLIT,
-    damage_documents,
-    damage_integers,
-    damage_numbers,
-    damage_table,
-)
+from fuzz_shapes import SPLIT, damage_documents, damage_integers, damage_numbers, damage_table
 
 ROOT = Path(__file__).parents[2]
 STUDY = b"""schema: 1
@@ -170,8 +164,9 @@ def _scenario(path: Path) -> None:
 
 
 def _study_file(path: Path) -> None:
+    from twin.studies.study.definition import list_asked
     from twin.studies.study.file import load_study
-    from twin.studies.study.tasks import cut_tasks, list_asked, make_plan
+    from twin.studies.study.tasks import cut_tasks, make_plan
 
     study = load_study(str(path))
     cut_tasks(make_plan(study), list_asked(study))

@@ -27,7 +27,7 @@ ASKED_FOR = {
 RULES = {
     "clocks.cpu.frequency_hz": ("300MHz", "above what voltage scale vos0 allows"),
     "caches.l1d.size_bytes": ("20KiB", "no power of two of sets"),
-    "caches.l1d.line_bytes": ("24", "no power of two"),
+    "caches.l1d.line_bytes": ("24", "not a power of two"),
     "supply.voltage_v": ("5V", "outside the supply range"),
     "supply.regulator": ("none", "this part has no none"),
     "supply.voltage_scale": ("vos9", "not a scale of this part"),

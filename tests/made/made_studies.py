@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from calibration.fitting.intervals import Interval
 from twin.studies.limits import Limits
-from twin.studies.results import Row, Table, judge
+from twin.studies.results import Table
+from twin.studies.rows import Row, judge
 from twin.studies.sweep import mark_front
 
 

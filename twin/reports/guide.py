@@ -14,7 +14,7 @@ from twin.reports.page.parts import Notes, Page, Section, Table, make_table
 from twin.reports.palette import BLUE, GREY
 from twin.studies.decisions import INFEASIBLE, Decision, Path
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
-from twin.studies.results import Row
+from twin.studies.rows import Row
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect
 

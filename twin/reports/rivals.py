@@ -20,7 +20,7 @@ from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
 from twin.studies.limits import Limits
-from twin.studies.results import QUANTITIES, Row
+from twin.studies.rows import QUANTITIES, Row
 from twin.studies.sweep import mark_front, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {

@@ -13,10 +13,11 @@ from twin.reports.charts import Axis, Chart, Curve, Grid, label_rows, look_of, s
 from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
 from twin.reports.tables.studies import rank_rows
-from twin.studies.results import Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import Row
+from twin.studies.study.definition import Finding
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect, find_baseline, list_levels, split_within
-from twin.studies.study.tasks import Finding
 
 MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
 """Lines of parallel coordinates; values of an axis that are drawn one by one; letters of one."""

@@ -17,17 +17,10 @@ from twin.errors import UsageError
 from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.axes import list_clocks
-from twin.studies.change import (
-    Change,
-    Explainer,
-    excess,
-    make_change,
-    measure_loss,
-    rank_changes,
-)
+from twin.studies.change import Change, Explainer, excess, make_change, measure_loss, rank_changes
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import QUANTITIES, Row, judge
+from twin.studies.rows import QUANTITIES, Row, judge
 
 SURER = 0.01
 """By how much more probable a change must make limits that are met already."""

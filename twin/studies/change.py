@@ -17,7 +17,7 @@ from twin.pricing.certainty import ratio_interval
 from twin.pricing.prediction import Prediction
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from calibration.fitting.tree import grow_tree
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 INFEASIBLE = "INFEASIBLE"
 DRAWN, DEPTH, LEAST, SEED = 4096, 5, 40, 0

@@ -19,16 +19,9 @@ from twin.pricing.batch import Batch
 from twin.pricing.prediction import ram_room
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label
-from twin.studies.duty import (
-    TYPED,
-    Duty,
-    find_rest,
-    idle_power_mw,
-    life_days,
-    mean_power_mw,
-)
+from twin.studies.duty import TYPED, Duty, find_rest, idle_power_mw, life_days, mean_power_mw
 from twin.studies.limits import idle_energy_uj, price_of
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 _OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 

@@ -28,9 +28,10 @@ from twin.network.rewrites.rewrite import is_neutral, rewrite_network
 from twin.runtimes import load_runtime
 from twin.runtimes.targets import load_target
 from twin.studies.decisions import Decision, decide
-from twin.studies.results import Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import Row
+from twin.studies.study.definition import Finding, Study
 from twin.studies.study.findings import Effect, group_rows, list_effects
-from twin.studies.study.tasks import Finding, Study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

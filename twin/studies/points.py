@@ -34,17 +34,11 @@ from twin.pricing.variables import COLD_START, SETUP, measure_variables
 from twin.runtimes.choice import DEFAULT
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
 from twin.studies.cold_start import list_parts
-from twin.studies.duty import (
-    Duty,
-    assumed_paths,
-    current_paths,
-    find_rest,
-    stated,
-)
+from twin.studies.duty import Duty, assumed_paths, current_paths, find_rest, stated
 from twin.studies.filling import _inputs, add_duty, describe_row, fill_row, weigh
 from twin.studies.judge import Judge
 from twin.studies.limits import price_of
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 _Read = TypeVar("_Read")
 

@@ -29,7 +29,8 @@ from twin.studies.axes import OWN, Point, Space
 from twin.studies.change import excess
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import VERDICTS, WORDS, Row, Table, judge
+from twin.studies.results import Table
+from twin.studies.rows import VERDICTS, WORDS, Row, judge
 from twin.studies.sweep import Progress, make_table, map_boards, predict_chunks
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0

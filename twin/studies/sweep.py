@@ -18,7 +18,8 @@ from twin.network.rewrites.rewrite import makes_another
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import UNCERTAIN, Row, Table, judge
+from twin.studies.results import Table
+from twin.studies.rows import UNCERTAIN, Row, judge
 
 CERTAIN, FRONT, POSSIBLE = "certain", "front", "possible"
 MARKS = {

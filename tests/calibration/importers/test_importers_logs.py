@@ -275,7 +275,7 @@ def test_a_log_of_another_tool_is_refused_naming_the_right_one(tmp_path, form):
     ("perf-stat", PERF_TEXT, "0.000694239 seconds time elapsed", "", "seconds elapsed is missing"),
     ("perf-stat", PERF_CSV, "<not supported>,,branches", "5,,cycles", "'cycles' is there twice"),
     ("perf-stat", PERF_CSV, "0.55,msec", "0.010102831,0.55,msec", "counts over intervals"),
-    ("perf-stat", PERF_JSON, "1234567.000000", "1234567.5", "no count of cycles"),
+    ("perf-stat", PERF_JSON, "1234567.000000", "1234567.5", "not a count of cycles"),
 ])
 def test_wrong_values_and_missing_lines_are_refused_by_name(tmp_path, form, text, old, new, why):
     assert old in text

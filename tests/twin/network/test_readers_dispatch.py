@@ -91,7 +91,7 @@ OTHERS = {  # name: (content, what is said); names as they come, and as somebody
     "saved": (saved, "tflite_convert --saved_model_dir"),
     "frozen.pb": (b"\x0a\x1f", "tf2onnx.convert --graphdef"),
     "another.pb": (b"\x08\x01\x12\x20", "tflite_convert --saved_model_dir"),
-    "input_0.pb": (b"\x08\x01\x08\x03\x10\x01", "no network"),
+    "input_0.pb": (b"\x08\x01\x08\x03\x10\x01", "not a network"),
     "a.pt2": (zipped("a/archive_format", "a/models/model.json"), "torch.export.load"),
     "a.pt": (zipped("a/data.pkl", "a/data/0"), "torch.onnx.export(model"),
     "a.pth": (b"\x80\x02\x8a\x0a", "torch.onnx.export(model"),

@@ -15,7 +15,8 @@ from twin.reports.page.studies import describe_table
 from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import rank_rows, summarise, sweep_report
 from twin.studies.limits import Limits
-from twin.studies.results import Row, Table, list_columns
+from twin.studies.results import Table, list_columns
+from twin.studies.rows import Row
 from twin.studies.sweep import make_table
 
 

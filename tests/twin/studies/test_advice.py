@@ -15,7 +15,7 @@ from twin.reports.tables.advice import say_best
 from twin.studies.advice import sort_candidates
 from twin.studies.change import Change, excess, rank_changes
 from twin.studies.limits import Limits
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 
 @pytest.fixture(scope="module")

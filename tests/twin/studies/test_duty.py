@@ -19,13 +19,7 @@ from twin.errors import UsageError
 from twin.network.writers import write_model
 from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
-from twin.reports.page.rivals import (
-    head_figures,
-    list_least,
-    row_details,
-    say_best_mark,
-    say_lead,
-)
+from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
 from twin.reports.rivals import name_rivals
 from twin.reports.tables.studies import say_life
 from twin.studies.duty import (
@@ -45,7 +39,8 @@ from twin.studies.duty import (
 from twin.studies.filling import add_duty
 from twin.studies.limits import Limits, probability_of_all, read_limits
 from twin.studies.points import Deployer
-from twin.studies.results import Row, judge, list_columns, read_row
+from twin.studies.results import list_columns, read_row
+from twin.studies.rows import Row, judge
 from twin.studies.selection import list_metrics, list_penalties
 from twin.studies.sweep import mark_front
 

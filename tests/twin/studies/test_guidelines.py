@@ -13,9 +13,10 @@ from twin.reports.page.written import render_markdown
 from twin.studies.axes import make_space
 from twin.studies.decisions import DRAWN, INFEASIBLE, Decision, decide
 from twin.studies.guidelines import LEAST, characterise, learn
-from twin.studies.results import Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import Row
+from twin.studies.study.definition import Finding, Study
 from twin.studies.study.file import load_study
-from twin.studies.study.tasks import Finding, Study
 
 
 def write_guide(guide, causes, told=None) -> str:

@@ -13,7 +13,8 @@ from twin.network.labelled import read_data
 from twin.network.writers.tflite import encode_tflite
 from twin.studies.judge import Judge, make_judge
 from twin.studies.limits import read_limits
-from twin.studies.results import Row, judge, list_columns, read_row
+from twin.studies.results import list_columns, read_row
+from twin.studies.rows import Row, judge
 
 BOARD = "nucleo_l4r5zi"
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from calibration.fitting.intervals import Interval
-from twin.studies.results import Row
+from twin.studies.rows import Row
 from twin.studies.sweep import find_front, mark_front
 
 OVER = ("time_us", "energy_uj")

@@ -17,7 +17,7 @@ from twin.pricing import calibrated
 from twin.pricing.certainty import Requirement
 from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import Limits, idle_energy_uj, price_of, read_limit, read_limits
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment

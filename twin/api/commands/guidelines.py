@@ -19,9 +19,9 @@ from twin.reports.page.parts import Page
 from twin.reports.page.written import render_markdown
 from twin.studies.decisions import Decision
 from twin.studies.guidelines import Guidelines, core_class, learn
+from twin.studies.study.definition import Study
 from twin.studies.study.findings import tell
 from twin.studies.study.session import Session, open_session
-from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

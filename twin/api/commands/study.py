@@ -20,8 +20,8 @@ from twin.studies.axes import Brought
 from twin.studies.functions import process_rows
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
+from twin.studies.study.definition import Study
 from twin.studies.study.findings import RowPair, diff_tables, list_precisions, tell
-from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity

@@ -19,7 +19,7 @@ from twin.program.deployment import deploy_program
 from twin.program.elf import Elf, read_elf
 from twin.program.patterns import AUTO, find_entry
 from twin.studies.axes import Brought, label
-from twin.studies.study.tasks import CASE, Study
+from twin.studies.study.definition import CASE, Study
 
 KEYS = ("model", "board", "from", "call", "setup")
 """What may follow the file of `--elf NAME=FILE`."""

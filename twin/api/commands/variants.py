@@ -12,7 +12,7 @@ from twin.reports.page.variants import Variant
 from twin.studies.advice import NOTABLE, try_changes
 from twin.studies.limits import Limits
 from twin.studies.points import FAILURES, Deployer
-from twin.studies.results import Row, judge
+from twin.studies.rows import Row, judge
 from twin.studies.sweep import Progress
 
 Variants = Mapping[str, Deployment | TwinError]

@@ -10,9 +10,9 @@ from twin.reports.figures.charts import draw_chart
 from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
 from twin.reports.study_charts import chart_effects, chart_levels
 from twin.studies.results import Table
+from twin.studies.study.definition import Finding, Study
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import find_baseline, list_effects
-from twin.studies.study.tasks import Finding, Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -19,12 +19,7 @@ from hwmodels.quantities import (
 from twin.attribution.views import PublishedView, View
 from twin.pricing.certainty import Requirement
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
-from twin.pricing.ledger import (
-    bill_time_us,
-    explain_time,
-    line_energy_uj,
-    make_ledger,
-)
+from twin.pricing.ledger import bill_time_us, explain_time, line_energy_uj, make_ledger
 from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Cell, Column, number
@@ -51,7 +46,7 @@ from twin.reports.tables.header import header_pairs, setup_line
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.studies import say_duty
 from twin.studies.change import Change
-from twin.studies.results import Row
+from twin.studies.rows import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

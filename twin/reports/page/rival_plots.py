@@ -9,15 +9,9 @@ from twin.reports.page.bars import plot_bars
 from twin.reports.page.charts import plot_chart
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
-from twin.reports.rivals import (
-    Rival,
-    chart_front,
-    chart_quantity,
-    chart_radar,
-    list_quantities,
-)
+from twin.reports.rivals import Rival, chart_front, chart_quantity, chart_radar, list_quantities
 from twin.studies.limits import Limits
-from twin.studies.results import QUANTITIES
+from twin.studies.rows import QUANTITIES
 
 MOST_BARS, MOST_SPOKED, LONGEST_LABEL = 12, 6, 26
 

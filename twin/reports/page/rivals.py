@@ -19,7 +19,7 @@ from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, find_lowest, write_figure
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.studies import say_life, say_sleep
-from twin.studies.results import QUANTITIES, Row
+from twin.studies.rows import QUANTITIES, Row
 from twin.studies.selection import Choice, find_winners
 
 PLACES = {"chip": "chip at its rail", "board": "board at its input"}

@@ -27,11 +27,7 @@ from twin.reports.page.parts import (
     notes,
 )
 from twin.reports.page.provenance import made_by
-from twin.reports.page.rival_plots import (
-    draw_dashboard,
-    draw_front,
-    draw_radar,
-)
+from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar
 from twin.reports.page.rivals import (
     head_figures,
     list_answers,
@@ -55,12 +51,12 @@ from twin.reports.tables.studies import (
     say_rounding,
 )
 from twin.studies.axes import label
-from twin.studies.results import CELLS
 from twin.studies.results import Table as Points
+from twin.studies.rows import CELLS
+from twin.studies.study.definition import Finding
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect, find_baseline, list_effects, tell
 from twin.studies.study.session import Session
-from twin.studies.study.tasks import Finding
 from twin.studies.sweep import MARKS, network_of
 
 MOST_ROWS = 1000

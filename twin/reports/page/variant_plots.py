@@ -16,7 +16,7 @@ from twin.reports.page.rival_plots import short_label
 from twin.reports.page.styles import INK
 from twin.reports.palette import CAUSE_STYLES
 from twin.reports.rivals import FIGURES, Rival, chart_stages, write_figure
-from twin.studies.results import QUANTITIES
+from twin.studies.rows import QUANTITIES
 
 MOST_MOVES = 10
 

@@ -25,11 +25,7 @@ from twin.reports.page.parts import (
     notes,
 )
 from twin.reports.page.provenance import made_by
-from twin.reports.page.rival_plots import (
-    draw_dashboard,
-    draw_front,
-    draw_radar,
-)
+from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar
 from twin.reports.page.rivals import (
     head_figures,
     list_answers,
@@ -43,7 +39,7 @@ from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timelin
 from twin.reports.rivals import BEST, Rival, choose_objectives
 from twin.reports.tables.studies import say_idle
 from twin.studies.limits import Limits, idle_energy_uj
-from twin.studies.results import Row as Point
+from twin.studies.rows import Row as Point
 
 MOST_NAMED = 3
 """Boards a title names."""

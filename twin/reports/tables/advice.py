@@ -20,7 +20,7 @@ from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.studies import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
 from twin.studies.change import Change
-from twin.studies.results import WORDS, Row
+from twin.studies.rows import WORDS, Row
 from twin.studies.selection import describe_miss
 
 SHOWN = 12

@@ -12,7 +12,7 @@ from twin.reports.tables.parts import Table, tabulate
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
-    from twin.studies.results import Row
+    from twin.studies.rows import Row
 
 
 def requirement_table(requirements: Sequence[Requirement]) -> Table:

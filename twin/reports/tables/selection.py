@@ -29,16 +29,8 @@ from twin.reports.tables.studies import (
     write_legend,
 )
 from twin.studies.limits import Limits
-from twin.studies.results import SURE, WORDS, Row
-from twin.studies.selection import (
-    NEAR,
-    Choice,
-    Selection,
-    Winner,
-    draw_least,
-    is_far,
-    list_ratios,
-)
+from twin.studies.rows import SURE, WORDS, Row
+from twin.studies.selection import NEAR, Choice, Selection, Winner, draw_least, is_far, list_ratios
 
 MISSES = 6
 """Most boards that miss limits, each with its change."""

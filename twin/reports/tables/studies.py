@@ -29,7 +29,8 @@ from twin.reports.tables.parts import Console, Content, Group, Text, natural_wid
 from twin.reports.tables.parts import Table as TextTable
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
-from twin.studies.results import SURE, VERDICTS, WORDS, Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import SURE, VERDICTS, WORDS, Row
 from twin.studies.selection import find_winners
 from twin.studies.sweep import network_of
 

@@ -12,10 +12,11 @@ from twin.reports.rivals import write_figure
 from twin.reports.tables.parts import Console, Content, Group, Text, new_pairs, spaced, tabulate
 from twin.reports.tables.parts import Table as TextTable
 from twin.reports.tables.studies import sweep_report
-from twin.studies.results import WORDS, Table
+from twin.studies.results import Table
+from twin.studies.rows import WORDS
+from twin.studies.study.definition import Study
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import RowPair, tell
-from twin.studies.study.tasks import Study
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity

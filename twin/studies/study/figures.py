@@ -8,7 +8,7 @@ from collections.abc import Collection
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.pricing.variables import CAUSE, COLD_START, SETUP
-from twin.studies.results import WORDS, Row
+from twin.studies.rows import WORDS, Row
 
 EDP = "edp"
 """Energy-delay product of a row, time x energy."""

@@ -31,16 +31,8 @@ from twin.studies.judge import make_judge
 from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import read_objectives
-from twin.studies.study.tasks import (
-    CASE,
-    MEGABYTE,
-    SOFT,
-    TEMPERATURE,
-    Budget,
-    Finding,
-    Search,
-    Study,
-)
+from twin.studies.study.definition import CASE, TEMPERATURE, Budget, Finding, Search, Study
+from twin.studies.study.tasks import MEGABYTE, SOFT
 
 SHIPPED = Path(__file__).parent / "files"
 AS_IS = "as it is"

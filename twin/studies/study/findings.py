@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
-from twin.studies.results import CELLS, UNCERTAIN, Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import CELLS, UNCERTAIN, Row
+from twin.studies.study.definition import Claim, Finding, Study
 from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
-from twin.studies.study.tasks import MEGABYTE, Claim, Finding, Study, is_accepted
+from twin.studies.study.tasks import MEGABYTE, is_accepted
 
 LITTLE = 0.005
 """A ratio this near 1 is reported as no change."""

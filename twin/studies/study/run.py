@@ -12,21 +12,12 @@ from hwmodels.errors import TwinError, need_extra
 from twin.errors import UsageError
 from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Brought, Value, label
 from twin.studies.functions import load_step
-from twin.studies.results import Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import Row
+from twin.studies.study.definition import CASE, Asked, Search, Study, list_asked, vary_cases
 from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
-from twin.studies.study.tasks import (
-    CASE,
-    Asked,
-    Plan,
-    Search,
-    Study,
-    Task,
-    cut_tasks,
-    list_asked,
-    make_plan,
-    vary_cases,
-)
+from twin.studies.study.tasks import Plan, Task, cut_tasks, make_plan
 from twin.studies.study.workers import Compute, open_workers
 from twin.studies.sweep import make_table
 

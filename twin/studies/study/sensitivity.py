@@ -18,9 +18,10 @@ import numpy as np
 from hwmodels.errors import need_extra
 from twin.errors import StudyError, UsageError
 from twin.studies.axes import Axis, label
-from twin.studies.results import QUANTITIES, Row
+from twin.studies.rows import QUANTITIES, Row
+from twin.studies.study.definition import Asked, Study, settle_clock
 from twin.studies.study.file import load_runnable
-from twin.studies.study.tasks import Asked, Study, cut_tasks, make_plan, settle_clock
+from twin.studies.study.tasks import cut_tasks, make_plan
 from twin.studies.study.workers import open_workers
 
 METHODS = ("morris", "sobol")

@@ -33,18 +33,11 @@ from hwmodels.files import (
 )
 from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
-from twin.studies.results import Row, Table, read_row, to_arrow
+from twin.studies.results import Table, read_row, to_arrow
+from twin.studies.rows import Row
+from twin.studies.study.definition import Study
 from twin.studies.study.file import find_study, load_study
-from twin.studies.study.tasks import (
-    MEGABYTE,
-    SOFT,
-    Plan,
-    Study,
-    Task,
-    identify,
-    is_accepted,
-    made_with,
-)
+from twin.studies.study.tasks import MEGABYTE, SOFT, Plan, Task, identify, is_accepted, made_with
 from twin.studies.table_files import LARGEST_TABLE_BYTES, read_parquet, read_table
 
 RESULTS = "results.parquet"

@@ -25,7 +25,7 @@ from typing import Any
 
 from hwmodels.errors import need_extra
 from twin.errors import StudyError, UsageError
-from twin.studies.results import Row
+from twin.studies.rows import Row
 from twin.studies.study.tasks import Plan, Task, compute, identify
 
 Done = tuple[int, tuple[Row, ...]]

@@ -234,7 +234,7 @@ def test_a_compiler_is_called_only_where_that_is_asked_for(root, tmp_path) -> No
     (lambda files: {**files, "/etc/escaped": b"x"}, "is not a name"),
     (lambda files: {**files, "a\\..\\escaped": b"x"}, "is not a name"),
     (lambda files: {**files, "more": b"x"}, "is not both listed and there"),
-    (lambda files: {name: one for name, one in files.items() if name != MANIFEST}, "no bundle"),
+    (lambda files: {name: one for name, one in files.items() if name != MANIFEST}, "not a bundle"),
     (lambda files: {**files, MANIFEST: b"[" * 100_000}, "bundle.json"),
     (lambda files: {**files, "bomb": bytes(40 << 20)}, "unpacks to"),
     (lambda files: {name: one + (b" " if "result" in name else b"")

@@ -178,7 +178,7 @@ def test_flashing_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolMissingError, match="pyocd"):
         find_programmer(load_port("nucleo_l4r5zi"))
-    with pytest.raises(UsageError, match="no board to be flashed"):
+    with pytest.raises(UsageError, match="not a board to be flashed"):
         find_programmer(load_port("unicorn-m4"))
 
 

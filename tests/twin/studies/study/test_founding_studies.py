@@ -9,19 +9,13 @@ import pytest
 import twin
 from calibration.fitting.intervals import Interval
 from twin.reports.study_charts import chart_levels
-from twin.studies.results import Row, Table
+from twin.studies.results import Table
+from twin.studies.rows import Row
+from twin.studies.study.definition import Claim, Finding, list_asked, read_figures
 from twin.studies.study.figures import EDP, figure_of
 from twin.studies.study.file import list_studies, load_study
 from twin.studies.study.findings import list_effects, tell
-from twin.studies.study.tasks import (
-    Claim,
-    Finding,
-    Task,
-    compute,
-    list_asked,
-    make_plan,
-    read_figures,
-)
+from twin.studies.study.tasks import Task, compute, make_plan
 
 
 @pytest.mark.parametrize("name", list_studies())

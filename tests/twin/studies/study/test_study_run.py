@@ -16,8 +16,9 @@ from hwmodels.errors import TwinError
 from twin.errors import StudyError, UsageError
 from twin.program.image.compile.store import keep_image
 from twin.studies.study import run, workers
+from twin.studies.study.definition import list_asked
 from twin.studies.study.file import load_study
-from twin.studies.study.tasks import REJECTED, cut_tasks, list_asked, make_plan
+from twin.studies.study.tasks import REJECTED, cut_tasks, make_plan
 from twin.studies.study.workers import open_workers
 
 FILE = """
@@ -235,7 +236,7 @@ def test_tasks_and_addresses_tell_what_a_prediction_rests_on(source) -> None:
     (FILE + "search: {trials: 3, sampler: bayes}", "search.sampler: 'bayes'"),
     (FILE + "every: 1x", "--every '1x' is not understood"),
     (FILE + "objectives: [days]", "objectives: days, power: are of a duty; accepted: every: PER"),
-    (FILE.replace("5ms", "5kg"), "no limit"), ("[1]", "a mapping")])
+    (FILE.replace("5ms", "5kg"), "not a limit"), ("[1]", "a mapping")])
 def test_a_study_file_is_refused_with_its_key(text, said, tmp_path) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text(text)

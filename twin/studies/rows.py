@@ -1,0 +1,248 @@
+"""A row of a study: what was asked, what is predicted, and the limits it meets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from calibration.fitting.intervals import Interval
+from twin.studies.duty import SECONDS_A_DAY
+from twin.studies.limits import Limits, probability_of_all, probability_within
+
+if TYPE_CHECKING:
+    pass
+
+WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
+         "price_usd": "price", "mean_mw": "mean power", "error": "error rate",
+         "parameter_bytes": "parameters"}
+
+QUANTITIES = tuple(WORDS)
+"""What limits and objectives are of."""
+
+UNCERTAIN = ("time_us", "energy_uj", "mean_mw", "error")
+"""Those that have intervals."""
+
+VERDICTS = ("yes", "may", "no")
+"""Whether a row meets every limit; "may": only figures that are not known decide."""
+
+SURE = 0.9
+"""Probability of meeting the limits from which a row surely meets them."""
+
+CELLS = {"built": "machine code read from a program", "counted": "instructions counted of the "
+         "library's own code", "lowered": "loops lowered from the library's sources",
+         "measured": "loops assumed, prices learnt from runs of this library on this board",
+         "assumed": "loops assumed, no run of this library on this board"}
+"""How well the code behind a row is known, best first."""
+
+OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
+                "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd",
+                "power": "mean_mw", "days": "mean_mw", "parameters": "parameter_bytes",
+                "accuracy": "error", "error": "error"}
+"""Names of objectives as people give them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One point of a study, predicted or failed.
+
+    Parameters
+    ----------
+    inputs : tuple of (str, str)
+        Label by axis, as asked.
+    model, board, runtime
+        As deployed; of a failed row as asked.
+    time_us, energy_uj
+        Predicted; None is not known.
+    overhead_us
+        Of the time, what calls of kernels and launches take; set-up is in no figure.
+    idle_mw
+        Draw of the idle board that was added to an energy predicted above it; None: none was.
+    basis
+        What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
+    calibration
+        Which learnt prices; "" for stated ones.
+    accuracy
+        Share of right answers, 0 to 1, where data or a function of the user's were given.
+    accuracy_by
+        What ran the network, or why its accuracy is not known.
+    cell
+        Key of `CELLS`; "" where it failed.
+    precision
+        Type of the network's weights: "int8", "mixed", "none"; "" where it cannot be read.
+    parameter_bytes
+        Of its constants, as stored; None where it cannot be read.
+    ram_room_bytes, flash_room_bytes
+        What the memories in use have.
+    price_usd
+        Of the chip, or as the user states it; None is not known.
+    price_of
+        What that is: "chip" and the kind of source, "as stated", "" where it is not known.
+    kit_usd
+        Of the whole board, which is compared with nothing; None is not known.
+    boundary
+        Where its energy is counted: "chip" at its rail, or "board" at its input.
+    currents
+        "as stated": its run current is drawn in every cycle as it is typed; "" for its file's.
+    code
+        Memory of the code, where it is not the one the board's file puts it in; else "".
+    sleep
+        State between inferences, "not known", or "" where no duty was asked.
+    wake_up_us
+        From that state, before an inference.
+    mean_mw, life_days
+        Of the duty: mean power, and days its cell lasts.
+    variables : tuple of (str, float)
+        What caches and memories were asked, time by cause, set-up: named by
+        `twin.pricing.variables`, by name; what is not known is absent.
+    failure, reason
+        Kind of refusal ("does not fit", "runtime", ...) and its message; "" for none.
+    violations
+        Limited quantities whose prediction is above its limit, or not known.
+    probability
+        That all limits are met; None where that is not known.
+    front
+        `sweep.MARKS`: whether no row of its network is better in everything; "" where one is.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+    model: str = ""
+    board: str = ""
+    runtime: str = ""
+    clock_hz: float | None = None
+    voltage_scale: str = ""
+    weights: str = ""
+    arena: str = ""
+    time_us: float | None = None
+    time: Interval | None = None
+    energy_uj: float | None = None
+    energy: Interval | None = None
+    overhead_us: float | None = None
+    idle_mw: float | None = None
+    basis: str = ""
+    calibration: str = ""
+    accuracy: float | None = None
+    accuracy_range: Interval | None = None
+    accuracy_by: str = ""
+    cell: str = ""
+    precision: str = ""
+    parameter_bytes: int | None = None
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+    ram_room_bytes: int | None = None
+    flash_room_bytes: int | None = None
+    price_usd: float | None = None
+    price_of: str = ""
+    kit_usd: float | None = None
+    boundary: str = ""
+    currents: str = ""
+    code: str = ""
+    sleep: str = ""
+    wake_up_us: float = 0.0
+    mean_mw: float | None = None
+    mean: Interval | None = None
+    life_days: float | None = None
+    life: Interval | None = None
+    variables: tuple[tuple[str, float], ...] = ()
+    failure: str = ""
+    reason: str = ""
+    violations: tuple[str, ...] = ()
+    probability: float | None = None
+    front: str = ""
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Limited quantities that are not known."""
+        return tuple(name for name in self.violations if getattr(self, name) is None)
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        if self.failure or len(self.unknown) < len(self.violations):
+            return "no"
+        return "may" if self.violations else "yes"
+
+    @property
+    def met(self) -> bool:
+        """Whether it was predicted and every limit is met by the prediction."""
+        return not self.failure and not self.violations
+
+    @property
+    def sure(self) -> bool:
+        """Whether it meets its limits with a probability of `SURE`, or by figures known exactly."""
+        return self.met and (self.probability is None or self.probability >= SURE)
+
+    def surely_met(self, limits: Limits) -> bool:
+        """Whether every limit is met by the whole interval; never without one of time or energy."""
+        for name, limit in limits.after(self.wake_up_us).list_limits():
+            bounds = self.bounds_of(name)
+            if bounds is None or bounds[2] > limit or (
+                    name in UNCERTAIN and not self.interval_of(name)):
+                return False
+        return self.met
+
+    @property
+    def placement(self) -> str:
+        """Memories of weights and arena, "flash/sram", and of code that moved; "" if it failed."""
+        return "/".join(filter(None, (self.weights, self.arena, self.code)))
+
+    @property
+    def error(self) -> float | None:
+        """Share of wrong answers: what limits and objectives are of, as less is better."""
+        return None if self.accuracy is None else 1 - self.accuracy
+
+    def interval_of(self, quantity: str) -> Interval | None:
+        """Return the interval of a quantity; None where there is none."""
+        if quantity == "error":
+            held = self.accuracy_range
+            return held and Interval(low=1 - held.high, high=1 - held.low, level=held.level)
+        return {"time_us": self.time, "energy_uj": self.energy, "mean_mw": self.mean,
+                "life_days": self.life}.get(quantity)
+
+    @property
+    def energy_day_j(self) -> float | None:
+        """Energy a day of the duty."""
+        return None if self.mean_mw is None else self.mean_mw * SECONDS_A_DAY * 1e-3
+
+    def compared_as(self, quantity: str) -> str:
+        """Return what a quantity compares as: energies of an inference where they are counted."""
+        return f"{quantity} of a {self.boundary}" * (quantity == "energy_uj") or quantity
+
+    def competes(self, quantity: str, kind: str) -> bool:
+        """Whether it meets its limits with a known quantity that compares as `kind`."""
+        return (self.met and getattr(self, quantity) is not None
+                and self.compared_as(quantity) == kind)
+
+    def bounds_of(self, quantity: str) -> tuple[float, float, float] | None:
+        """Return low, predicted and high of a quantity; None where it is not known."""
+        point = getattr(self, quantity)
+        if point is None:
+            return None
+        interval = self.interval_of(quantity)
+        return (point, point, point) if interval is None else (interval.low, point, interval.high)
+
+
+def judge(row: Row, limits: Limits) -> Row:
+    """Return a row with what it violates and the probability of meeting every limit."""
+    if row.failure:
+        return dataclasses.replace(row, violations=(), probability=None)
+    limits = limits.after(row.wake_up_us)
+    broken = tuple(name for name, limit in limits.list_limits()
+                   if (value := getattr(row, name)) is None or value > limit)
+    return dataclasses.replace(row, violations=broken, probability=_chance(row, limits, broken))
+
+
+def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
+    if not limits or row.time_us is None:
+        return None
+    exact = [name for name in broken if name not in UNCERTAIN]
+    if any(getattr(row, name) is not None for name in exact):
+        return 0.0
+    if exact:
+        return None
+    right = probability_within(limits.max_error, row.error, row.interval_of("error"))
+    rest = probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj,
+                              time=row.time, energy=row.energy, mean_mw=row.mean_mw,
+                              mean=row.mean)
+    return None if right is None or rest is None else right * rest
