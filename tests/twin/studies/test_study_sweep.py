@@ -73,7 +73,7 @@ def test_other_files_are_refused(table, tmp_path) -> None:
     with pytest.raises(UsageError, match=r"\.parquet or \.csv"):
         table.write(tmp_path / "table.xlsx")
     (tmp_path / "none.parquet").write_text("no table")
-    with pytest.raises(UsageError, match="no table of a study"):
+    with pytest.raises(UsageError, match="not a table of a study"):
         read_table(tmp_path / "none.parquet")
 
 
