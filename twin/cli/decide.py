@@ -37,6 +37,9 @@ Suggest = Annotated[bool, Option(
     "meets them (`twin advise` lists all).")]
 Folders = Annotated[list[str], Option(
     "", "FOLDER...", "Of finished studies: `twin study run hardware -o FOLDER` first.")]
+StudyFile = Annotated[str | None, Option(
+    "--output -o", "FILE", "Write the build kept as a study, tuned beside untuned: `twin study run "
+    "FILE`.")]
 GuideFile = Annotated[str, Option("-o --output", "FILE", "The document, Markdown.")]
 
 
@@ -186,7 +189,14 @@ def accuracy(asked: requests.Accuracy, as_json: AsJson = False) -> None:
 
 
 @command(view="tuning:tuning_report")
-def tune(asked: Tune, json: Json) -> object:
+def tune(asked: Tune, json: Json, output: StudyFile = None) -> object:
     """Choose the tile of the firmware's kernels by prediction; run the best few, keep the best."""
+    check_outputs(output)
     with Steps("built and run") as steps:
-        return twin.tune(**asked.arguments, on_progress=steps.tell)
+        tuned = twin.tune(**asked.arguments, on_progress=steps.tell)
+    if output is not None:
+        from twin.api.commands.tune import write_tuned
+
+        write_tuned(tuned, asked.model, output)
+        note_written(output)
+    return tuned

@@ -17,7 +17,7 @@ from twin.studies.results import Table
 from twin.studies.rows import Row
 from twin.studies.study.definition import Finding
 from twin.studies.study.figures import name_figure
-from twin.studies.study.findings import Effect, find_baseline, list_levels, split_within
+from twin.studies.study.findings import Effect, find_baseline, list_cells, list_levels, split_within
 
 MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
 """Lines of parallel coordinates; values of an axis that are drawn one by one; letters of one."""
@@ -30,7 +30,7 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
     curves = []
     for number, figure in enumerate(figures):
         mine = [effect for effect in effects if effect.figure == figure]
-        offset = (number - (len(figures) - 1) / 2) * 0.22
+        offset = (number - (len(figures) - 1) / 2) * min(0.22, 0.8 / len(figures))
         look = {**look_of(number), "dashes": ""}
         curves.append(Curve(
             x=[ratio for effect in mine for ratio in effect.ratios],
@@ -49,7 +49,14 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
         name="effects", title=f"Beside {baseline}, all else equal", curves=tuple(curves),
         caption="A mark is a pair of configurations that differ in nothing else, an upright line "
              "the median of its kind; left of 1 is less.", rules=(("x", 1.0),),
-        y=label_rows(values), x=Axis(label=f"times {baseline}", log=True))
+        y=label_rows([_name_value(value, finding, table) for value in values]),
+        x=Axis(label=f"times {baseline}", log=True))
+
+
+def _name_value(value: str, finding: Finding, table: Table) -> str:
+    """Return a compared value, with how well the code of its rows is known where that counts."""
+    known = list_cells(table, finding, value) if finding.cells else {}
+    return value + (f" ({', '.join(known)})" if known else "")
 
 
 def chart_levels(finding: Finding, table: Table) -> Chart | None:

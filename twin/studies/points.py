@@ -245,6 +245,8 @@ class Deployer:
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
         board = deployment.board
         filled = fill_row(self._describe(point, deployment), batch, number, board.power.idle_mw)
+        if "program" in point:  # which of its instructions are of calls is not known
+            filled = dataclasses.replace(filled, overhead_us=None)
         return self._finish(filled, board)
 
     def _finish(self, row: Row, board: Board) -> Row:

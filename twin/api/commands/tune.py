@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from os import fspath
+from os import PathLike, fspath
+from pathlib import Path
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_cores, load_core
@@ -30,3 +31,21 @@ def tune(asked: Tune) -> Tuning:
     predict = partial(predict_calibrated, calibration="none")
     return tuning.tune(fspath(asked.model), board, predict, virtual=where, tiles=asked.tiles,
                        levels=asked.levels, best=asked.best, on_progress=asked.on_progress)
+
+
+def write_tuned(tuned: Tuning, model: str | PathLike[str], path: str) -> None:
+    """Write what was kept as a study: the network on its board, tuned beside untuned."""
+    import yaml
+
+    from hwmodels.files import write_whole
+
+    file, kept = Path(model), tuned.kept
+    runtime = {"runtime": f"firmware@{kept.level}"}
+    write_whole(path, yaml.safe_dump({
+        "schema": 1, "name": f"tuned_{tuned.deployment.graph.name}",
+        "question": f"What does the tile kept by twin tune on {tuned.virtual} change?",
+        "models": [str(file.resolve()) if file.is_file() else str(model)],
+        "boards": [tuned.deployment.board.name],
+        "cases": {"untuned": runtime, "tuned": {**runtime, "kernels.tile": str(kept.tile)}},
+        "finding": {"vary": "case", "baseline": "untuned", "cells": True,
+                    "figures": ["time", "energy", "ram", "flash"]}}, sort_keys=False).encode())

@@ -1,5 +1,7 @@
 """Tuning: predicted order, counted on a virtual board, and how often the two agree."""
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("unicorn", reason="needs unicorn")
@@ -7,11 +9,13 @@ pytest.importorskip("unicorn", reason="needs unicorn")
 from made_networks import needs_tools
 
 from hwmodels.errors import ToolMissingError
+from twin.api.commands.tune import write_tuned
 from twin.errors import UsageError
 from twin.network.zoo.builder import Builder
 from twin.pricing.prediction import predict
 from twin.program.image.compile.verification import BoardRun, LayerRun
 from twin.program.image.tuning import Candidate, Tuning, tune
+from twin.studies.study.file import load_study
 
 
 def candidate(tile: int, cycles: float, layers: tuple[float, ...],
@@ -36,7 +40,7 @@ def test_agreement_is_counted_by_layer_and_by_pair() -> None:
 
 
 @needs_tools("arm-none-eabi-gcc", "make")
-def test_the_best_few_are_built_and_run() -> None:
+def test_the_best_few_are_built_and_run(tmp_path: Path) -> None:
     net = Builder("small", 5)
     x = net.conv(net.input((1, 8, 8, 4)), 8, 3)
     graph = net.finish(net.softmax(net.fully_connected(net.flatten(x), 3)))
@@ -48,6 +52,10 @@ def test_the_best_few_are_built_and_run() -> None:
     assert len(tuned.candidates) == 3 and len(tuned.measured) == 2
     assert tuned.candidates[-1].tile == 1  # A window at a time shares no weight.
     assert tuned.kept.run is not None and tuned.kept.run.is_right
+    write_tuned(tuned, "ad", str(tmp_path / "tuned.yaml"))
+    study = load_study(str(tmp_path / "tuned.yaml"))
+    assert study.name == "tuned_small" and {**study.cases}["tuned"] == {
+        "runtime": "firmware@O2", "kernels.tile": f"{tuned.kept.tile}"}
 
 
 def test_what_cannot_be_is_refused() -> None:

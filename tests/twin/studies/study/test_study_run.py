@@ -281,7 +281,7 @@ def test_a_program_is_set_beside_libraries_as_built(image, libraries, tmp_path) 
     table, said = done.load_results(), (done.folder / "finding.md").read_text()
     assert len(table.rows) == 7 and not table.failed
     row, made = table.rows[-1], twin.deploy_elf(image, "nucleo_f401re", call="infer_once")
-    assert row.cell == "built" and row.runtime == "mine (firmware.elf)"
+    assert row.cell == "built" and row.runtime == "mine (firmware.elf)" and row.overhead_us is None
     assert row.time_us == pytest.approx(twin.predict(made).time_us, rel=1e-9)
     assert dict(row.variables)["ram.arena"] == made.ram_parts["arena"]
     assert sum(value for name, value in row.variables if name.startswith("misses.")) > 0
