@@ -31,7 +31,7 @@ RECORD = 0xA0
 
 _LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<fields>[ -)+-~]{0,900}))"
                    r"\*(?P<sum>[0-9A-F]{2})")
-_BEGUN = re.compile(r"@twin 1 ")
+_STARTED = re.compile(r"@twin 1 ")
 _KINDS = ("begin", "layer", "end")
 _WORDS = {"begin": ("run", "hz", "cycles", "layers", "lost", "low", "high", "mark"),
           "layer": ("run", "place", "count"), "end": ("run",)}
@@ -222,7 +222,7 @@ def _read_lines(log: Log) -> Iterator[Record]:
         if record is not None:
             log.take(number)
             yield record
-        elif _BEGUN.search(line):
+        elif _STARTED.search(line):
             yield Record(kind="damaged")
         else:
             log.take(number)  # the program's own

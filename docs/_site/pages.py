@@ -156,19 +156,19 @@ def _signature(one: Any) -> str:
     """Return parameters, a line each where there are many; a class lists its own below."""
     if inspect.isclass(one):
         return ""
-    told = inspect.signature(one)
-    words = [str(parameter).replace("'", "") for parameter in told.parameters.values()]
-    kinds = [parameter.kind for parameter in told.parameters.values()]
+    signature = inspect.signature(one)
+    words = [str(parameter).replace("'", "") for parameter in signature.parameters.values()]
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
     if inspect.Parameter.KEYWORD_ONLY in kinds:
         words.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    returned = str(told.return_annotation).replace("'", "")
+    returned = str(signature.return_annotation).replace("'", "")
     line = f"({', '.join(words)}) -> {returned}"
     return line if len(line) < 90 else "(\n    " + ",\n    ".join(words) + f",\n) -> {returned}"
 
 
-def _as_markdown(told: str) -> str:
+def _as_markdown(text: str) -> str:
     """Return a numpydoc docstring: sections as bold lines, parameters as a list."""
-    parts = _HEADING.split(told)
+    parts = _HEADING.split(text)
     lines = [parts[0].strip(), ""]
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
         lines += [f"**{title}**", ""]
@@ -190,4 +190,4 @@ def _as_list(body: str) -> list[str]:
             items.append((f"- `{name}`" + (f" ({kind})" if colon else ""), []))
         elif line.strip() and items:
             items[-1][1].append(line.strip())
-    return [head + (f": {' '.join(told)}" if told else "") for head, told in items] + [""]
+    return [head + (f": {' '.join(lines)}" if lines else "") for head, lines in items] + [""]

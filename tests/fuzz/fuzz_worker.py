@@ -94,13 +94,13 @@ def run(door: str, first: int, count: int, folder: Path) -> dict[str, Any]:
     failures, refused, worst_s, before_bytes, place = [], 0, 0.0, peak_bytes(), 0
     for place, data in enumerate((*seeds, *kept, *damaged), 1):
         (folder / "current").write_bytes(door.encode() + b"\n" + data)
-        begun_s = time.process_time()
+        started_s = time.process_time()
         try:
             with limited_time():
                 answer = try_door(door, data, folder)
         except TooLongError as error:
             answer = Answer(fault=str(error))
-        worst_s = max(worst_s, time.process_time() - begun_s)
+        worst_s = max(worst_s, time.process_time() - started_s)
         refused += answer.refused
         if answer.fault is not None:
             assert place > len(seeds), f"{door}: a whole input: {answer.fault}"

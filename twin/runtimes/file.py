@@ -185,18 +185,18 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
     facts: list[Fact] = []
     numbers = {key: read_number(path, document, key, merged[key], facts) for key in _NUMBERS}
     efficiency = {}
-    for family, leaf in read_mapping(path, "efficiency", merged.get("efficiency")).items():
+    for family, raw in read_mapping(path, "efficiency", merged.get("efficiency")).items():
         if family not in FAMILIES:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
-        efficiency[family] = read_number(path, document, f"efficiency.{family}", leaf, facts)
+        efficiency[family] = read_number(path, document, f"efficiency.{family}", raw, facts)
     passes = read_passes(path, document, merged.get("weight_passes"), facts)
     offload = None
     if offload_leaves:
         from twin.runtimes.offload import read_offload
 
         offload = read_offload(f"{path}:offload", offload_leaves,
-                               lambda key, leaf: read_number(path, document, key, leaf, facts))
+                               lambda key, raw: read_number(path, document, key, raw, facts))
     return Runtime(
         name=path.stem, version=chosen, description=str(merged["description"]),
         library=merged["library"], dtypes=tuple(merged["dtypes"]),
@@ -320,31 +320,31 @@ def check_choices(path: Path, merged: dict[str, Any]) -> None:
         raise RuntimeRefusedError(f"{path}:library: no package {library[:_LONGEST]!r}")
 
 
-def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
+def read_number(path: Path, document: dict[str, Any], key: str, raw: Any,
             facts: list[Fact]) -> float:
     """Return a number, and keep it with its source as a fact."""
-    if not (isinstance(leaf, list) and len(leaf) in (3, 4)):
+    if not (isinstance(raw, list) and len(raw) in (3, 4)):
         raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")
-    value, kind, source = leaf[:3]
+    value, kind, source = raw[:3]
     sources = document.get("sources") or {}
     if kind not in KINDS:
         raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
     if source not in sources:
         raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
-    for number, what in ((value, "a number"), *((one, "a relative deviation") for one in leaf[3:])):
+    for number, what in ((value, "a number"), *((one, "a relative deviation") for one in raw[3:])):
         if not isinstance(number, int | float) or isinstance(number,
                                                              bool) or not 0 <= number < math.inf:
             raise RuntimeRefusedError(f"{path}:{key}: {what} >= 0 is expected, not {number!r}")
     facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
-                      rel_sd=leaf[3] if len(leaf) == 4 else None))
+                      rel_sd=raw[3] if len(raw) == 4 else None))
     return float(value)
 
 
-def read_passes(path: Path, document: dict[str, Any], leaf: Any, facts: list[Fact]) -> int | None:
+def read_passes(path: Path, document: dict[str, Any], raw: Any, facts: list[Fact]) -> int | None:
     """Return how often weights are read; None where the file does not say."""
-    if leaf is None:
+    if raw is None:
         return None
-    passes = read_number(path, document, "weight_passes", leaf, facts)
+    passes = read_number(path, document, "weight_passes", raw, facts)
     if passes < 1 or passes != int(passes):
         raise RuntimeRefusedError(f"{path}:weight_passes: {passes:g}; accepted: from 1 on, whole")
     return int(passes)

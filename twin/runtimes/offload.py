@@ -16,7 +16,7 @@ INPUT_COPIES = ("none", "plain", "scattered")
 """What is done with an input image first: read as it is; copied; copied an element a beat."""
 
 Number = Callable[[str, Any], float]
-"""(key, leaf of the file) -> its value, its fact kept."""
+"""(key, its entry in the file) -> its value, its fact kept."""
 
 RULES = {
     "ethos-u": "twin.runtimes.ethos_u.rules:EthosU",
@@ -85,8 +85,8 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
         if key not in known:
             raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
     lists = ("profiled", "boards", "sizes", "host_known")
-    values: dict[str, Any] = {key: number(f"offload.spread.{key}", leaf)
-                              for key, leaf in leaves.items() if key not in lists}
+    values: dict[str, Any] = {key: number(f"offload.spread.{key}", raw)
+                              for key, raw in leaves.items() if key not in lists}
     if "families" in values:
         values["families"] = int(values["families"])
     values |= {key: tuple(str(name) for name in leaves.get(key, ())) for key in lists}

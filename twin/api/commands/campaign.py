@@ -117,7 +117,7 @@ class Run:
         """Refuse another image than a measurement was started with, before that is written over."""
         from twin.program.image.compile.build import runtime_of
 
-        for header in read_begun(self.folder):
+        for header in read_started(self.folder):
             then = dict(header.environment)
             refuse_other(self.folder, (
                 ("runtime", header.runtime, runtime_of(built.compiler)),
@@ -321,7 +321,7 @@ class Run:
                 self.watcher.remark(f"{network.measurement.header.temperature}: {finding}")
 
 
-def read_begun(folder: Path) -> list[Header]:
+def read_started(folder: Path) -> list[Header]:
     """Return the headers of what was measured into a folder, of each temperature."""
     from calibration.measurement.measurement import read_header
 

@@ -14,7 +14,7 @@ from calibration.virtual_board.host import bound_to
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
 from hwmodels.files import read_regular
-from twin.api.commands.campaign import Run, read_begun, refuse_other
+from twin.api.commands.campaign import Run, read_started, refuse_other
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
 from twin.api.requests.measurement import MeasureOptions
@@ -87,7 +87,7 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     name = machine.name if machine is not None else HOST
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
     with claim_folder(folder), bound_to(options.cpu):
-        if not _has_begun(folder, options.resume) and options.resume:
+        if not _has_started(folder, options.resume) and options.resume:
             watcher.remark(f"{folder}: nothing was kept to resume; started again")
         if options.resume:
             _check_resumed(folder, graph, machine, options, watcher)
@@ -145,7 +145,7 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
     """
     board = machine.name if machine is not None else HOST
     now = None if machine is None else hash_board(machine)
-    for header in read_begun(folder):
+    for header in read_started(folder):
         then = dict(header.environment).get(BOARD_HASH)
         if other := tell_other_file(board, then, now):
             if options.virtual is not None:
@@ -164,7 +164,7 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
             ("core's clock", f"{then_hz * 1e-6:g} MHz", f"{now_hz * 1e-6:g} MHz")))
 
 
-def _has_begun(folder: Path, resume: bool) -> bool:
+def _has_started(folder: Path, resume: bool) -> bool:
     """Whether a folder holds a measurement; one that is not to be resumed is refused."""
     started = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
     if started and not resume:

@@ -167,7 +167,7 @@ class Guard:
             return too_large  # Its sender waits to be asked for the body.
         parts, size, held = list[bytes](), 0, 0
         clock = asyncio.get_running_loop().time
-        begun_s = clock()
+        started_s = clock()
         try:
             async with asyncio.timeout(BODY_S) as deadline:
                 while True:
@@ -186,7 +186,7 @@ class Guard:
                             return BUSY
                         self.held_bytes += size - held
                         held = size
-                    deadline.reschedule(begun_s + BODY_S + size / LEAST_BYTES_PER_S)
+                    deadline.reschedule(started_s + BODY_S + size / LEAST_BYTES_PER_S)
         except TimeoutError:
             return 408, f"the body came slower than {LEAST_BYTES_PER_S:,} bytes/s"
         finally:

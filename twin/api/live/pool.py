@@ -176,7 +176,7 @@ class Job:
         In order of arrival.
     answer : Future
         Cancelled where the client left.
-    begun_s : float
+    started_s : float
         Since when, by the loop's clock.
     is_long : bool
         Whether it was ended for others, and is started again.
@@ -190,7 +190,7 @@ class Job:
     number: int
     answer: asyncio.Future[dict[str, Any]]
     worker: Worker = field(init=False)
-    begun_s: float = 0.0
+    started_s: float = 0.0
     is_long: bool = False
     is_ended: bool = False
 
@@ -272,7 +272,7 @@ class Pool:
         if late is None:
             return
         loop = asyncio.get_running_loop()
-        left_s = late.begun_s + self._long_s - loop.time()
+        left_s = late.started_s + self._long_s - loop.time()
         if left_s > 0:
             self._timer = loop.call_later(left_s, self._advance)
         else:
@@ -286,7 +286,7 @@ class Pool:
             return None
         running = Counter(job.client for job in self._running.values())
         since_s = asyncio.get_running_loop().time() - self._long_s
-        taken = sum(job.is_long or job.begun_s <= since_s for job in self._running.values())
+        taken = sum(job.is_long or job.started_s <= since_s for job in self._running.values())
         for job in sorted(self._waiting, key=lambda job: (
                 running[job.client], self._served.get(job.client, -1), job.is_long, -job.number)):
             if self._is_near(job) or (job.is_long and taken and taken >= len(self.workers) - 1):
@@ -326,7 +326,7 @@ class Pool:
             answer = partial(worker.ask, job.request, DEADLINE_S)
             _remember(self._known, job.about, worker)
         job.worker.unwanted.clear()
-        job.begun_s = loop.time()
+        job.started_s = loop.time()
         self._running[worker] = job
         _remember(self._served, job.client, next(self._numbers))
         loop.run_in_executor(None, answer).add_done_callback(partial(self._finish, job, worker))

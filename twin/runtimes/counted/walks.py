@@ -133,7 +133,7 @@ def _access(operand: Operand, learnt: LearntOperand, each: float, turns: int, pa
     if not strided:
         extent = max(1, extent // parts)
         if whole and parts == 1 and not write and stem != "scratch":
-            # Begun again oftener than its bytes are read: once, from several places in turn.
+            # Started again oftener than its bytes are read: once, from several places in turn.
             often = each * width / max(1, extent)
             sweeps = max(1, round(learnt.sweeps)) if learnt.sweeps <= often + WHOLE else 1
     count = max(1, min(round(each / sweeps), extent // min(width, extent)))

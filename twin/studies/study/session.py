@@ -42,7 +42,7 @@ from twin.studies.table_files import LARGEST_TABLE_BYTES, read_parquet, read_tab
 
 RESULTS = "results.parquet"
 LOCK = ".lock"
-BEGUN = {LOCK, "parts", "study.yaml", "inputs"}
+STARTED = {LOCK, "parts", "study.yaml", "inputs"}
 """What is there before `session.json` is."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ def _check_folder(folder: Path) -> None:
     """Refuse an existing folder that is neither a study's, nor just started, nor empty."""
     if folder.exists() and not (folder / "session.json").is_file() and (
             not folder.is_dir() or ((there := {one.name for one in folder.iterdir()})
-            and not {LOCK} <= there <= BEGUN)):
+            and not {LOCK} <= there <= STARTED)):
         raise StudyError(f"{folder}: is not empty and no folder of a study; accepted: a new one")
 
 

@@ -232,9 +232,9 @@ def test_a_body_that_drips_is_ended_and_one_that_comes_is_not() -> None:
     guard = Guard(serve_nothing, bodies={"/api/models": 4 << 20})
     status, headers = post(guard, iter(lambda: (1, 1.0), None), clock)
     assert status == 408 and clock.now_s < BODY_S + 3 and headers[b"connection"] == b"close"
-    begun_s, rate = clock.now_s, LEAST_BYTES_PER_S
+    started_s, rate = clock.now_s, LEAST_BYTES_PER_S
     status, _ = post(guard, iter(lambda: (rate, 1.0), None), clock)
-    assert status == 413 and clock.now_s - begun_s > 4 * BODY_S
+    assert status == 413 and clock.now_s - started_s > 4 * BODY_S
     assert guard.held_bytes == 0
 
 
