@@ -156,7 +156,10 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
     life = None if mean is None or days is None else Interval(
         low=life_days(duty.cell, mean.high) or 0.0, high=life_days(duty.cell, mean.low) or 0.0,
         level=mean.level)
-    return dataclasses.replace(row, mean_mw=mean_mw, mean=mean, life_days=days, life=life)
+    wake_mw = idle * rest.wake_up_us / duty.every_us
+    return dataclasses.replace(
+        row, mean_mw=mean_mw, mean=mean, life_days=days, life=life, wake_mw=wake_mw,
+        asleep_mw=mean_mw - wake_mw - row.energy_uj * 1e3 / duty.every_us)
 
 
 def _inputs(point: Point) -> tuple[tuple[str, str], ...]:

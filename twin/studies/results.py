@@ -83,6 +83,7 @@ _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
 _ACCURACY = ("accuracy", "accuracy_low", "accuracy_high")
 _NUMBERS = (*_WHOLE, *_ACCURACY, "parameter_bytes", "clock_hz", "overhead_us", "idle_mw",
             "price_usd", "kit_usd", "probability", "energy_day_j", "wake_up_us",
+            "wake_mw", "asleep_mw",
             *(f"{name}_{part}" for name, unit in (
                 ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
               for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
@@ -113,7 +114,8 @@ def list_columns(row: Row) -> dict[str, Any]:
                    "accuracy_high": held and held.high, "accuracy_by": row.accuracy_by}
     if row.sleep:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
-                   "wake_up_us": row.wake_up_us}
+                   "wake_up_us": row.wake_up_us, "wake_mw": row.wake_mw,
+                   "asleep_mw": row.asleep_mw}
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
             "calibration", "cell", "precision", "parameter_bytes", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
@@ -149,7 +151,8 @@ def read_row(record: dict[str, Any]) -> Row:
                time_us=record["time_us"], energy_uj=record["energy_uj"],
                time=interval("time", "us"), energy=interval("energy", "uj"),
                accuracy=record.get("accuracy"), accuracy_range=_read_accuracy(record),
-               wake_up_us=record.get("wake_up_us") or 0.0, mean_mw=record.get("mean_mw"),
+               wake_up_us=record.get("wake_up_us") or 0.0, wake_mw=record.get("wake_mw"),
+               asleep_mw=record.get("asleep_mw"), mean_mw=record.get("mean_mw"),
                mean=interval("mean", "mw"),
                life_days=record.get("life_days"), life=interval("life", "days"),
                overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),

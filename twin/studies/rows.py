@@ -91,8 +91,8 @@ class Row:
         State between inferences, "not known", or "" where no duty was asked.
     wake_up_us
         From that state, before an inference.
-    mean_mw, life_days
-        Of the duty: mean power, and days its cell lasts.
+    mean_mw, wake_mw, asleep_mw, life_days
+        Of the duty: mean power, what of it wake-ups and sleep take, and days its cell lasts.
     variables : tuple of (str, float)
         What caches and memories were asked, time by cause, set-up: named by
         `twin.pricing.variables`, by name; what is not known is absent.
@@ -141,6 +141,8 @@ class Row:
     sleep: str = ""
     wake_up_us: float = 0.0
     mean_mw: float | None = None
+    wake_mw: float | None = None
+    asleep_mw: float | None = None
     mean: Interval | None = None
     life_days: float | None = None
     life: Interval | None = None

@@ -78,6 +78,8 @@ class TableRow(TypedDict):
     kit_usd: NotRequired[Annotated[float | None, Says("of the whole board; compared with nothing")]]
     sleep: NotRequired[Annotated[str, Says("state between inferences, where a duty was asked")]]
     wake_up_us: NotRequired[float]
+    wake_mw: NotRequired[float | None]
+    asleep_mw: NotRequired[float | None]
     energy_day_j: NotRequired[float | None]
     mean_mw: NotRequired[Annotated[float | None, Says("of the duty that was asked")]]
     mean_low_mw: NotRequired[float | None]

@@ -285,7 +285,11 @@ def say_duty(row: Row) -> str:
             if row.sleep == "not known" else "wake-up and inference outlast the period")
     life = "" if row.life_days is None else f", {say_life(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
-    return (f"{format_power(row.mean_mw)} on average, {a_day} a day{life}; asleep "
+    parts = "" if row.wake_mw is None or row.asleep_mw is None else (
+        f" ({100 - 100 * (row.wake_mw + row.asleep_mw) / row.mean_mw:.0f} % inference, "
+        f"{100 * row.wake_mw / row.mean_mw:.0f} % wake-up, "
+        f"{100 * row.asleep_mw / row.mean_mw:.0f} % sleep)")
+    return (f"{format_power(row.mean_mw)} on average{parts}, {a_day} a day{life}; asleep "
             f"{say_sleep(row)}; energy of the {row.boundary}")
 
 
