@@ -199,6 +199,7 @@ class PossibleCause(TypedDict):
     low: Annotated[int, Says("of the 90 % interval of what it accounts for")]
     high: int
     unsure: Annotated[float | None, Says("of its price before, as a logarithm; null for kernels")]
+    mostly: Annotated[str, Says("operator whose kernels no price explains; empty where not one")]
 
 
 class Comparison(TypedDict):

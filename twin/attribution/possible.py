@@ -16,6 +16,7 @@ Rasmussen and Williams, Gaussian Processes for Machine Learning, chapter 2 (a li
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,6 @@ import numpy as np
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.attribution.diagnosis.faults import OTHER_PRICE_SD, PRICE_SD, ErrorModel
-from twin.attribution.diagnosis.likelihood import kernel_errors
 from twin.attribution.difference import Account, Row
 from twin.pricing.calibration import OWN_FAMILIES, Calibration
 
@@ -38,6 +38,9 @@ LEAST_SHARE = 1e-3
 
 TURNS = 60
 """Turns in which layers' own errors are learnt."""
+
+FEWEST = 3
+"""Errors a variance is learnt from; of fewer it is as believed."""
 
 LEVEL = (5.0, 95.0)
 """Percentiles an interval spans."""
@@ -57,6 +60,8 @@ class Possible:
         That it is the largest part of the gap.
     unsure
         How unsure its price was before, as a share; None for `KERNELS`.
+    mostly
+        Of `KERNELS`, the operator whose layers make more than half of it; "" where none does.
     """
 
     cause: str
@@ -65,6 +70,7 @@ class Possible:
     high: int
     probability: float
     unsure: float | None
+    mostly: str = ""
 
 
 def explain_gap(account: Account, errors: ErrorModel,
@@ -97,10 +103,15 @@ def explain_gap(account: Account, errors: ErrorModel,
     first = np.array([row.first for row in rows], float)
     logs = np.log1p(np.array([row.unexplained for row in rows]) / first)
     shares = amounts[:, large] / first[:, None]
-    shared = kernel_errors(errors, [row.op for row in rows])
-    own = _learn_own((shares * sds**2) @ shares.T + shared, logs, errors.layer**2)
-    parts = _draw_parts(shares, sds, logs, first, shared + own * np.eye(len(rows)))
-    return _rank(causes, sds, parts, gap)
+    families = np.equal.outer(*2 * (np.array([row.op for row in rows]),)).astype(float)
+    noise = _learn_noise((shares * sds**2) @ shares.T + errors.common**2, logs, (
+        (families, errors.family**2), (np.eye(len(rows)), errors.layer**2)))
+    parts, left = _draw_parts(shares, sds, logs, first, noise + errors.common**2)
+    by_op = Counter[str]()
+    for row, amount in zip(rows, (math.copysign(1.0, gap) * left).tolist(), strict=True):
+        by_op[row.op] += amount
+    (op, most), = by_op.most_common(1)
+    return _rank(causes, sds, parts, gap, op if most > np.abs(left).sum() / 2 else "")
 
 
 def price_sds(calibration: Calibration | None) -> dict[str, float]:
@@ -137,24 +148,32 @@ def _open_amounts(row: Row) -> list[float]:
     return list(found.values())
 
 
-def _learn_own(shared: np.ndarray, logs: np.ndarray, least: float) -> float:
-    """Return the variance of layers' own errors, at least what is believed of them.
+def _learn_noise(shared: np.ndarray, logs: np.ndarray,
+                 parts: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
+    """Return the covariance of errors of kernels and of layers, each part at least as believed.
 
     Layers no prices fit, as other kernels make them, speak for no price: by expectation and
-    maximisation, from all of it being their own.
+    maximisation, from all of it being each part's own. A part is blocks of ones and its variance.
     """
-    own = max(least, float(np.mean(logs**2)))
+    ranks = [int(np.linalg.matrix_rank(blocks)) for blocks, _ in parts]
+    variances = [max(least, float(np.mean(logs**2)) * (rank >= FEWEST))
+                 for rank, (_, least) in zip(ranks, parts, strict=True)]
     for _ in range(TURNS):
-        gain = own * np.linalg.inv(shared + own * np.eye(len(logs)))
-        own = max(least, float(np.mean((gain @ logs)**2 + own * (1 - np.diag(gain)))))
-    return own
+        inverse = np.linalg.inv(shared + sum(
+            one * blocks for one, (blocks, _) in zip(variances, parts, strict=True)))
+        fit = inverse @ logs
+        variances = [one if rank < FEWEST else max(least, one + one**2 * float(
+            fit @ blocks @ fit - np.sum(inverse * blocks)) / rank)
+            for one, rank, (blocks, least) in zip(variances, ranks, parts, strict=True)]
+    return np.asarray(sum(one * blocks for one, (blocks, _) in zip(variances, parts, strict=True)))
 
 
 def _draw_parts(shares: np.ndarray, sds: np.ndarray, logs: np.ndarray, first: np.ndarray,
-                noise: np.ndarray) -> np.ndarray:
+                noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return draws of what each cause accounts for, shape (draws, causes + 1); the last: kernels.
 
-    A layer's gap is shared as its logarithm is.
+    A layer's gap is shared as its logarithm is. Beside them what kernels account for by layer, in
+    the mean.
     """
     cross = shares * sds**2
     gain = np.linalg.solve(cross @ shares.T + noise, cross)
@@ -167,17 +186,18 @@ def _draw_parts(shares: np.ndarray, sds: np.ndarray, logs: np.ndarray, first: np
         np.abs(logs) > 1e-9, logs, 1.0), 1.0)
     parts = drawn * (scale @ shares)
     left = float(scale @ logs) - parts.sum(axis=1)
-    return np.column_stack([parts, left])
+    return np.column_stack([parts, left]), scale * (logs - shares @ gain.T @ logs)
 
 
-def _rank(causes: Sequence[str], sds: np.ndarray, parts: np.ndarray,
-          gap: int) -> tuple[Possible, ...]:
+def _rank(causes: Sequence[str], sds: np.ndarray, parts: np.ndarray, gap: int,
+          op: str) -> tuple[Possible, ...]:
     largest = np.argmax(math.copysign(1.0, gap) * parts, axis=1)
     chances = np.bincount(largest, minlength=parts.shape[1]) / len(parts)
     low, high = np.percentile(parts, LEVEL, axis=0)
     found = [Possible(cause=cause, expected=round(float(parts[:, place].mean())),
                       low=round(float(low[place])), high=round(float(high[place])),
                       probability=float(chances[place]),
-                      unsure=float(sds[place]) if place < len(sds) else None)
+                      unsure=float(sds[place]) if place < len(sds) else None,
+                      mostly=op if place == len(sds) else "")
              for place, cause in enumerate((*causes, KERNELS))]
     return tuple(sorted(found, key=lambda one: -one.probability))

@@ -14,14 +14,16 @@ from twin.pricing.accelerator.timeline import list_spans
 from twin.pricing.task_prices import list_prices, split_by_price
 
 
-def plant_log(prediction, folder, factors):
-    """Import a log whose layers take what is predicted, times a factor for each cause."""
+def plant_log(prediction, folder, factors, of_ops=()):
+    """Import a log whose layers take what is predicted, times a factor for each cause and operator.
+    """
     board = prediction.deployment.board
     hertz = board.clock(board.core.clock).frequency_hz
     lines = []
     for layer in prediction.layers:
-        took_us = sum(factors.get(line.cause, 1.0) * bill_us(Bill((line,)), board)
-                      for line in layer.bill.lines if line.cycles)
+        took_us = dict(of_ops).get(layer.op, 1.0) * sum(
+            factors.get(line.cause, 1.0) * bill_us(Bill((line,)), board)
+            for line in layer.bill.lines if line.cycles)
         lines.append(f"{layer.op.upper()} took {round(1e-6 * took_us * hertz)} ticks (0 ms).")
     (folder / "log").write_text("\n".join(lines))
     ended = CliRunner().invoke(app, [
@@ -71,6 +73,16 @@ def test_a_log_teaches_prices_and_names_the_planted_cause(tmp_path, model, board
                                            / stated.certainty.time_us.low)
     ends = [span.end_us for span in list_spans(predicted)]
     assert max(ends) <= predicted.time_us * (1 + 1e-9)
+
+
+def test_kernels_of_one_operator_are_not_taken_for_a_price(kws_on_gap9, tmp_path):
+    measured = plant_log(kws_on_gap9, tmp_path, {}, {"depthwise_conv_2d": 1.5})
+    found = {one.cause: one for one in twin.attribute("kws", measured).possible}
+    kernels = found["none of these prices"]
+    assert kernels.probability > 0.2 and found["mac_waste"].probability < 0.8
+    assert kernels.mostly == "depthwise_conv_2d"
+    shown = CliRunner().invoke(app, ["attribute", "kws", measured]).stdout
+    assert "% or none of these prices (kernels of depthwise_conv_2d), 3" in " ".join(shown.split())
 
 
 def test_learnt_prices_are_of_one_board(tmp_path):

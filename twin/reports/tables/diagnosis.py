@@ -33,6 +33,9 @@ SETTLED = 0.9
 LEAST_OR = 0.02
 """Of another kind, the least probability that is worth a word."""
 
+OPEN = 0.1
+"""Probability from which a cause is named beside the likeliest."""
+
 LEAST_SHOWN = 0.01
 """Of a cause, the least probability that is worth a row."""
 
@@ -117,7 +120,7 @@ def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     """Return which prices could explain what no counter covers, and what would show which."""
     table = tabulate((
-        Column("cause", "cause"), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
+        Column("cause", _name), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
         number("would explain", "expected", "{:+,}"),
         number("5 to 95 %", lambda one: f"{one.low:+,} to {one.high:+,}", "{}"),
         number("price uncertain by", lambda one: None if one.unsure is None else 100 * one.unsure,
@@ -125,11 +128,17 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
         f"prices that could explain the {account.total.unexplained:+,} {account.unit} no counter "
         "covers; largest: probability that this price's error is the largest part"), drops=(
             "price uncertain by",))
-    first = possible[0]
-    text = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else
-            "cycles alone do not decide; micro-benchmarks measure prices (twin plan, then twin "
-            "calibrate, then --calibration FILE)")
+    open_ones = [one for one in possible if one.probability >= OPEN] or possible[:1]
+    text = " or ".join(f"{_name(one)}, {100 * one.probability:.0f} %" for one in open_ones)
+    if len(open_ones) > 1:
+        text += (": cycles alone do not decide; micro-benchmarks measure prices (twin plan, then "
+                 "twin calibrate, then --calibration FILE)")
     return spaced([table, new_pairs([("likeliest", text)])])
+
+
+def _name(possible: Possible) -> str:
+    """Return a cause, and the operator whose kernels no price explains."""
+    return possible.cause + f" (kernels of {possible.mostly})" * bool(possible.mostly)
 
 
 def _describe_counters(diagnosis: Diagnosis) -> str:
