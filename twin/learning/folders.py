@@ -166,6 +166,11 @@ class LibraryFit:
     runtime: str | None
     ratios: tuple[tuple[str, float], ...]
 
+    @property
+    def is_near(self) -> bool:
+        """Whether one explains the time at all."""
+        return abs(math.log(self.ratios[0][1])) <= math.log(NEAR)
+
     def __str__(self) -> str:
         """Say how far each is."""
         return ", ".join(f"{ratio:.3g} times {name}" for name, ratio in self.ratios)

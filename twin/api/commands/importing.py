@@ -167,7 +167,10 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
                 f"runtime: taken as {inferred.runtime}, from its time: it took {inferred}; "
                 "--runtime states another",)
         elif inferred is not None:
-            remark = (f"cannot infer the runtime from the time, which is {inferred}; pass {hint}",)
+            remark = (f"cannot infer the runtime from the time, which is {inferred}; "
+                      + (f"pass {hint}" if inferred.is_near else
+                         "check --clock, --model and the unit, or, if it did take so long, type "
+                         f"--runtime {inferred.ratios[0][0]}"),)
     if hint and not remark:
         remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
     return replace(measurement, header=replace(header, runtime=name)), remark

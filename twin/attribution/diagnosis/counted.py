@@ -20,7 +20,7 @@ import numpy as np
 from calibration.measurement.measurement import Measurement
 from twin.attribution.diagnosis.builds import list_all
 from twin.attribution.diagnosis.faults import Fault
-from twin.attribution.diagnosis.outlook import ANYTHING_SD, CAUSES, DATA, NORMAL_90
+from twin.attribution.diagnosis.outlook import ANYTHING_SD, CAUSES, DATA, TAILED_90
 from twin.attribution.diagnosis.why import RARE, WIDER, Row, Why
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_calibrated
@@ -70,12 +70,12 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
                       for each in (own, *changed, own)])
     sd = np.full(len(names), BEATS_SD)
     sd[0] = BEATS_SD if certainty is None else math.log(
-        certainty.time_us.high / certainty.time_us.low) / (2 * NORMAL_90)
+        certainty.time_us.high / certainty.time_us.low) / (2 * TAILED_90)
     spread = np.array([0.0, *(EFFECT_SD for _ in faults), ANYTHING_SD])
     chances = _weigh(offs - effects, sd, spread, _find_priors(faults))
     assert deployment.board.npu is not None, "its counters were measured"
     hertz = deployment.board.clock(deployment.board.npu.clock).frequency_hz
-    expected, wide = own[names[0]] / hertz * 1e6, math.exp(NORMAL_90 * float(sd[0]))
+    expected, wide = own[names[0]] / hertz * 1e6, math.exp(TAILED_90 * float(sd[0]))
     return Why(
         model=deployment.graph.name, board=deployment.board.name,
         runtime=deployment.runtime.identity, measured_us=seen[names[0]] / hertz * 1e6,

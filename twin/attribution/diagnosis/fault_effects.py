@@ -213,7 +213,7 @@ def _accesses(prediction: Prediction, pattern: Pattern) -> np.ndarray:
 def _slow(effect: Effect, factors: np.ndarray) -> Effect:
     """Make the core's own work take factors longer; what waits for memories does not."""
     weights = np.where(_MEMORY, 1.0, factors[:, None])
-    grown = (effect.shares * weights).sum(axis=1)
+    grown = np.where(effect.shares.any(axis=1), (effect.shares * weights).sum(axis=1), factors)
     core = 1 - effect.shares[:, _MEMORY].sum(axis=1)
     return dataclasses.replace(
         effect, logs=effect.logs + np.log(grown), shares=effect.shares * weights / grown[:, None],

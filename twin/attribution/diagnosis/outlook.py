@@ -25,8 +25,9 @@ from twin.pricing.calibration import AUTO, Calibration, choose_calibration
 from twin.pricing.prediction import Prediction
 from twin.runtimes.file import list_runtimes
 
-NORMAL_90 = 1.6449
-"""Standard deviations from the middle to the ends of a 90 % interval."""
+TAILED_90 = 1.774
+"""Standard deviations from the middle to the ends of a 90 % interval of errors of which one in
+twenty has three times the deviation (`twin.attribution.diagnosis.why.RARE`)."""
 
 NO_INTERVAL_SD = 0.35
 """Of log time where a prediction has no interval: stated prices; assumed."""
@@ -144,7 +145,7 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
     rows = _foresee_all(bases, library, clock_hz, calibration)
     certainty = bases[0].certainty
     own = NO_INTERVAL_SD if certainty is None else math.log(
-        certainty.time_us.high / certainty.time_us.low) / (2 * NORMAL_90)
+        certainty.time_us.high / certainty.time_us.low) / (2 * TAILED_90)
     declared, networks = rows[0][1], [one.deployment.graph.name for one in bases]
     others = np.array([name != networks[0] for name in networks], float)
     singles = [row for row in rows if _matters(*row[:2], declared)]

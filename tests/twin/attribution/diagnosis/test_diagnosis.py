@@ -38,6 +38,16 @@ def deployment():
     return deploy("kws", "nucleo_h7a3zi_q", runtime="cmsis-nn")
 
 
+def test_instructions_alone_are_weighed_as_an_emulator_counts_them(deployment):
+    """A slower build's instructions are known where no time is split by cause."""
+    base = predict(deployment)
+    measured = dataclasses.replace(measure_fault(deployment, list_faults(deployment)[0]), samples=(
+        *(Sample(run=0, layer=layer.index, counter="instructions", clock=None, unit="events",
+                 value=layer.instructions) for layer in base.layers),))
+    found = diagnose(deployment, measured)
+    assert found.quantity == "instructions" and found.verdict.fault.kind == DECLARED
+
+
 @pytest.mark.parametrize("bias", [-0.2, 0.25])
 def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias):
     told_apart = 0
