@@ -68,7 +68,7 @@ def test_a_tool_is_tried_without_a_board(tmp_path, monkeypatch):
     with pytest.raises(ToolMissingError, match="Error: no such file"):
         rehearse(load_port("nrf52840dk"))
     offer(tmp_path, monkeypatch, "pyocd", "echo nrf52840 rp2040")
-    assert rehearse(load_port("rpi_pico")) == "pyocd flash --target rp2040 IMAGE"
+    assert rehearse(load_port("rpi_pico")) == "pyocd flash --target rp2040 --no-wait IMAGE"
     with pytest.raises(ToolMissingError, match="pyocd pack install stm32l4r5zitx"):
         rehearse(load_port("nucleo_l4r5zi"))
 

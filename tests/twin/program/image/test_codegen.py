@@ -193,7 +193,7 @@ def test_flashing_runs_the_programmer_and_tells_its_failure(monkeypatch, tmp_pat
     image.write_bytes(b"x")
     flash_image(image, command)
     assert (tmp_path / "pyocd.said").read_text().split() == [
-        "flash", "--target", "stm32l4r5zitx", str(image)]
+        "flash", "--target", "stm32l4r5zitx", "--no-wait", str(image)]
     monkeypatch.setenv("FAIL", "1")
     with pytest.raises(FirmwareError, match="could not flash"):
         flash_image(image, command)

@@ -48,7 +48,7 @@ def find_programmer(port: Port) -> tuple[str, ...]:
     if not target and not files:
         raise UsageError(f"port {port.name} is not a board to be flashed")
     if target and shutil.which("pyocd"):
-        return ("pyocd", "flash", "--target", target, "IMAGE")
+        return ("pyocd", "flash", "--target", target, "--no-wait", "IMAGE")
     if files and shutil.which("openocd"):
         return ("openocd", *configure_openocd(files), "-c", "program {IMAGE} verify reset exit")
     raise ToolMissingError("neither pyocd nor openocd is installed: pip install pyocd, or "
