@@ -289,7 +289,7 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
         band = _band(learning, learning.time, learning.left_out, seen)
         power_band = None if learning.energy is None or seen.power is None else join_bands(
             band, sd, choose_power_band(learning.energy, learning.energy_left_out, known_power(
-                seen.power, learning.energy.evidence.cells), without=seen.network),
+                seen.power, learning.energy.evidence.cells), without=name_family(seen.network)),
             math.sqrt(max(energy_sd**2 - sd**2, 0.0)))
         guesses.append(Guess(
             observation=seen, time_error=math.log(seen.cycles) - float(total), time_sd=float(sd),
@@ -304,7 +304,7 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
 def _band(learning: Learning, fit: Fit, left_out: HeldOut | None,
           seen: Observation) -> Band:
     boards = len({o.cell.board for o in learning.observations})
-    return choose_band(fit, left_out, seen.cell, boards, without=seen.network)
+    return choose_band(fit, left_out, seen.cell, boards, without=name_family(seen.network))
 
 
 def _guess_energy(learning: Learning, case: Case, total: float, time_sd: float,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import (
     CONFORMAL_ROWS,
+    LEVEL,
+    TAIL_ROWS,
     Band,
     make_band,
     scale_band,
@@ -20,6 +23,7 @@ from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import (
     FEWEST,
     HeldOut,
+    effective_count,
     leave_out_closely,
     level_keys,
     scale_of,
@@ -28,6 +32,9 @@ from calibration.fitting.validation import (
 
 ASSUMED_BOARDS = 2
 """Boards that assumed deviations are worth: of spread.ASSUMED, 1 / (2 x 0.5^2)."""
+
+NORMAL_REACH = NormalDist().inv_cdf((1 + LEVEL) / 2)
+"""Standard deviations an interval reaches of errors whose deviation is known."""
 
 SHARED_SDS = (0.0, 0.1)
 """Least and largest deviation both share of what no row informs, between which a borrowed interval
@@ -43,7 +50,7 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     fit
         To the rows of `left_out`.
     left_out
-        Rows predicted without their network, if they were.
+        Rows predicted without their family of networks, if they were.
     boards
         Boards the spreads were learnt from, where too few can be held out in turn. Rows, where
         they are all of one board.
@@ -160,13 +167,19 @@ def _source_cells(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
 
 def _measured_band(left_out: HeldOut, cells: Sequence[Cell], usable: Sequence[int], cell: Cell,
                    ) -> Band | None:
-    """Quantiles of errors of a library on a board, or on ever more of its family; None: too few."""
+    """Quantiles of errors of a library on a board, or on ever more of its family; None: too few.
+
+    Errors of one family of networks go together: where they are worth too few independent ones for
+    either tail, both sides reach alike, and they reach further as Student t does for so few.
+    """
     same_library = [row for row in usable if cells[row].library == cell.library]
     near = [row for row in same_library if cells[row].board == cell.board]
     for rows in (near, same_library, usable):
         if len(rows) >= CONFORMAL_ROWS:
-            band = make_band(left_out.scores[rows],
-                             basis="conformal" if rows is near else "borrowed")
+            scores = left_out.scores[rows]
+            count = effective_count([left_out.keys[row] for row in rows], scores**2)
+            band = make_band(scores, basis="conformal" if rows is near else "borrowed",
+                             alike=count < TAIL_ROWS)
             if band is not None:
-                return band
+                return scale_band(band, student_band(count).up / NORMAL_REACH)
     return None

@@ -51,6 +51,12 @@ read or counted, and where they were borrowed or are assumed; both assumed. Fact
 closed library lie 0.3 to 3 from one another in the logarithm.
 """
 
+SHOWN = 0.5
+"""What is left of those where rows of the library show code of the operator's type and
+instructions; learnt by leaving out (docs/accuracy.md): a quarter is most probable, halved with what
+was assumed.
+"""
+
 FLOAT_SD = 0.2
 """Added where counted kernels compute in float, of which no row of the library is: builds differ in
 how they fuse products and in soft-float routines, by 1.5 and more (docs/accuracy.md); assumed. So
@@ -83,17 +89,17 @@ known: layers of one operator are priced alike and their shapes are not. Within 
 layers of an open library 0.03 to 0.2 is left; of a closed one twice as much is assumed.
 """
 
-DRIFT_SD = 0.05
+DRIFT_SD = 0.025
 """Of the logarithm of a cost, for each factor e by which a network's cycles or the clock lie beyond
 those measured: counts grow with the one and waits with the other, and so may what no row shows;
-assumed.
+learnt by leaving out: 0 is most probable, 0.05 was assumed.
 """
 
 TYPICAL = 0.1
 """Sum of the squared shares of time of the layers of a typical network."""
 
-CONFORMAL_ROWS = 9
-"""Fewest errors whose largest bounds 90 % of further ones: ceil(0.9 (n + 1)) <= n."""
+CONFORMAL_ROWS, TAIL_ROWS = 9, 19
+"""Fewest errors whose largest bounds 90 % of further ones, and 95 %: ceil(0.9 (n + 1)) <= n."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,8 +251,8 @@ def conformal_quantile(scores: np.ndarray, level: float) -> float:
     return float(scores[rank - 1]) if rank <= len(scores) else math.inf
 
 
-def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conformal",
-              ) -> Band | None:
+def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conformal", *,
+              alike: bool = False) -> Band | None:
     """Return a band from errors of past predictions over their stated standard deviations.
 
     Parameters
@@ -257,6 +263,8 @@ def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conforma
         Nominal coverage.
     basis
         Whose errors they are: "conformal" or "borrowed".
+    alike
+        Whether both sides reach alike, however many there are.
 
     Returns
     -------
@@ -267,7 +275,7 @@ def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conforma
     errors = np.asarray(errors, dtype=np.float64)
     tail = (1 + level) / 2
     down, up = conformal_quantile(-errors, tail), conformal_quantile(errors, tail)
-    if not math.isfinite(down) or not math.isfinite(up):
+    if alike or not math.isfinite(down) or not math.isfinite(up):
         down = up = conformal_quantile(np.abs(errors), level)
     if not math.isfinite(down):
         return None

@@ -19,6 +19,7 @@ from calibration.fitting.intervals import (
     FLOAT_SD,
     LAYER_SD,
     OPERATOR_SD,
+    SHOWN,
     TYPICAL,
     remaining_sd,
 )
@@ -46,6 +47,7 @@ from twin.pricing.calibration import (
     CORE_EVENTS,
     ENERGY_PRICES,
     EXTERNAL,
+    OWN_PRICE,
     TIME_PRICES,
     family_of,
     list_counted,
@@ -148,12 +150,17 @@ def leave_open(prediction, calibration):
     for layer, name, known in zip(prediction.layers, name_operators(deployment), counted,
                                   strict=True):
         closed = layer.assumed or deployment.runtime.structure == "assumed"
-        own = remaining_sd(told.get(name, 0.0), BORROWED_SD if closed else OPERATOR_SD)
+        shown = any(other.split(" ")[0] in OWN_PRICE and other.split(" ")[1:] == name.split(" ")[1:]
+                    for other in told)
+        assumed_sd = BORROWED_SD if closed else OPERATOR_SD
+        own = remaining_sd(told.get(name, 0.0), assumed_sd * (SHOWN if shown else 1.0))
         if closed:
             others = [value for other, value in told.items()
                       if other.split(" ")[:2] == name.split(" ")[:2]]
             own = min([own, *(math.hypot(OPERATOR_SD, remaining_sd(value, BORROWED_SD))
                               for value in others)])
+        if shown and name.split(" ")[0] in OWN_PRICE:
+            own = 0.0
         if known:
             floats = {one.index for one in float_layers(deployment.executed)}
             own = FLOAT_SD if (

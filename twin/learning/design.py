@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 import hwmodels
-from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, remaining_sd
+from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
 from hwmodels.files import read_regular, write_whole
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.network.operators import is_assumed
-from twin.pricing.calibration import EXTERNAL, TIME_PRICES, name_operators
+from twin.pricing.calibration import EXTERNAL, TIME_PRICES, name_operators, operator_sd
 from twin.pricing.itemised import itemise
 from twin.pricing.prediction import predict
 from twin.pricing.structure import find_structure
@@ -95,7 +95,7 @@ class DesignMatrix:
         """
         closed = {name for name, borrowed in zip(self.operators, self.borrowed, strict=True)
                   if borrowed} | {EXTERNAL}
-        return sum(share * remaining_sd(identified.get(name, 0.0),
+        return sum(share * operator_sd(name, identified,
                                        BORROWED_SD if name in closed else OPERATOR_SD)
                    for name, share in self.share_work(log).items())
 

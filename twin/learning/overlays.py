@@ -23,6 +23,7 @@ from calibration.fitting.cell import (
 )
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
+from calibration.fitting.networks import list_families
 from calibration.fitting.overlay import (
     BandModel,
     Data,
@@ -158,11 +159,11 @@ def _learn(observations: tuple[Observation, ...], judged: bool,
         energy, energy_spread = _fit(joules, energy_sd, spreads[1] if spreads else None,
                                      ENERGY_SPREAD)
         if judged:
-            energy_left_out = leave_out_closely(energy, joules.networks)
+            energy_left_out = leave_out_closely(energy, list_families(joules.networks))
     return Learning(
         observations=observations, spread=spread, energy_spread=energy_spread, time=time,
         energy=energy,
-        left_out=leave_out_closely(time, evidence.networks) if judged else None,
+        left_out=leave_out_closely(time, list_families(evidence.networks)) if judged else None,
         energy_left_out=energy_left_out)
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +43,7 @@ from twin.pricing.calibration import (
     TIME_PRICES,
     Calibration,
     name_operators,
+    operator_sd,
     power_of,
     unseen_prices,
 )
@@ -125,7 +125,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
     """
     evidence, closed = calibration.operators, deployment.runtime.structure == "assumed"
     unlearned = np.array([
-        _operator_sd(name, evidence, BORROWED_SD if closed or unknown else OPERATOR_SD)
+        operator_sd(name, evidence, BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
         from twin.pricing.calibration import list_counted
@@ -152,19 +152,6 @@ def _doubt_unseen(deployment: Deployment, calibration: Calibration, item: Itemis
         return None
     unseen = unseen_prices(deployment.board)
     return None if unseen is None else doubt(deployment, unseen, item)
-
-
-def _operator_sd(name: str, evidence: Mapping[str, float], sd: float) -> float:
-    """Return what rows leave open of an operator: those under its instructions, or under others.
-
-    Code of one library on another instruction set follows one structure: it deviates from what rows
-    show there by `OPERATOR_SD`.
-    """
-    operator = name.rpartition(" ")[0]
-    elsewhere = max((information for other, information in evidence.items()
-                     if other.rpartition(" ")[0] == operator), default=0.0)
-    return min(remaining_sd(evidence.get(name, 0.0), sd),
-               math.hypot(OPERATOR_SD, remaining_sd(elsewhere, sd)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

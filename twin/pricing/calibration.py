@@ -32,8 +32,11 @@ from calibration.fitting.intervals import (
     CORE_SD,
     CORES,
     LEVEL,
+    OPERATOR_SD,
+    SHOWN,
     WAITING_SD,
     Band,
+    remaining_sd,
 )
 from calibration.fitting.overlay import (
     BandModel,
@@ -163,6 +166,40 @@ def name_operators(deployment: Deployment) -> tuple[str, ...]:
     graph = deployment.executed
     code = load_isa(deployment.board.core.isa).extensions[0]
     return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
+
+
+OWN_PRICE = ("conv_2d", "depthwise_conv_2d", "fully_connected")
+"""Operators that a price of time is stated of: no other of its family is beside them."""
+
+
+def operator_sd(name: str, evidence: Mapping[str, float], sd: float) -> float:
+    """Return what rows leave open of an operator beside its price.
+
+    Parameters
+    ----------
+    name
+        From `name_operators`, or `EXTERNAL`.
+    evidence
+        How well rows of the library know each: `intervals.remaining_sd`.
+    sd
+        Before any row: `OPERATOR_SD` or `BORROWED_SD`.
+
+    Notes
+    -----
+    Where rows show code of its type and instructions, nothing of one in `OWN_PRICE`: the price's
+    deviation is all of it; of others, `SHOWN` of what is assumed where they show none. Code of one
+    library on another instruction set follows one structure: it deviates from what rows show there
+    by `OPERATOR_SD`.
+    """
+    operator, _, code = name.partition(" ")
+    shown = any(f"{other} {code}" in evidence for other in OWN_PRICE)
+    if shown and operator in OWN_PRICE:
+        return 0.0
+    alike = name.rpartition(" ")[0]
+    elsewhere = max((information for other, information in evidence.items()
+                     if other.rpartition(" ")[0] == alike), default=0.0)
+    return min(remaining_sd(evidence.get(name, 0.0), SHOWN * sd if shown else sd),
+               math.hypot(OPERATOR_SD, remaining_sd(elsewhere, sd)))
 
 
 def list_external(board: Board) -> frozenset[str]:
