@@ -36,7 +36,7 @@ def make_network(activations: int):
 @pytest.fixture(scope="module", params=RUNTIMES)
 def predictions(request):
     return [predict_calibrated(deploy(make_network(many), BOARD, runtime=request.param))
-            for many in (0, 1, 2, 4, 8)]
+            for many in (0, 2, 4, 8, 16)]
 
 
 def width(interval) -> float:
@@ -47,7 +47,6 @@ def test_an_interval_is_never_narrower_with_more_of_what_has_no_rows(predictions
     widths = [width(one.certainty.time_us) for one in predictions]
     assert widths == sorted(widths) and widths[-1] > 1.5 * widths[0]
     assert all("tanh" in " ".join(one.certainty.extrapolating) for one in predictions[2:])
-    assert predictions[-1].certainty.basis == "model-based"
 
 
 @pytest.mark.parametrize("factor", [0.5, 2.0])
