@@ -187,7 +187,9 @@ class Support:
 class Entry:
     """Prices of one board under one runtime; null stands for a board, or a core, not measured.
 
-    `powers_of` says whose the energy prices are where no row of the entry measured energy.
+    `powers_of` says whose the energy prices are where no row of the entry measured energy, and
+    `publisher` whose rows say how the library was built: `publisher_factor` of that is in each
+    price of time.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -198,6 +200,8 @@ class Entry:
     energy: Learnt | None = None
     support: Support
     powers_of: str = ""
+    publisher: str = ""
+    publisher_factor: Positive = 1.0
 
     @property
     def powers_are_own(self) -> bool:

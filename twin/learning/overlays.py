@@ -282,7 +282,9 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
         power = locate_power(cell.board, here[0].core, runtime, here[0].stated_sd)
         if known_power(power, here) == power:
             energy = _learn_power(learning, fit, power)
+    logs = [learning.time.estimate(one).log for one in (cell, replace(cell, series=""))]
     return Entry(
+        publisher=cell.series, publisher_factor=_six(math.exp((logs[0] - logs[1])[0])),
         board=cell.board or None, core=cell.core or None, runtime=runtime, energy=energy,
         time=make_learnt(learning.time, choose_band(learning.time, learning.left_out, cell,
                                                     boards), cell),

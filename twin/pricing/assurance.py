@@ -324,6 +324,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         errors=band.count,
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
+        publisher=entry.publisher, publisher_factor=entry.publisher_factor,
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
                                                   strict=True)),

@@ -85,6 +85,8 @@ class Certainty:
         Of the learnt prices.
     by_shape
         Share of the time that prices parted by the shape of layers add: `fitting.cell.PARTS`.
+    publisher, publisher_factor
+        Whose rows say how the library was built, and the factor of that in each price.
     """
 
     calibration: str
@@ -101,6 +103,8 @@ class Certainty:
     powers: str = ""
     version: str = ""
     by_shape: float = 0.0
+    publisher: str = ""
+    publisher_factor: float = 1.0
 
 
 def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,
