@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binom
 
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
@@ -106,9 +107,18 @@ def _groups(validation: Validation) -> list[Target]:
         (found := duel(guesses, name)) and found.lost), "nowhere")
         for name in (PER_MAC, FOUR, BOOSTING)]
     return [*rivals, judge("90 % intervals cover too few or too many", lambda guesses: not (
-        0.85 <= coverage(guesses)[2] <= 0.95), "85 to 95 %"), judge(
+        0.85 <= coverage(guesses)[2] <= 0.95), "85 to 95 %; "
+        f"{sum(map(_stray, groups.values())):.0f} groups would be outside by chance, were all rows "
+        "independent and covered with 90 %"), judge(
             "intervals are wider than needed", lambda guesses: _excess(guesses) > MOST_WIDTH,
             "high over low at most 1.3 times what was needed")]
+
+
+def _stray(guesses: Sequence[Guess]) -> float:
+    """Return how probably so many rows, each covered with 90 %, are outside 85 to 95 %."""
+    rows = len(guesses)
+    inside = binom.cdf([math.ceil(0.85 * rows) - 1, math.floor(0.95 * rows)], rows, 0.9)
+    return float(1 - inside[1] + inside[0])
 
 
 def _excess(guesses: Sequence[Guess]) -> float:

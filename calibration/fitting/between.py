@@ -2,8 +2,8 @@
 
 One's own rows are often of one network. Its layers agree with one another better than another
 network will with them, and a single total leaves no error to look at. So what another network may
-be off by is taken from published rows: each predicted without its network, from others on its
-board, its family and its library.
+be off by is taken from published rows: each predicted without its family of networks, from others
+on its board and of its library.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def write_between(path: Path, found: Mapping[str, Between]) -> None:
 
     table = {quantity: {"sd": float(f"{one.sd:.6g}"), "reach": float(f"{one.reach:.6g}"),
                         "errors": one.count} for quantity, one in found.items()}
-    text = ("# Errors of the logarithm on networks of use fit, each predicted without its own\n"
-            "# rows: root mean square, and what 90 % of them stay below, in its multiples;\n"
+    text = ("# Errors of the logarithm on networks of use fit, each predicted without its\n"
+            "# family: root mean square, and what 90 % of them stay below, in its multiples;\n"
             "# written with the overlays beside. No network is known better from one's own rows\n"
             "# of others.\n")
     write_whole(path, (text + yaml.safe_dump({"schema": 1, **table}, sort_keys=False,

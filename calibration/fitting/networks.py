@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -24,11 +24,6 @@ def name_family(network: str) -> str:
         if network.startswith(start):
             return str(family)
     return network
-
-
-def list_families(networks: Iterable[str]) -> tuple[str, ...]:
-    """Return the family of each network, and of a layer (" " in its name) that of its own."""
-    return tuple(name_family(one.partition(" ")[0]) for one in networks)
 
 
 @lru_cache(maxsize=1)

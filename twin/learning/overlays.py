@@ -23,7 +23,7 @@ from calibration.fitting.cell import (
 )
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
-from calibration.fitting.networks import list_families
+from calibration.fitting.networks import name_family
 from calibration.fitting.overlay import (
     BandModel,
     Data,
@@ -103,7 +103,7 @@ class Learning:
     time, energy
         The latter None without measured energy.
     left_out, energy_left_out
-        Every row predicted without its network: what the intervals of measured boards rest on;
+        Every network predicted without its family: what the intervals of measured boards rest on;
         None when not asked for.
     """
 
@@ -125,7 +125,7 @@ def learn(observations: Sequence[Observation], *, judged: bool = True,
     observations
         Rows that may be learnt from.
     judged
-        Whether to predict every row without its network, for intervals of measured boards.
+        Whether to predict every network without its family, for intervals of measured boards.
     spreads
         How far apart prices of time and of energy lie, where more rows were used than these.
 
@@ -159,12 +159,19 @@ def _learn(observations: tuple[Observation, ...], judged: bool,
         energy, energy_spread = _fit(joules, energy_sd, spreads[1] if spreads else None,
                                      ENERGY_SPREAD)
         if judged:
-            energy_left_out = leave_out_closely(energy, list_families(joules.networks))
+            energy_left_out = _leave_families_out(energy, powered)
     return Learning(
         observations=observations, spread=spread, energy_spread=energy_spread, time=time,
         energy=energy,
-        left_out=leave_out_closely(time, list_families(evidence.networks)) if judged else None,
+        left_out=_leave_families_out(time, observations) if judged else None,
         energy_left_out=energy_left_out)
+
+
+def _leave_families_out(fit: Fit, observations: Sequence[Observation]) -> HeldOut:
+    """Predict every network without its family's rows; a layer is none, and has no error."""
+    found = leave_out_closely(fit, [name_family(one.network) for one in observations])
+    whole = np.array([one.whole for one in observations])
+    return replace(found, log_errors=np.where(whole, found.log_errors, np.nan))
 
 
 def _fit(evidence: Evidence, stated_sd: np.ndarray, known: Spread | None,
