@@ -94,7 +94,7 @@ def _read(context, address, size):  # type: ignore[no-untyped-def]
 
 overload(compiled.lowest_bit)(lambda value: lambda value: _count_zeros(value))
 overload(compiled.likely, inline="always")(lambda held: lambda held: _expect(held))
-overload(compiled.abreast, inline="always")(lambda count: lambda count: range(np.uint64(count)))
+overload(compiled.simd_range, inline="always")(lambda count: lambda count: range(np.uint64(count)))
 overload(native.call_native)(lambda address, first, second, third:
                              lambda address, first, second, third:
                              _call(address, first, second, third))
@@ -332,7 +332,7 @@ def build(loops: Sequence[Kernel], modules: Sequence[ModuleType], platforms: Ite
     declare_parts(modules, **OPTIONS)
     texts: dict[bool, dict[str, str]] = {False: {}, True: {}}
     for loop in loops:
-        texts[_uses(loop, compiled.abreast)][loop.symbol] = write_llvm(loop)
+        texts[_uses(loop, compiled.simd_range)][loop.symbol] = write_llvm(loop)
     head = "\n".join([library.checksum_sources(), *(
         " ".join((loop.symbol, _returned(loop), *kinds_of(loop.py_func))) for loop in loops)])
     made = []

@@ -32,9 +32,9 @@ from hwmodels.kernels.cache_words import (
     HIT,
     HOME,
     IN_ORDER,
+    INNERMOST,
     LAST,
     LAST_GUARD,
-    LEAF,
     LEAVING,
     LOG_STEP,
     LOOP,
@@ -107,7 +107,7 @@ def touch(m: Words, geometry: Words, state: Words, counters: Words, at: Integer,
 @compile_part
 def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Integer,
                end: Integer) -> None:
-    """Note in which of the iterations [start, stop) each stream of a leaf is made."""
+    """Note in which of the iterations [start, stop) each stream of an innermost loop is made."""
     words = np.uint64(m[GUARD_WORDS])
     while at < end:
         low, high = start, stop
@@ -132,7 +132,7 @@ def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Inte
 @compile_part
 def run_in_order(m: Words, geometry: Words, state: Words, counters: Words, turn: Integer,
                  stop: Integer, first: Integer, end: Integer) -> None:
-    """Make every touch of iterations [turn, stop) of a leaf."""
+    """Make every touch of iterations [turn, stop) of an innermost loop."""
     shift, sets, mask = geometry[SHIFT], geometry[SETS], geometry[MASK]
     while turn < stop:
         at, line = first, -1
@@ -223,7 +223,7 @@ def touch_stirred(m: Words, geometry: Words, state: Words, counters: Words, firs
 @compile_part
 def run_rounds(m: Words, geometry: Words, state: Words, counters: Words, turn: Integer,
                stop: Integer, first: Integer, end: Integer) -> None:
-    """Run iterations [turn, stop) of a leaf, those that change nothing at once.
+    """Run iterations [turn, stop) of an innermost loop, those that change nothing at once.
 
     While no stream leaves its line, every round touches the same lines in the same order; after a
     round that evicts none of them further ones change nothing: what a hit does depends on its way
@@ -294,8 +294,8 @@ def iterations_of(rows: Table, row: Integer, extent: Integer) -> tuple[Integer, 
 
 
 @compile_part
-def run_leaf(m: Words, rows: Table, row: Integer, geometry: Words, state: Words, counters: Words,
-             op: Integer) -> None:
+def run_innermost(m: Words, rows: Table, row: Integer, geometry: Words, state: Words,
+                  counters: Words, op: Integer) -> None:
     """Run a loop that holds nothing but streams."""
     turn, extent = iterations_of(rows, row, m[op + EXTENT])
     first, last = np.uint64(m[op + FIRST]), np.uint64(m[op + LAST])
@@ -346,8 +346,8 @@ def run_program(m: Words, rows: Table, geometry: Words, state: Words, counters: 
     while op < np.uint64(m[CODE_END]):
         operation, following = m[op], op + OPERATION_WORDS
         beyond = code + np.uint64(m[op + PARTNER] + 1) * OPERATION_WORDS
-        if operation == LEAF:
-            run_leaf(m, rows, row, geometry, state, counters, op)
+        if operation == INNERMOST:
+            run_innermost(m, rows, row, geometry, state, counters, op)
         elif operation == LOOP:
             turn, extent = iterations_of(rows, row, m[op + EXTENT])
             following = following if enter_loop(m, op, turn, extent) else beyond

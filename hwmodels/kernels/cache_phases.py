@@ -114,8 +114,8 @@ def cut_phases(spans: Table, steps: Table, windows: Table, extents: Words, shift
         log2 of the line, geometry.
     rows : ndarray of int64, (room, 4)
         Zeros; filled: a full iteration, iterations after it that need only what moves (first,
-        number), ENDS and PLAIN. What is PLAIN has no full iteration: in each of the iterations
-        told, alone, a set sees more lines than it has ways.
+        number), ENDS and PLAIN. What is PLAIN has no full iteration: in each of its iterations a
+        set sees more lines than it has ways.
     index, bases, counts, stamps : ndarray of int64
         Zeros: per loop, per span, per set, per line.
 

@@ -57,7 +57,7 @@ def count_still(blocks: Table, steps: Table, bases: Words, moving: Integer, shif
                     high >= low_line(blocks, steps, bases, other, 0, shift)):
                 # Shared lines are counted once: those of the block before.
                 if low < low_line(blocks, steps, bases, other, 0, shift):
-                    return False  # too rare to be told apart
+                    return False  # too rare to distinguish
                 low = high_line(blocks, steps, bases, other, 0, shift) + 1
         for line in range(low, high + 1):
             index = set_among(sets, mask, line)

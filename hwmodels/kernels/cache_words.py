@@ -29,7 +29,7 @@ SETS, WAYS, SHIFT, POLICY, BACK, ALLOCATE, MASK = range(7)
 (CODE, CODE_END, RECORDS, STEPS, DEPTHS, GUARDS, GUARD_WORDS, LOOPS, CURSORS, CURSORS_END, NEXTS,
  USERS, ROWS, COUNTERS, LEAVING, SIZE, IN_ORDER, CHANGES) = np.arange(18, dtype=np.uint64)
 """ROWS counts rows of the phase tables of all programs; COUNTERS words of all counters, those of
-lines that left from LEAVING on. USERS has a word for each set: a bit for each stream of a leaf
+lines that left from LEAVING on. USERS has a word for each set: a bit for each stream of a loop
 that is in it. IN_ORDER: every access is looked up, one iteration after the other. CHANGES counts
 touches that were no hits."""
 
@@ -41,14 +41,14 @@ RECORD = np.uint64(16)
 # An operation, and a loop in progress.
 (OPERATION, EXTENT, DEPTH, FIRST, LAST, PARTNER, STILL,
  OPERATION_WORDS) = np.arange(8, dtype=np.uint64)
-"""FIRST, LAST: streams. PARTNER: operation a loop ends or begins with; of a leaf, whether there are
+"""FIRST, LAST: streams. PARTNER: operation a loop ends or begins with; innermost, whether there are
 guards. STILL: the loop moves nothing."""
 TURN, STOP, BEFORE, LOOP_WORDS = np.arange(4, dtype=np.uint64)
 """BEFORE: changes before the iteration."""
-LOOP, END, LEAF, PHASE, PHASE_END = range(5)
+LOOP, END, INNERMOST, PHASE, PHASE_END = range(5)
 FULL, MIDDLE, PLAIN = -1, -2, -3
 
 NEVER = 1 << 60
 MOST_STREAMS = np.uint64(62)
-"""Streams of a leaf whose moves are followed: one bit of a word for each."""
+"""Streams of an innermost loop whose moves are followed: one bit of a word for each."""
 ZERO, ONE, TWO, THREE, FOUR = np.arange(5, dtype=np.uint64)

@@ -208,7 +208,7 @@ def likely(held: Integer) -> Integer:
     return held
 
 
-def abreast(count: Integer) -> range:
+def simd_range(count: Integer) -> range:
     """Return a range whose iterations are independent.
 
     Parameters

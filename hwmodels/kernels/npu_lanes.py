@@ -1,4 +1,4 @@
-"""Compiled: NPU epochs on many machines that differ in clocks, some abreast of one that ran alone.
+"""Compiled: NPU epochs on many machines that differ in clocks, batched with one that ran alone.
 
 What machines do is worked out beside each other: steps start in the order they started on one that
 ran alone, times are their own. Where a step that shares a channel or pool would have been started
@@ -17,10 +17,10 @@ from hwmodels.kernels.compiled import (
     Integer,
     Table,
     Words,
-    abreast,
     compile_inline,
     compile_kept,
     compile_part,
+    simd_range,
 )
 from hwmodels.kernels.npu_paths import (
     COLUMNS,
@@ -100,7 +100,7 @@ def load_lane(row: Integer, lane: Integer, count: Integer, nodes: Table, lanes: 
 def hold(at: Integer, here: Integer, place: Integer, steps: Integer, lanes: Words, times: Words,
          held: Words) -> None:
     """Hold a channel or pool from a start for the step's share."""
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         left = lanes[at + LANES + LANES + lane] + lanes[at + LANES + lane]
         more = left >= steps
         less = left - steps
@@ -114,20 +114,20 @@ def find_readies(node: Integer, step: Integer, steps: Integer, longest: Integer,
     """Work out the least starts of a step but for channel and pool."""
     follows = np.int64(step > np.uint64(0))
     before = (node * longest + step - np.uint64(follows)) * COLUMNS + LANES
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         now[READY + lane] = follows * times[before + lane]
         now[WON + lane] = ON_ITSELF
     for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
         at = min(np.int64(step) + edges[edge, OFFSET], np.int64(steps) - 1)
         if at >= 0:
             other = np.uint64(edges[edge, OTHER])
-            told = (other * longest + np.uint64(at)) * COLUMNS + np.uint64(
+            source = (other * longest + np.uint64(at)) * COLUMNS + np.uint64(
                 edges[edge, MOMENT]) * LANES
             row = other * ROWS + LEADS
             plus = np.int64(edges[edge, REASON] == BY_LEAD)
             number = np.int64(edge)
-            for lane in abreast(LANES):
-                time = times[told + lane] + plus * lanes[row + lane]
+            for lane in simd_range(LANES):
+                time = times[source + lane] + plus * lanes[row + lane]
                 ready = now[READY + lane]
                 won = now[WON + lane]
                 now[WON + lane] = number if time > ready else won
@@ -139,7 +139,7 @@ def find_ends(node: Integer, step: Integer, steps: Integer, longest: Integer, st
               edges: Table, times: Words, lanes: Words) -> None:
     """Work out the ends of a step, and the edge whose data each waited for."""
     at, here = node * ROWS + OWN_EACH, (node * longest + step) * COLUMNS
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         left = lanes[at + LANES + LANES + lane] + lanes[at + LANES + lane]
         more = left >= np.int64(steps)
         less = left - steps
@@ -151,11 +151,11 @@ def find_ends(node: Integer, step: Integer, steps: Integer, longest: Integer, st
         if edges[edge, REASON] == BY_LEAD:
             other = np.uint64(edges[edge, OTHER])
             needed = np.uint64(min(np.int64(step) + edges[edge, OFFSET], np.int64(steps) - 1))
-            told = (other * longest + needed) * COLUMNS + LANES
+            source = (other * longest + needed) * COLUMNS + LANES
             row = other * ROWS + LATENT
             number = np.int64(edge)
-            for lane in abreast(LANES):
-                time = times[told + lane] + lanes[row + lane] + lanes[trail + lane]
+            for lane in simd_range(LANES):
+                time = times[source + lane] + lanes[row + lane] + lanes[trail + lane]
                 end = times[here + LANES + lane]
                 late = times[here + LATE_LANES + lane]
                 times[here + LATE_LANES + lane] = number if time >= end else late
@@ -177,7 +177,7 @@ def keep_order(node: Integer, here: Integer, pool: Integer, channel: Integer, fi
             one, two = its_channel * LANES * np.uint64(2), (
                 its_pool * np.uint64(2) + np.uint64(1)) * LANES
             at = other * ROWS + NEEDED
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 bound = max(held[one + lane], held[two + lane])
                 start = times[here + lane] + late
                 needed = lanes[at + lane]
@@ -204,7 +204,7 @@ def follow_order(first: Integer, count: Integer, longest: Integer, nodes: Table,
         one, two = channel * LANES * np.uint64(2), (pool * np.uint64(2) + np.uint64(1)) * LANES
         find_readies(node, step, np.uint64(steps), longest, state, edges, times, lanes, now)
         at, here = node * ROWS, (node * longest + step) * COLUMNS
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             ready, its_pool, its_channel = now[READY + lane], held[two + lane], held[one + lane]
             failed[lane] |= ready < lanes[at + NEEDED + lane]
             lanes[at + NEEDED + lane] = 0
@@ -244,7 +244,7 @@ def start_machines(spans: Table, nodes: Table, links: Table, state: Table, edges
     state, edges, free, log, keys, order : ndarray of int64
         Room to work in, as large as the largest epoch needs.
     times, lanes, now, held, before, failed, apart : ndarray of int64
-        The same, of machines abreast.
+        The same, of the batch of machines.
     blame, until : ndarray of int64, (machines nodes, 5) and (machines, epochs)
         Added to; filled.
     """

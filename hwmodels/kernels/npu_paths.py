@@ -1,4 +1,4 @@
-"""Compiled: what machines abreast waited for, path by path.
+"""Compiled: what a batch of machines waited for, path by path.
 
 `npu_lanes` writes down when steps started and ended on each of them and what decided that.
 """
@@ -9,9 +9,9 @@ from hwmodels.kernels.compiled import (
     Integer,
     Table,
     Words,
-    abreast,
     compile_inline,
     compile_part,
+    simd_range,
 )
 from hwmodels.kernels.npu_streams import (
     BY_LEAD,
@@ -32,7 +32,7 @@ from hwmodels.kernels.npu_streams import (
 )
 
 LANES = np.uint64(32)
-"""Machines abreast, the first of them the one that ran alone."""
+"""Machines of a batch, the first of them the one that ran alone."""
 
 (EACH, REST, OVER, POOL_EACH, POOL_REST, POOL_OVER, OWN_EACH, OWN_REST, OWN_OVER, LATENT, LEADS,
  TRAILS, NEEDED, WORKED, POOLED, GRANTED, WAITED) = np.arange(17, dtype=np.uint64) * LANES
@@ -59,16 +59,16 @@ and whose are last; where the path is; how many words."""
 def find_last(first: Integer, count: Integer, longest: Integer, nodes: Table, times: Words,
               lanes: Words, now: Words) -> None:
     """Find the node whose data are there last, and when."""
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         now[ENDED + lane] = -1
         now[LAST + lane] = 0
     for node in range(np.uint64(0), count):
-        told = (node * longest + np.uint64(nodes[first + node, STEPS]) - np.uint64(1)
+        end = (node * longest + np.uint64(nodes[first + node, STEPS]) - np.uint64(1)
                 ) * COLUMNS + LANES
         at = node * ROWS + LATENT
         number = np.int64(node)
-        for lane in abreast(LANES):
-            time = times[told + lane] + lanes[at + lane]
+        for lane in simd_range(LANES):
+            time = times[end + lane] + lanes[at + lane]
             latest = now[ENDED + lane]
             last = now[LAST + lane]
             now[LAST + lane] = number if time > latest else last
@@ -80,14 +80,14 @@ def leave_end(guide: Integer, here: Integer, at: Integer, times: Words, lanes: W
               apart: Words) -> Integer:
     """Come back to the end of a step; return the edge whose data it waited for, -1 for none."""
     behind = now[TIME + guide] > times[here + LANES + guide]
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         over = max(now[TIME + lane] - times[here + LANES + lane], 0)
         lanes[at + WAITED + lane] += over
         now[TIME + lane] -= over
         apart[lane] |= (over > 0) != behind
     whole = now[TIME + guide] == times[here + LANES + guide]
     late = times[here + LATE_LANES + guide]
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         apart[lane] |= (times[here + LATE_LANES + lane] != late) | (
             (now[TIME + lane] == times[here + LANES + lane]) != whole)
     return late if whole else -1
@@ -102,7 +102,7 @@ def leave_start(guide: Integer, node: Integer, step: Integer, longest: Integer, 
     while True:
         here = place * COLUMNS
         why = times[here + WHY_LANES + guide]
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             now[TIME + lane] = times[here + lane]
             apart[lane] |= times[here + WHY_LANES + lane] != why
         if why > ON_CHANNEL:
@@ -111,7 +111,7 @@ def leave_start(guide: Integer, node: Integer, step: Integer, longest: Integer, 
         place = np.uint64(before[held]) // np.uint64(2)
         here = place * COLUMNS
         at = place // longest * ROWS + (GRANTED if why == ON_CHANNEL else POOLED)
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             lanes[at + lane] += now[TIME + lane] - times[here + lane]
 
 
@@ -131,7 +131,7 @@ def follow_path(guide: Integer, first: Integer, longest: Integer, nodes: Table, 
     Those whose paths are others are set apart.
     """
     last = now[LAST + guide]
-    for lane in abreast(LANES):
+    for lane in simd_range(LANES):
         now[TIME + lane] = now[ENDED + lane]
         apart[lane] = now[LAST + lane] != last
     node, why = np.uint64(last), 0
@@ -142,19 +142,19 @@ def follow_path(guide: Integer, first: Integer, longest: Integer, nodes: Table, 
         here, at = (node * longest + step) * COLUMNS, node * ROWS
         late, why = leave_end(guide, here, at, times, lanes, now, apart), 0
         if late >= 0:
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 lanes[at + WORKED + lane] += lanes[at + TRAILS + lane]
                 now[TIME + lane] -= lanes[at + TRAILS + lane]
             node, step = trace_edge(np.uint64(late), node, step, first, nodes, edges)
             continue
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             lanes[at + WORKED + lane] += now[TIME + lane] - times[here + lane]
         node, step, why = leave_start(guide, node, step, longest, times, lanes, now, before, apart)
         if why >= 0:
             edge = np.uint64(why)
             node, step = trace_edge(edge, node, step, first, nodes, edges)
             leads, at = np.int64(edges[edge, REASON] == BY_LEAD), node * ROWS
-            for lane in abreast(LANES):
+            for lane in simd_range(LANES):
                 lanes[at + WAITED + lane] += leads * lanes[at + LATENT + lane]
                 now[TIME + lane] -= leads * lanes[at + LATENT + lane]
 
@@ -164,7 +164,7 @@ def forget_path(count: Integer, lanes: Words) -> None:
     """Clear what passed on a path."""
     for node in range(np.uint64(0), count):
         at = node * ROWS
-        for lane in abreast(LANES):
+        for lane in simd_range(LANES):
             lanes[at + WORKED + lane] = 0
             lanes[at + POOLED + lane] = 0
             lanes[at + GRANTED + lane] = 0

@@ -16,7 +16,7 @@ ROWS_WORD, COUNTERS_WORD, LEAVING_WORD = 12, 13, 14
 WRITE_WORD, MARK_WORD, OPERAND_WORD = 3, 4, 5
 """Places in the header and in a record, as `hwmodels.kernels.cache_words` has them."""
 
-LOOP, END, LEAF, PHASE, PHASE_END = range(5)
+LOOP, END, INNERMOST, PHASE, PHASE_END = range(5)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next row
 of a phase table, go on to another row unless the entry ends."""
 
@@ -76,7 +76,7 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
     Returns
     -------
     Program
-        Neighbouring streams outside a loop become a leaf of one iteration.
+        Neighbouring streams outside a loop become an innermost loop of one iteration.
     """
     flat = _Flat(in_order=in_order)
     _flatten_body(tree, 0, flat)
@@ -117,7 +117,7 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
         if isinstance(part, Stream):
             run.append(part)
             continue
-        _flatten_leaf(run, 1, depth, flat)
+        _flatten_innermost(run, 1, depth, flat)
         run = []
         flat.skipped += part.skipped
         if part.rows is None:
@@ -131,12 +131,12 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
         _flatten_loop(part.middle, MIDDLE, depth, flat)
         _flatten_loop(part.plain, PLAIN, depth, flat)
         flat.code.append((PHASE_END, 0, 0, streams, streams, start, 0))
-    _flatten_leaf(run, 1, depth, flat)
+    _flatten_innermost(run, 1, depth, flat)
 
 
 def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
     if not any([isinstance(inner, Repeat) for inner in body]):
-        _flatten_leaf(cast("Sequence[Stream]", body), extent, depth, flat)
+        _flatten_innermost(cast("Sequence[Stream]", body), extent, depth, flat)
         return
     start, first, tables = len(flat.code), len(flat.streams), len(flat.tables)
     flat.code.append(())
@@ -149,11 +149,11 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
     flat.code.append((END, extent, depth, first, last, start, still))
 
 
-def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, flat: _Flat) -> None:
-    if not leaf:
+def _flatten_innermost(loop: Sequence[Stream], extent: int, depth: int, flat: _Flat) -> None:
+    if not loop:
         return
     first = len(flat.streams)
-    flat.streams += [(stream, depth) for stream in leaf]
-    guards = [guard for stream in leaf for guard in stream.guards]
+    flat.streams += [(stream, depth) for stream in loop]
+    guards = [guard for stream in loop for guard in stream.guards]
     flat.guards += guards
-    flat.code.append((LEAF, extent, depth, first, len(flat.streams), bool(guards), 0))
+    flat.code.append((INNERMOST, extent, depth, first, len(flat.streams), bool(guards), 0))

@@ -30,7 +30,7 @@ from hwmodels.nest.spans import cut_phases, find_spans
 from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree, moves_stream
 
 ROUND_STREAMS = 24
-"""Streams a leaf may become when it is written out round by round."""
+"""Streams an innermost loop may become when it is written out round by round."""
 
 PLAIN = 2
 """Of a row, as the kernel has it: its iterations are in no phase."""
@@ -85,7 +85,7 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
             parts.append(part)
             continue
         if all(isinstance(inner, Stream) for inner in part.body):
-            parts.append(_thin_leaf(part, cache, operands, around))
+            parts.append(_thin_innermost(part, cache, operands, around))
             continue
         cut = _cut_loop(part, cache, operands, around)
         if cut is None:
@@ -127,23 +127,23 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
                   skipped=skipped, plain=repeat.body if plain.any() else ())
 
 
-def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
+def _thin_innermost(loop: Repeat, cache: Cache, operands: Sequence[Operand],
                around: tuple[int, ...]) -> Repeat:
-    """Leave iterations of a leaf out where what they miss is known, a quarter of them at least."""
-    extents = (*around, leaf.extent)
-    streaming = find_streaming(leaf, cache, operands, extents)
+    """Skip iterations of an innermost loop whose misses are known, a quarter of them at least."""
+    extents = (*around, loop.extent)
+    streaming = find_streaming(loop, cache, operands, extents)
     if streaming is None:
-        return leaf
+        return loop
     iterations = math.prod(extents)
-    spans = find_spans(leaf, len(around), cache.line_bytes)
+    spans = find_spans(loop, len(around), cache.line_bytes)
     rows = cut_phases(spans, cache, operands, extents, min(2 * iterations, MOST_ROWS))
     if rows is None or (rows[:, 3] & PLAIN).any():
-        return leaf
+        return loop
     rows, skipped = skip_rows(rows, streaming, cache, extents)
     ranges = join_phases(rows)
     if not skipped or 4 * ranges[:, 2].sum() > 3 * iterations:
-        return leaf
-    return Repeat(extent=leaf.extent, body=(), middle=leaf.body, rows=ranges, skipped=skipped)
+        return loop
+    return Repeat(extent=loop.extent, body=(), middle=loop.body, rows=ranges, skipped=skipped)
 
 
 def _drop_still(tree: Tree, depth: int) -> Tree:
@@ -223,7 +223,7 @@ def _thin(tree: Tree, depth: int, line_bytes: int) -> Tree:
 
 
 def _line_rounds(repeat: Repeat, depth: int, line_bytes: int) -> Tree | None:
-    """Write a leaf as one round for each set of lines it is in, if that is known and short.
+    """Write a loop as one round for each set of lines it is in, if that is known and short.
 
     Rounds in the same lines touch them in the same order; one stands for all of them.
     """

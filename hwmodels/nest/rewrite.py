@@ -18,7 +18,7 @@ from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree
 
 CROWD = 6
-"""Streams of a leaf beyond which they often meet in a set."""
+"""Streams of an innermost loop beyond which they often meet in a set."""
 
 MOST_UNITS = 1 << 12
 
@@ -109,8 +109,8 @@ def estimate_cost(tree: Tree, line_bytes: int) -> float:
 
     Notes
     -----
-    Measured: 10 for a loop's turn or a leaf, 4 for a stream of it and 3 for each of its runs of
-    accesses in one line; a leaf too crowded to take its streams one by one costs 4 a stream
+    Measured: 10 for a loop's turn or an innermost loop, 4 for a stream, 3 for each of its runs
+    of accesses in one line; one too crowded to take its streams one by one costs 4 a stream
     each time one of them enters a line. Only choices between exact ways depend on this.
     """
     streams = sum(isinstance(part, Stream) for part in tree)
@@ -136,7 +136,7 @@ def _repeat_cost(repeat: Repeat, line_bytes: int) -> float:
 
 
 def compact_tree(tree: Tree, line_bytes: int, stores_settle: bool, depth: int = 0) -> Tree:
-    """Write a tree so that leaves are long and no stream only repeats its neighbour.
+    """Write a tree so that innermost loops are long and no stream only repeats its neighbour.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _fuse(repeat: Repeat, depth: int) -> Repeat:
 
 
 def _unroll(repeat: Repeat, line_bytes: int, stores_settle: bool, depth: int) -> Repeat:
-    """Unroll all inner loops when that makes a leaf that is cheaper to run."""
+    """Unroll all inner loops when that makes an innermost loop that is cheaper to run."""
     if all(isinstance(part, Stream) for part in repeat.body):
         return repeat
     size = sum(1 if isinstance(part, Stream) else part.extent * len(part.body)

@@ -6,11 +6,11 @@ from hwmodels.kernels.compiled import (
     Integer,
     Table,
     Words,
-    abreast,
     compile_inline,
     compile_kept,
     compile_part,
     likely,
+    simd_range,
 )
 
 LIMIT = 7
@@ -115,9 +115,9 @@ def go_on(words: Words, table: Table, number: Integer) -> Integer:
 def side_by_side(words: Words, table: Table, number: Integer) -> Integer:
     """Loops whose turns tell nothing of each other, within one whose last word they are."""
     for turn in range(3):
-        for lane in abreast(4):
+        for lane in simd_range(4):
             words[lane] = max(words[lane], words[lane + 4] + turn)
             table[0, lane] |= (words[lane] > number) != (table[1, lane] < 0)
-        for lane in abreast(8):
+        for lane in simd_range(8):
             words[lane] += words[8] - table[2, 1]
     return words[0]

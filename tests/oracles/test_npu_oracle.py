@@ -73,12 +73,12 @@ def equals_alone(plan):
 
 
 @pytest.mark.parametrize("spread", [0, 1e-6, 1e-3, 0.1, 10])
-def test_machines_abreast_equal_each_alone(spread):
+def test_machines_batched_equal_each_alone(spread):
     seeds, machines = (2, 3) if INTERPRETED else (40, 75)
     for seed in range(seeds):
         assert equals_alone(plan_machines(seed, machines, spread)), seed
 
 
-def test_machines_abreast_interpreted_equal_each_alone(monkeypatch):
+def test_machines_batched_interpreted_equal_each_alone(monkeypatch):
     monkeypatch.setattr(npu_lanes, "start_machines", npu_lanes.start_machines.py_func)
     assert equals_alone(plan_machines(5, 4, 0.1))

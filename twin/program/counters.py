@@ -77,7 +77,7 @@ class Counters:
         blocks_at = index_at[-1]
         regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
         accesses_at = regions_at + len(regions) * names.REGION
-        calls_at = accesses_at + MOST_FUNCTIONS * len(regions) * names.TALLY
+        calls_at = accesses_at + MOST_FUNCTIONS * len(regions) * names.COUNTS
         values_at = calls_at + names.MOST_CALLS
         room_at = values_at + names.MOST_VALUES
         self.free_at = room_at + 2 * ROOM
@@ -92,14 +92,14 @@ class Counters:
                 region.start, region.end, *self.recorder.keeps(place),
                 code.line_bytes.bit_length() - 1 if code is not None else 0)
         words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
-               names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
+               names.REGION_COUNT, names.COUNTS_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
                names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT, names.VALUES_AT]] = (
             names.HEAD, len(self.spans), blocks_at, regions_at, len(regions), accesses_at,
             room_at, ROOM, limit, 1 << 62, -1, -1, calls_at, values_at)
         unified = {cache for cache in self.recorder.data if cache is not None}
         words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
         self.accesses = words[accesses_at:calls_at].reshape(
-            MOST_FUNCTIONS, len(regions), names.TALLY)
+            MOST_FUNCTIONS, len(regions), names.COUNTS)
         self.room = words[room_at:self.free_at].reshape(-1, 2)
         self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
 

@@ -18,7 +18,7 @@ from hwmodels.kernels.native import call_native, read_host
 
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
- RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
+ RETURN, REGIONS_AT, REGION_COUNT, COUNTS_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
  RECORDING, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
  TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, SPACES_AT, SPACE_COUNT, SELF, EVENT,
  READ_REGISTER) = range(36)
@@ -47,8 +47,8 @@ SPACE_BASE, SPACE_END, HELD_AT = range(SPACE)
 MASK = 0xFFFFFFFF
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
-TALLY = 6
-READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(TALLY)
+COUNTS = 6
+READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(COUNTS)
 """Further: what an access that is not aligned is made of, bytes, halfwords and words, but one."""
 
 (NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
@@ -100,7 +100,7 @@ def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None
 
 @compile_inline
 def know_block(words: Words, address: Integer, size: Integer) -> Integer:
-    """Offset of a block, which Python is told of when it is new; 0 where it cannot be."""
+    """Offset of a block, which Python learns of when it is new; 0 where it cannot be."""
     index = find_block(words, address)
     if index < 0:
         call_native(words[EVENT], ODD_BLOCK, address, size)
@@ -154,11 +154,11 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
     for region in range(words[REGION_COUNT]):
         if words[at + BASE] <= address < words[at + END]:
             function = words[OWN_FUNCTION]
-            tally = words[TALLY_AT] + (function * words[REGION_COUNT] + region) * TALLY
-            words[tally + write] += 1
-            words[tally + READ_BYTES + write] += size
+            counts = words[COUNTS_AT] + (function * words[REGION_COUNT] + region) * COUNTS
+            words[counts + write] += 1
+            words[counts + READ_BYTES + write] += size
             if address & (size - 1) & 3:
-                words[tally + FURTHER_READS + write] += 2 if address & 1 and size >= 4 else 1
+                words[counts + FURTHER_READS + write] += 2 if address & 1 and size >= 4 else 1
             if words[at + KEPT_READS + write]:
                 write_down(words, address, function, region, size, write)
             return
