@@ -227,9 +227,9 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
 
     Notes
     -----
-    Of a board's libraries its default is chosen unless only another surely meets the limits:
-    figures are those of `predict`. A board is advised on by the process that predicted it, which
-    has what its kernels do in memory.
+    Of a board's libraries its default is chosen, under a setting that costs nothing if it needs
+    one, unless only another surely meets the limits: figures are those of `predict`. A board is
+    advised on by the process that predicted it, which has what its kernels do in memory.
     """
     deployer, points = deployer or Deployer(), space.list_points()
     rows: list[Row] = []
@@ -239,9 +239,15 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     def predict_board(part: Sequence[Point]) -> tuple[list[Row], int, Advice | None, str]:
         made = [judge(row, limits) for row in predict_chunks(part, deployer)]
         default = _name_default(part[0], deployer)
-        best = min(range(len(made)), key=lambda number: _order(made[number], default))
-        advice = _advise(part[best], made[best], limits, deployer) if advise else None
-        made[best], setting = _settle(made[best], advice, limits)
+        ranked = sorted(range(len(made)), key=lambda number: _order(made[number], default))
+        usual = [number for number in ranked[1:] if made[number].runtime == default
+                 and made[ranked[0]].runtime != default]
+        for best in (*usual[:1], ranked[0]):
+            advice = _advise(part[best], made[best], limits, deployer) if advise else None
+            settled, setting = _settle(made[best], advice, limits)
+            if settled.sure:
+                break
+        made[best] = settled
         return made, best, advice, setting
 
     for made, best, advice, setting in map_boards(predict_board, points):

@@ -148,6 +148,13 @@ def test_a_board_that_a_setting_makes_meet_is_a_candidate() -> None:
     assert "apollo510_evb: with --set placement.weights=flash" in text.export_text()
 
 
+def test_the_default_library_under_a_free_setting_comes_before_another() -> None:
+    chosen, = twin.select("kws", ["alif_e8_devkit"], max_ram="64KiB", max_ms=100,
+                          runtimes=["ethos-u-vela", "cmsis-nn"]).choices
+    assert chosen.row.runtime.startswith("ethos-u-vela@") and chosen.row.sure
+    assert chosen.setting.startswith("--set placement.code=mram") and chosen.others == 1
+
+
 def test_what_meets_with_a_change_comes_before_what_is_nearest() -> None:
     found = twin.select("kws", ["nucleo_u575zi_q", "nucleo_l4r5zi"], runtimes="default", max_ms=20)
     last = say_pick(found, "kws")
