@@ -30,7 +30,8 @@ _DRIVER = re.compile(r"\bethosu_pmu_(?P<name>cycle_cntr|cntr\d) : (?P<value>\S+)
 _HOST = re.compile(r"\bInference runtime: (?P<value>\S+) CPU cycles total\s*$")
 _EVENTS = re.compile(r"\bEthos-U PMU Events:\s*\[(?P<names>[^\]]{0,400})\]")
 _NEARLY = re.compile(r"\bethosu_pmu_c|\bNPU [A-Z0-9_]+(?: (?:cycles|beats))?:")
-_KNOWN = re.compile(r"Profile for |Ethos-U PMU report|CPU cycles|ratio:|NPU Inferences")
+_KNOWN = re.compile(r"Profile for |Ethos-U PMU report|CPU cycles|ratio:|NPU Inferences|"
+                    "predicted, no device")
 _WHOLE = {"active": "npu_active", "idle": "npu_idle", "total": "npu_cycles",
           "npu_active": "npu_active", "npu_idle": "npu_idle", "cycle_cntr": "npu_cycles"}
 _SLACK = 16
@@ -73,7 +74,7 @@ def read_log(log: Log) -> Measurement:
     return measurement_of(log, [
         _sample(number, _name(name, events), value) for number, run in enumerate(runs)
         for name, value in run.items() if name not in unnamed], runtime="ethos-u-vela",
-        expected=EXPECTED)
+        kind=log.kind, expected=EXPECTED)
 
 
 def _take_figure(log: Log, number: int, line: str, runs: list[dict[str, int]]) -> bool:

@@ -21,6 +21,10 @@ _GROUPED = re.compile(r"\d{1,3}(?:(?P<mark>[, _'\u00a0\u202f])\d{3})(?:(?P=mark)
 _PLAIN = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
+_OURS = re.compile(r"^Summary '.*' - predicted, no device was asked$", re.MULTILINE)
+"""A line of `twin predict --epochs`, which prints what a profiler would."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Log:
     """A log being read: its text, and what a reader made of it.
@@ -62,6 +66,11 @@ class Log:
     def unread(self) -> tuple[tuple[int, str], ...]:
         """Lines nobody understood."""
         return tuple(line for line in self.lines() if line[0] not in self._read)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its figures: a report of `twin predict` measured nothing."""
+        return "predicted" if _OURS.search(self.text) else "measured"
 
     def check_end(self) -> None:
         """Remark that a text ends within a line nobody understood."""

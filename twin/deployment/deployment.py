@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hwmodels.board.facts import Board
-from hwmodels.board.file import change_board, load_board
+from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import UnknownPathError
 from hwmodels.kernel import Kernel
@@ -192,9 +192,17 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
 
 def _size_npu(graph: Graph, board: Board, library: Runtime) -> tuple[Board, tuple[str, ...]]:
     """Return a board with the NPU a network was compiled for, where it states memories of that."""
-    config = library.compiler.config_of(graph) if library.offload and board.npu else ""
-    if board.npu is None or config == board.npu.config or config not in board.npu.sizes:
+    config = library.compiler.config_of(graph) if library.offload else ""
+    npu = board.npu
+    if not config or (npu is not None and (config == npu.config or not npu.sizes)):
         return board, ()
+    if npu is None or config not in npu.sizes:
+        boards = [name for name in list_boards() if (one := load_board(name).npu) is not None
+                  and config in (one.config, *one.sizes)]
+        has = "no NPU" if npu is None else f"{npu.config or npu.family}"
+        raise RuntimeRefusedError(f"{graph.name}: compiled for {config}, {board.name} has {has}; "
+                                  f"accepted: -b {' or '.join(boards)}, or the file from before "
+                                  "its compiler")
     return change_board(board, {"npu.config": config}), (
         f"npu.config: {config}, which {graph.name} was compiled for",)
 

@@ -140,7 +140,7 @@ def find_release(stated: str) -> str | None:
 
 def describe_open(stated: str, board: Board | None = None) -> str:
     """Return a hint which runtimes a measurement may be of; "" where it names one of ours."""
-    if _load(without_tools(stated)) is not None:
+    if is_known(without_tools(stated)):
         return ""
     candidates = list_candidates(stated, board=board)
     known = f": {' or '.join(candidates)}" if candidates else " NAME, of `twin runtimes`"
@@ -154,6 +154,11 @@ def without_tools(stated: str) -> str:
 
 def _is_family(stem: str) -> bool:
     return any(identity.partition("@")[0] == stem for identity in list_runtimes())
+
+
+def is_known(name: str) -> bool:
+    """Whether a name is of one of our runtimes, with a version or without."""
+    return _load(name) is not None
 
 
 def _load(name: str) -> str | None:

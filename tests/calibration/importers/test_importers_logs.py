@@ -347,6 +347,14 @@ def test_times_in_another_unit_are_refused_by_what_the_core_can_run_at(tmp_path)
         imported(tmp_path, "neuralspot", short, board="apollo510_evb")
 
 
+@pytest.mark.parametrize("first, kind", [
+    ("", "measured"), ("Summary 'kws' - predicted, no device was asked\n", "predicted")])
+def test_a_report_of_twin_in_the_form_of_a_pmu_is_predicted(tmp_path, first, kind):
+    (tmp_path / "log.txt").write_text(first + ETHOS_U_KIT)
+    found = import_log("ethos-u", tmp_path / "log.txt")
+    assert found.measurement.header.kind == kind and not found.unread
+
+
 @pytest.mark.parametrize("old, new, message", [
     ("ACTIVE cycles: 413814", "ACTIVE cycles: 4138", "log.txt:7: 4,138 cycles active and 358 idle "
      "are not 414,172: a counter overflowed"),

@@ -133,7 +133,7 @@ def test_a_real_linker_keeps_it_readable(tmp_path):
     ("x.c", b"int a[] = {0, 0, 0, 0, 'T', 'F', 'L', '3'};", "holds no model"),
     ("x.c", b"/*" * 100_000, "holds no model"), ("x.h", b"a[" * 100_000, "holds no model"),
     ("x.cpp", b"x[] = {" * 100_000, "holds no model"),
-    ("x.bin", b"\xff" * 8 + b"TFL3" * 1000, "holds no model"), ("x.bin", b"", "empty file"),
+    ("x.bin", b"\xff" * 8 + b"TFL3" * 1000, "holds no model"), ("x.bin", b"", "file is empty"),
     ("trained_model_compiled.cpp", b"TfLiteStatus trained_model_invoke() {}", "Impulse's EON"),
     ("x.eim", b"\0tflite_learn_5_invoke\0", "Impulse's EON.*TensorFlow Lite in place of EON")])
 def test_what_holds_none_is_one_line(tmp_path, name, content, message):

@@ -225,7 +225,7 @@ def test_files_that_are_no_models(tmp_path):
     huge.touch()
     os.truncate(huge, 2**31)  # sparse: takes no room
     (tmp_path / "folder.tflite").mkdir()
-    for path, message in ((empty, "empty file"), (short, "no subgraph"),
+    for path, message in ((empty, "file is empty"), (short, "no subgraph"),
                           (other, "not a TensorFlow Lite file"),
                           (huge, "2,147,483,648 bytes; at most"),
                           (tmp_path / "folder.tflite", "a directory"),

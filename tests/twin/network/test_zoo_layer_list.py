@@ -89,5 +89,5 @@ def test_unknown_operators_become_assumed_copies_when_asked(tmp_path):
 def test_other_json_is_refused(content, tmp_path):
     path = tmp_path / "list.json"
     path.write_text(content)
-    with pytest.raises(ModelError, match=r"not a layer list|empty file"):
+    with pytest.raises(ModelError, match=r"not a layer list|file is empty"):
         read_model(path)

@@ -242,7 +242,8 @@ def test_a_pool_the_size_has_none_of_is_refused():
 
 @pytest.mark.parametrize("board, runtime, message", [
     ("alif_e8_devkit", None, "compiled for ethos-u55-128, the NPU is ethos-u85-256"),
-    ("nucleo_l4r5zi", None, "needs an accelerator of family ethos-u"),
+    ("nucleo_l4r5zi", None, "has no NPU; accepted: -b corstone300_fvp"),
+    ("corstone320_fvp", None, "has ethos-u85-256; accepted: -b corstone300_fvp, or the file"),
     ("corstone300_fvp", "tflm-cmsis-nn", "is code for an accelerator, which tflm-cmsis-nn")])
 def test_a_compiled_file_says_where_it_does_not_run(board, runtime, message):
     with pytest.raises(RuntimeRefusedError, match=message):
@@ -280,9 +281,9 @@ def test_a_debug_database_that_is_none_is_refused_in_a_line(text):
     assert "\n" not in str(caught.value)
 
 
-def test_without_vela_a_network_names_the_extra_and_a_compiled_file_still_runs(monkeypatch):
+def test_without_vela_a_network_names_the_program_and_a_compiled_file_still_runs(monkeypatch):
     monkeypatch.setenv("TWIN_VELA", "/no/such/vela")
-    with pytest.raises(ToolMissingError, match="extra 'ethos'"):
+    with pytest.raises(ToolMissingError, match="TWIN_VELA: /no/such/vela: no such file"):
         twin.deploy("ad", "corstone300_fvp", runtime="ethos-u-vela")
     assert twin.predict(twin.deploy(FOLDER / "kws_u55-128.tflite", "corstone300_fvp")).time_us > 0
 

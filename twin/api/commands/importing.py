@@ -135,6 +135,7 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
     from twin.runtimes.stated import (
         describe_open,
         find_release,
+        is_known,
         list_candidates,
         settle_runtime,
         without_tools,
@@ -159,6 +160,8 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
                   "or below it; --runtime says another",)
         header = replace(header, environment=(*header.environment, ("stated_runtime", name)))
         name = release
+    elif board is not None and name == header.runtime and "@" not in name and is_known(name):
+        name = settle_release(name, load_runtime(name), board)[0].identity
     elif hint and not versioned and graph is not None and header.board != UNKNOWN:
         candidates = list_candidates(name, board=board)
         inferred = tell_library(measurement, graph, header.board, candidates)

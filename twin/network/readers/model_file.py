@@ -31,5 +31,5 @@ def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
     except OSError as error:
         raise ModelError(f"{path}: {error.strerror}; accepted: a model file") from None
     if not content:
-        raise ModelError(f"{path}: empty file")
+        raise ModelError(f"{path}: the file is empty")
     return content

@@ -69,8 +69,12 @@ def find_vela() -> str:
         When there is none.
     """
     beside = Path(sys.executable).with_name("vela")
-    found = os.environ.get("TWIN_VELA") or (
+    stated = os.environ.get("TWIN_VELA")
+    found = stated or (
         str(beside) if beside.is_file() else shutil.which("vela"))
+    if stated and not Path(stated).is_file():
+        raise ToolMissingError(f"TWIN_VELA: {stated}: no such file; accepted: the program vela, or "
+                               "unset for the environment's")
     if found is None or not os.access(found, os.X_OK):
         raise extra_missing("models before Vela", "ethos-u-vela", "ethos")
     return found

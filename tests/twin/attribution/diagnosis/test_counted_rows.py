@@ -57,7 +57,8 @@ def test_a_planted_cause_is_the_first_of_its_counters(tmp_path, changes, cause, 
 
 
 def test_counters_of_the_pmu_are_set_beside_the_bill_by_cause(tmp_path):
-    diagnose(tmp_path, {"npu.pools.MRAM.bytes_per_cycle": 0.24})
+    found = diagnose(tmp_path, {"npu.pools.MRAM.bytes_per_cycle": 0.24})
+    assert found.releases[0][0] in (tmp_path / "log/header.json").read_text()  # with its version
     difference = twin.attribute(twin.predict(twin.deploy("vww", "alif_e7_devkit")),
                                 tmp_path / "log").difference
     row, = next(one for one in difference.accounts if one.quantity == "time").rows
