@@ -244,10 +244,10 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
                  and made[ranked[0]].runtime != default]
         for best in (*usual[:1], ranked[0]):
             advice = _advise(part[best], made[best], limits, deployer) if advise else None
-            settled, setting = _settle(made[best], advice, limits)
-            if settled.sure:
+            changed, setting = _settle(made[best], advice, limits)
+            if changed.sure:
                 break
-        made[best] = settled
+        made[best] = changed
         return made, best, advice, setting
 
     for made, best, advice, setting in map_boards(predict_board, points):
