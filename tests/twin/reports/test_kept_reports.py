@@ -22,7 +22,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
 from twin.pricing.certainty import Requirement
 from twin.reports import ci
-from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.deployment import Report, describe_report, list_layers
 from twin.reports.page.results import describe_result
 from twin.reports.page.variants import Variant, describe_variants
 from twin.reports.palette import lightness
@@ -123,6 +123,16 @@ PAGES = {
     "variants": lambda: describe_variants(beside()),
     "stages": lambda: describe_variants(beside(), chain=True),
 }
+
+
+def test_lines_of_a_layer_on_two_clocks_sum_to_it() -> None:
+    rows = list_layers(accelerated()).rows
+    assert len(rows) == len(accelerated().layers)
+    for row, layer in zip(rows, accelerated().layers, strict=True):
+        times = [text.split(",")[0] for name, text in row.details if "(" in name]
+        assert len(times) > 2 and all(time.endswith(" us") for time in times)
+        assert sum(float(time.removesuffix(" us")) for time in times) == pytest.approx(
+            layer.time_us, rel=0.01)
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -19,7 +19,7 @@ from hwmodels.quantities import (
 from twin.attribution.views import PublishedView, View
 from twin.pricing.certainty import Requirement
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
-from twin.pricing.ledger import bill_time_us, explain_time, line_energy_uj, make_ledger
+from twin.pricing.ledger import explain_time, line_energy_uj, line_time_us, make_ledger
 from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Cell, Column, number
@@ -263,7 +263,7 @@ def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[s
             energy = line_energy_uj(layer.bill, clock, cause)
             if cycles or energy:
                 found.append((cause if len(layer.bill.clocks()) == 1 else f"{cause} ({clock})",
-                              f"{format_time(bill_time_us(prediction, layer.bill, cause))}"
+                              f"{format_time(line_time_us(prediction, clock, cycles))}"
                               + ("" if energy is None else f", {format_energy(energy)}")))
     sure = prediction.certainty
     if sure is not None and (interval := sure.layers[
