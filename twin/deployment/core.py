@@ -70,10 +70,10 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     """
     graph = deployment.executed
     core, offloaded = deployment.board.core, deployment.plan.fusion.offloaded
-    if core.soft_float == "rp2040-rom" and core.isa != "armv6-m":
+    if core.soft_float not in ("libgcc", f"{deployment.board.soc}-rom"):
         raise RuntimeRefusedError(
-            f"{deployment.board.name}:cores.{core.name}.soft_float: the RP2040's ROM is code for "
-            f"armv6-m, not {core.isa}; accepted: libgcc")
+            f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on the "
+            f"chip, {deployment.board.soc}; accepted: libgcc")
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)

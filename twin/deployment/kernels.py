@@ -145,12 +145,11 @@ def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
 
 def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
     path, isa = f"kernels.extension={extension}", board.core.isa
-    if extension not in EXTENSIONS:
-        raise UsageError(f"kernels.extension: {extension!r}; accepted: {', '.join(EXTENSIONS)}")
     able = load_isa(isa).extensions
     if extension not in able:
-        raise NotApplicableError(f"{path}: the {board.core.model} of {board.name} cannot run it; "
-                                 f"accepted: {', '.join(able)}")
+        raise (NotApplicableError if extension in EXTENSIONS else UsageError)(
+            f"{path}: the {board.core.model} of {board.name} cannot run it; "
+            f"accepted: {', '.join(able)}")
     if runtime.is_compiled and extension != able[0]:
         raise NotApplicableError(f"{path}: the firmware is built for all its core can run; "
                                  "accepted with a runtime of kernels that are lowered or counted")

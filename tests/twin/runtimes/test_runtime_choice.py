@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import twin
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.quantities import format_time, join_words
 from twin.deployment.deployment import deploy
@@ -215,6 +216,13 @@ def test_the_default_is_said_with_what_else_was_measured(kws):
     assert "x-cube-ai@9.0.0, what STM32CubeMX builds by default: none was asked for" in note
     assert "microtvm@2022" in note and "\n" not in note
     assert not deploy(kws, BOARD, runtime="x-cube-ai@9.0.0").notes
+
+
+def test_routines_of_a_boot_rom_run_on_no_chip_without_it(kws):
+    """Both chips run armv6-m: the ROM is a fact of the chip."""
+    board = change_board(load_board("lp_mspm0g5187"), {"cores.main.soft_float": "rp2040-rom"})
+    with pytest.raises(RuntimeRefusedError, match="not on the chip, mspm0g5187; accepted: libgcc"):
+        twin.predict(deploy(kws, board))
 
 
 @pytest.mark.parametrize(("board", "name", "identity", "where"), [
