@@ -6,6 +6,7 @@ imported.measurement, imported.unread
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -141,7 +142,8 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     measurement = replace(measurement, header=_remark(header, notes))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
                     remarks=tuple(log.remarks),
-                    clocked=log.tick_hz is not None or "timer_ticks" not in found.counters)
+                    clocked="timer_ticks" not in found.counters
+                    or math.isfinite((log.tick_hz or (0.0, math.inf))[1]))
 
 
 def list_formats() -> tuple[str, ...]:
@@ -238,7 +240,8 @@ def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: b
     if log.tick_hz is None or "timer_ticks" not in found.counters:
         return
     least, most = log.tick_hz
-    text = f"the log's own milliseconds make its ticks {least / 1e6:.4g} to {most / 1e6:.4g} MHz"
+    upper = f"to {most / 1e6:.4g} MHz" if math.isfinite(most) else "MHz or more"
+    text = f"the log's own milliseconds make its ticks {least / 1e6:.4g} {upper}"
     if clock_hz is None:
         log.remarks.append(f"{text}; ticks become times by --clock")
     elif not least * (1 - _TICK_SLACK) <= clock_hz <= most * (1 + _TICK_SLACK):

@@ -41,14 +41,12 @@ class TickPair:
 
 
 def bound_ticks(pairs: Sequence[TickPair]) -> tuple[float, float] | None:
-    """Return between which frequencies ticks are; None where no line takes a millisecond."""
-    long = [pair for pair in pairs if pair.ms > 0]
-    if not long:
-        return None
-    least = max(pair.ticks / (pair.ms + 1) for pair in long) * 1e3
-    most = min(pair.ticks / (pair.ms - 0.5) for pair in long) * 1e3
+    """Return between which frequencies ticks are; a line of 0 ms bounds them from below only."""
+    least = max((pair.ticks / (pair.ms + 1) for pair in pairs), default=0.0) * 1e3
+    most = min((pair.ticks / (pair.ms - 0.5) for pair in pairs if pair.ms > 0),
+               default=math.inf) * 1e3
     if most < least:  # milliseconds rounded up
-        most = min(pair.most_hz for pair in long)
+        most = min(pair.most_hz for pair in pairs)
     return (least, most) if 0 < least <= most else None
 
 

@@ -161,6 +161,15 @@ def test_what_milliseconds_tell_of_ticks_is_said(tmp_path):
     assert "not 80 MHz: taken as it was asked for" in wrong
 
 
+def test_a_line_of_0_ms_bounds_the_clock_from_below(tmp_path):
+    text = tflm_log(["CONV_2D", "SOFTMAX"], [47_839, 250]).replace("(47 ms)", "(0 ms)")
+    assert text.count("(0 ms)") == 2
+    with pytest.raises(MeasurementError, match=r"ticks 47.84 MHz or more, not 0.24 MHz"):
+        read(tmp_path, "tflm", text, clock_hz=240e3)
+    assert read(tmp_path, "tflm", text, clock_hz=240e6).measurement
+    assert not read(tmp_path, "tflm", text).clocked
+
+
 def test_a_last_row_without_a_line_end_is_remarked(tmp_path):
     found = read(tmp_path, "tflm", TFLM_CSV.rstrip())
     assert any("line 6 is the last and has no line end" in one for one in found.remarks)
