@@ -191,10 +191,10 @@ def _clock_limits(section: Section) -> Iterator[Broken]:
         top = clock.max_hz_by_scale.get(scale)
         frequency_hz = frequency_of(section, name)
         if top is not None and frequency_hz > top.value:
-            most = max(leaf.value for leaf in clock.max_hz_by_scale.values())
-            others = [f"supply.voltage_scale={other} up to {leaf.value / 1e6:g} MHz"
-                      for other, leaf in clock.max_hz_by_scale.items()
-                      if top.value < leaf.value >= min(frequency_hz, most)]
+            most = max(limit.value for limit in clock.max_hz_by_scale.values())
+            others = [f"supply.voltage_scale={other} up to {limit.value / 1e6:g} MHz"
+                      for other, limit in clock.max_hz_by_scale.items()
+                      if top.value < limit.value >= min(frequency_hz, most)]
             key = "frequency_hz" if clock.of is None else "divide_by"
             yield (f"clocks.{name}.{key}",
                    f"{frequency_hz / 1e6:g} MHz is above what voltage scale {scale} allows; "
