@@ -72,8 +72,8 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     core, offloaded = deployment.board.core, deployment.plan.fusion.offloaded
     if core.soft_float not in ("libgcc", f"{deployment.board.soc}-rom"):
         raise RuntimeRefusedError(
-            f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on the "
-            f"chip, {deployment.board.soc}; accepted: libgcc")
+            f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on "
+            f"the chip, {deployment.board.soc}; accepted: libgcc")
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
