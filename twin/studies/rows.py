@@ -154,6 +154,11 @@ class Row:
     front: str = ""
 
     @property
+    def is_program(self) -> bool:
+        """Whether it is a program the user brought: its runtime is its name and (FILE)."""
+        return " (" in self.runtime
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Limited quantities that are not known."""
         return tuple(name for name in self.violations if getattr(self, name) is None)

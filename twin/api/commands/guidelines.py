@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,6 +20,7 @@ from twin.reports.page.parts import Page
 from twin.reports.page.written import render_markdown
 from twin.studies.decisions import Decision
 from twin.studies.guidelines import Guidelines, core_class, learn
+from twin.studies.results import Table
 from twin.studies.study.definition import Study
 from twin.studies.study.findings import tell
 from twin.studies.study.session import Session, open_session
@@ -52,13 +54,19 @@ def guidelines(folders: Iterable[str | PathLike[str]]) -> str:
 
 def _describe(folders: Iterable[str | PathLike[str]]) -> tuple[Guidelines, Page]:
     sessions = [open_session(fspath(folder)) for folder in folders]
-    tables = [(one.study, one.load_results()) for one in sessions]
+    tables = [(one.study, _load(one)) for one in sessions]
     values: dict[str, list[str]] = defaultdict(list)
     for study, table in tables:
         for section in _list_sections(study):
             values[section] += [f"{study.name}: {line}" for line in tell(study, table)[1:]]
     guide = learn(tables)
     return guide, describe_guide(guide, list_causes(sessions), values)
+
+
+def _load(session: Session) -> Table:
+    """Return the rows of libraries: programs a user brought are of no class."""
+    table = session.load_results()
+    return replace(table, rows=tuple(row for row in table.rows if not row.is_program))
 
 
 _PATHS = {"placement": ("placement.", "caches."), "clocks": ("clock",),
@@ -86,7 +94,7 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
     """Return the causes most time goes to, by class of hardware: cause, share, of what."""
     pairs: dict[tuple[str, str], str] = {}
     for one in sessions:
-        for row in one.load_results().predicted:
+        for row in _load(one).predicted:
             case = dict(row.inputs).get("case")
             if case is None or (one.study.finding and case == one.study.finding.baseline):
                 pairs.setdefault((row.model, row.board), row.runtime)

@@ -39,7 +39,7 @@ from twin.api.sessions.session import (
 from twin.api.sessions.studied import STUDY_FILE, check_files, pack_study
 from twin.errors import SessionError, UsageError
 from twin.pricing.prediction import Prediction
-from twin.program.image.compile.permission import building_refused
+from twin.program.image.compile.permission import building_refused, check_permission
 from twin.studies.study.tasks import made_with
 
 EMULATED = ("unicorn", "mps", "riscv")
@@ -261,8 +261,12 @@ def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
             continue
         if session.request.verb == "study":
             check_files(session.folder / session.request.arguments["study"])
-        again = relative(_document(_perform_again(session)), session.folder)
         kept, verb = session.read_result(), session.request.verb
+        rows = kept.get("rows") if isinstance(kept, Mapping) else None
+        if isinstance(rows, list) and any(isinstance(row, Mapping) and str(
+                row.get("runtime")).startswith("firmware@") for row in rows):
+            check_permission()  # else its rows alone would be refused, and differ
+        again = relative(_document(_perform_again(session)), session.folder)
         if verb == "measure":
             kept, again = _drop_derived(kept), _drop_derived(again)
         found.append(agree(session.folder.name, verb, kept, again,

@@ -46,9 +46,10 @@ def bring_programs(texts: Sequence[str], study: Study) -> tuple[Brought, ...]:
     other = [name for name in study.axes if name not in VARIED]
     if texts and (other or study.search is not None or study.finding is None
                   or study.finding.vary not in ("runtime", CASE)):
-        raise StudyError(f"--elf: {study.name} varies {', '.join(other) or 'no libraries'}, which "
-                         "a program has decided; accepted: a study that compares libraries or "
-                         "cases, such as a_libraries")
+        raise StudyError(f"--elf: {study.name} "
+                         + (f"varies {', '.join(other)}, which a program has decided" if other else
+                            "compares neither libraries nor cases")
+                         + "; accepted: finding: {vary: runtime} or {vary: case}")
     found = tuple(_bring(text, study) for text in texts)
     for one in found:
         if sum((one.name, one.model, one.board) == (each.name, each.model, each.board)

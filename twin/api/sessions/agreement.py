@@ -85,6 +85,8 @@ def list_differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
             yield from list_differences(one, other, f"{path}[{place}]")
+    elif isinstance(before, list) and isinstance(after, list):
+        yield path, f"{len(before):,} entries", f"{len(after):,} entries"
     elif not _is_equal(before, after):
         yield path, _write(before), _write(after)
 

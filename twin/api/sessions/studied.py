@@ -34,6 +34,9 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
     """
     study = open_study(folder)
     table = study.load_results()
+    if any(row.is_program for row in table.rows):
+        raise SessionError(f"{folder}: has rows of programs (--elf), which a bundle does not hold; "
+                           "accepted: the study run without --elf")
     place = scratch / f"{folder.resolve().name}-files"
     place.mkdir()
     names = _copy_inputs(folder, study.head["inputs"], place)

@@ -179,6 +179,16 @@ def test_what_cannot_be_kept_is_refused(tmp_path, verb, arguments, told) -> None
         twin.keep(verb, arguments, tmp_path / "runs")
 
 
+def test_a_table_that_needs_a_compiler_is_refused_whole(tmp_path) -> None:
+    _, kept = twin.keep("sweep", {"models": ["ad"], "boards": ["nucleo_f401re"],
+                                  "runtimes": ["firmware"]}, tmp_path / "runs")
+    packed = twin.bundle([kept.folder], tmp_path / "all.zip")
+    with pytest.raises(twin.TwinError, match="accepted: reproduce --build"):
+        twin.reproduce(packed)
+    assert list(agree("", "", {"rows": [1, 2]}, {"rows": [1]}).differences) == [
+        ("rows", "2 entries", "1 entries")]
+
+
 def test_a_changed_input_is_not_bundled(root, tmp_path) -> None:
     shutil.copytree(root / "runs", tmp_path / "runs")
     session = twin.list_sessions(tmp_path / "runs")[0]

@@ -13,7 +13,7 @@ import pytest
 
 import twin
 from hwmodels.errors import TwinError
-from twin.errors import StudyError, UsageError
+from twin.errors import SessionError, StudyError, UsageError
 from twin.program.image.compile.store import keep_image
 from twin.studies.study import run, workers
 from twin.studies.study.definition import list_asked
@@ -290,6 +290,10 @@ def test_a_program_is_set_beside_libraries_as_built(image, libraries, tmp_path) 
     assert again.load_results() == table
     with pytest.raises(StudyError, match="of another file or other inputs"):
         twin.run_study(libraries, tmp_path / "out")
+    with pytest.raises(SessionError, match="which a bundle does not hold"):
+        twin.bundle([tmp_path / "out"], tmp_path / "out.zip")
+    with pytest.raises(StudyError, match="6 rows whose network is known"):  # 7 without the program
+        twin.guidelines([tmp_path / "out"])
 
 
 @pytest.mark.parametrize("asked,said", [
@@ -309,6 +313,9 @@ def test_what_a_program_does_not_say_is_asked_for(asked, said, image, libraries,
 
 def test_a_study_a_program_has_no_place_in_refuses_it(source, image, tmp_path) -> None:
     with pytest.raises(StudyError, match="varies clock, temperature, which a program has decided"):
+        twin.run_study(source, tmp_path / "out", elf=[f"mine={image}"])
+    source.write_text("schema: 1\nname: small\nmodels: [ad]\nboards: [nucleo_f401re]\n")
+    with pytest.raises(StudyError, match=r"finding: \{vary: runtime\}"):
         twin.run_study(source, tmp_path / "out", elf=[f"mine={image}"])
     with pytest.raises(UsageError, match="programs are run on this machine"):
         twin.run_study("a_libraries", tmp_path / "out", elf=[f"m={image}"],
