@@ -234,6 +234,10 @@ def test_it_is_a_function_a_document_and_a_kept_run(tmp_path):
     assert document["causes"][0]["cause"] == found.verdict
 
 
+def test_a_core_that_has_no_npu_has_no_layers_beside_it():
+    assert "fallback" in twin.why("kws", "launchxl_f28379d", "4s").indistinct
+
+
 def test_what_no_library_reaches_and_who_named_it_are_said(outlook):
     assert any("does 2 at most" in one for one in twin.why(
         "kws", "nucleo_l4r5zi", "1ns", runtime="x-cube-ai").remarks)
