@@ -174,7 +174,7 @@ def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:
     winners = []
     for metric, name, kind in list_metrics(rows):
         known = sorted((row for row in rows if row.competes(name, kind)),
-                       key=lambda row: float(getattr(row, name)))
+                       key=lambda row: (float(getattr(row, name)), row.time_us or math.inf))
         best = getattr(known[0], name)
         unknown = tuple(dict.fromkeys(
             row.board for row in rows if row.verdict != "no" and row.compared_as(name) == kind

@@ -109,6 +109,8 @@ def test_limits_of_accuracy_have_a_probability() -> None:
 def test_no_share_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match="a share above 0 and below 1"):
         read_limits(min_accuracy=given)
+    with pytest.raises(UsageError, match="accepted: --accuracy DATA"):
+        twin.select("kws", BOARD, min_accuracy="80%")
 
 
 def test_sources_that_are_none_are_refused_in_a_line(tmp_path) -> None:

@@ -54,6 +54,9 @@ def sweep(asked: Sweep) -> Table:
 
 def limits_of(asked: Compared | Advise) -> Limits:
     """Return the limits a request names."""
+    if asked.min_accuracy is not None and asked.accuracy is None:
+        raise UsageError("--min-accuracy: needs answers to count; accepted: --accuracy DATA beside "
+                         "it, such as --accuracy data.npz")
     return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
                        max_flash=asked.max_flash, max_usd=getattr(asked, "max_usd", None),
                        max_mw=asked.max_mw, min_days=asked.min_days,

@@ -68,7 +68,9 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         drawn, left_out = fit_columns(cut, console, table)
         notes = write_legend(table, cut)
         if len(cut) > 1:
-            notes.append("best first: " + "rows that meet the limits, by probability, then "
+            many = len({network_of(row) for row in cut}) > 1
+            notes.append("best first" + " within each network" * many + ": "
+                         + "rows that meet the limits, by probability, then "
                          * bool(table.limits) + f"by {WORDS[table.objectives[0]]}")
         if any(len(row.violations) > len(row.unknown) for row in cut):
             notes.append("! above its limit")
