@@ -428,6 +428,8 @@ def test_operators_asked_for_stay_on_the_host_and_their_tasks_vanish():
 @needs_vela
 @pytest.mark.parametrize("change, message", [
     ({"npu.compiler_file": "/no/such"}, "/no/such: No such file or directory"),
+    ({"npu.pools.SRAM.system": "Foo"},
+     r"npu\.pools\.SRAM\.system: 'Foo'; accepted: Ethos_U55_Deep_Embedded, "),
     ({"npu.optimise": "Fast"}, "accepted: Performance, Size"),
     ({"npu.memory_mode": "Shared"}, "accepted: Sram_Only, Shared_Sram, Dedicated_Sram"),
     ({"npu.scratch_bytes": 2**30}, "1,073,741,824; accepted: at most the 4,194,"),

@@ -63,6 +63,8 @@ def import_log(asked: Import) -> ImportedLog:
                                     partial=partial, anyway=anyway,
                                     listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
+    if asked.form == "ethos-u" and not anyway:
+        _check_counters(measurement, str(log))
     if port is not None:
         facts = (*measurement.header.environment, ("port", port))
         measurement = replace(measurement, header=replace(measurement.header, environment=facts))
@@ -76,6 +78,15 @@ def import_log(asked: Import) -> ImportedLog:
     write_measurement(folder, measurement)
     return ImportedLog(measurement=measurement, folder=folder,
                        remarks=(*_list_findings(imported, board), *remarks, *fast))
+
+
+def _check_counters(measurement: Measurement, where: str) -> None:
+    """Refuse a board whose Ethos-U, if it has one, counts other things."""
+    from twin.runtimes.ethos_u.counters import find_foreign
+
+    board = _find_board(measurement.header.board)
+    if board is not None and (why := find_foreign(measurement.counters, board)):
+        raise MeasurementError(f"{where}: {why}; accepted: the board it ran on, or --anyway")
 
 
 def _default_folder(log: Path) -> Path:

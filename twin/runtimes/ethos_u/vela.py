@@ -17,6 +17,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -216,7 +217,7 @@ def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str
                    *(("--ignore-ops", ",".join(host)) if host else ())]
         given = reworded(ToolMissingError, RuntimeRefusedError,
                          f"npu.compiler_file: {npu.compiler_file}: ")
-        with given if npu.compiler_file else contextlib.nullcontext():
+        with given if npu.compiler_file else _name_system(npu):
             text = _run([command, str(model), "--accelerator-config", npu.config, *configs,
                          "--system-config", system or "twin", "--memory-mode", "twin",
                          "--optimise", npu.optimise, "--enable-debug-db", "--output-dir", folder],
@@ -231,6 +232,23 @@ def _compile(command: str, version: str, content: bytes, npu: Npu, settings: str
             version=version, file=file, warnings=tuple(_list_warnings(text)),
             sources=_read_sources(read_regular_text(debug) if debug else "", len(file.streams)),
             summary=_read_summary(read_regular_text(table)) if table else ())
+
+
+@contextlib.contextmanager
+def _name_system(npu: Npu) -> Iterator[None]:
+    """Refuse a system Vela does not have by its key."""
+    try:
+        yield
+    except ToolMissingError as error:
+        pool = next((pool for pool in npu.pools if pool.system), None)
+        if pool is None or f"System_Config.{pool.system} not found" not in str(error):
+            raise
+        files = (Path(sysconfig.get_path("purelib")) / "ethosu/config_files").glob("Arm/vela.ini")
+        own = [name for file in files for name in re.findall(
+            r"^\[System_Config\.(\w+)\]", read_regular_text(file), re.MULTILINE)]
+        raise RuntimeRefusedError(
+            f"npu.pools.{pool.name}.system: {pool.system!r}; accepted: "
+            + (", ".join(own) or "a system of its Arm/vela.ini")) from error
 
 
 def _limit_s() -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import twin
+from calibration.errors import MeasurementError
 from twin.attribution.diagnosis.counted import HIDDEN
 from twin.errors import UsageError
 
@@ -64,6 +65,15 @@ def test_counters_of_the_pmu_are_set_beside_the_bill_by_cause(tmp_path):
     row, = next(one for one in difference.accounts if one.quantity == "time").rows
     active = next(line for line in row.lines if "external_memory" in line.causes)
     assert active.counter == "NPU active, whole network" and active.gap > 0.5 * row.gap > 0
+
+
+@pytest.mark.parametrize("board, message", [
+    ("alif_e8_devkit", "axi0_rd_data_beat_received is no counter of the ethos-u85-256"),
+    ("nucleo_l4r5zi", "nucleo_l4r5zi has no Ethos-U; accepted: the board it ran on")])
+def test_counters_of_another_product_are_refused(tmp_path, board, message):
+    (tmp_path / "uart.log").write_text("NPU AXI0_RD_DATA_BEAT_RECEIVED: 7\nNPU TOTAL: 9\n")
+    with pytest.raises(MeasurementError, match=message):
+        twin.import_log("ethos-u", tmp_path / "uart.log", board=board, clock_hz=100e6)
 
 
 def test_another_network_is_none_of_them(tmp_path):
