@@ -120,5 +120,5 @@ def check_core(graph: Graph, layer: Layer, site: Site) -> None:
         Naming those it is.
     """
     if site.isa not in ESP:
-        raise RuntimeRefusedError(f"layer {layer.name}: ESP-NN is for Espressif's "
-                                  f"cores, not {site.isa}; accepted: a board of Espressif's")
+        raise RuntimeRefusedError(f"layer {layer.name}: ESP-NN runs on Espressif's "
+                                  f"cores, not on {site.isa}; accepted: a board of Espressif's")
