@@ -91,9 +91,11 @@ def _describe_cycles(cycles: int | None, hertz: float | None,
 
 def observe_clock(cycles: int, time_us: float, deployment: Deployment) -> float:
     """Return the core's clock in hertz by its cycles in a time; near the one asked for, that."""
+    if cycles <= 0:
+        raise UsageError(f"--cycles {cycles}: is no count; accepted: a whole number above 0")
     clock = deployment.board.core.clock
     hertz, asked_hz = cycles / time_us * 1e6, deployment.board.clock(clock).frequency_hz
-    off = math.log(max(hertz, 1.0) / asked_hz)
+    off = math.log(hertz / asked_hz)
     if abs(off) < NOTABLE:
         return asked_hz
     if not -math.log(1000) < off < 0:
