@@ -43,7 +43,7 @@ def escape(text: str, *, keep: str = "") -> str:
 
 
 def tell_in_one_line(text: str, longest: int = LONGEST_REFUSAL) -> str:
-    """Return a message as one printable line, its middle omitted where it is too long.
+    """Return a message as one printable line, whole words of its middle omitted if too long.
 
     Parameters
     ----------
@@ -57,7 +57,9 @@ def tell_in_one_line(text: str, longest: int = LONGEST_REFUSAL) -> str:
                       if len(text) > 9 * longest else " ".join(text.split()))
     if len(text) <= longest:
         return text
-    return f"{text[:_SHOWN]} ... {text[_SHOWN + 5 - longest:]}"
+    first, last = text[:_SHOWN], text[_SHOWN + 5 - longest:]
+    return (re.sub(r"(?<=\s)\S{1,60}$", "", first).rstrip() + " ... "
+            + re.sub(r"^\S{0,60}\s+", "", last))
 
 
 class TwinError(Exception):

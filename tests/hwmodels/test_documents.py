@@ -73,6 +73,8 @@ def test_a_refusal_is_one_printable_line():
     refusal = str(TwinError("a\x1b]0;pwned\x07b\nerror: fake\u202e" + "x" * 10_000 + "accepted: y"))
     assert refusal.startswith("a\\x1b]0;pwned\\x07b error: fake\\u202exxx")
     assert refusal.endswith("xxxaccepted: y") and len(refusal) == LONGEST_REFUSAL
+    first, last = tell_in_one_line(", ".join(["floor_div"] * 99)).split(" ... ")
+    assert {*f"{first} {last}".split()} == {"floor_div,", "floor_div"}  # cut between names
     assert tell_in_one_line("\n" * 10**6 + "end") == "end"
     assert escape("µ\u00a0→\t\n\x9b", keep="\n") == "µ\u00a0→\\t\n\\x9b"
     assert escape("od\udcff.tflite") == "od\\xff.tflite"  # a byte of a name that is not text
