@@ -16,10 +16,16 @@ References
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hwmodels.board.npu import Npu
+from hwmodels.schedule.run import run_tasks
 from hwmodels.schedule.task import Task, Transfer, UnitWork
+
+_Step = tuple[tuple[UnitWork, ...], tuple[Transfer, ...], int]
+"""Work and transfers beside it, and cycles to start them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,25 +61,41 @@ def pipeline_tiles(task: Task, tiles: Sequence[Tile], buffers: int) -> tuple[Tas
     buffers
         Of each operand in the local memory: 1 or 2.
     """
-    nothing = Tile(units=())
-    steps: list[tuple[tuple[UnitWork, ...], tuple[Transfer, ...], int]]
-    if buffers == 1:
-        steps = [step for tile in tiles for step in (
-            ((), tile.reads, tile.start_cycles), (tile.units, (), 0), ((), tile.writes, 0))]
-    else:
-        steps = [(tile.units, (*before.writes, *after.reads), tile.start_cycles)
-                 for before, tile, after in _threes([nothing, *tiles, nothing])]
-    kept = [step for step in steps if step[0] or step[1]]
+    kept = _list_steps(tiles, buffers)
     made = [replace(
-        task, name=task.name if len(kept) == 1 else f"{task.name}.{number}", units=units,
-        transfers=tuple(replace(one, channel=channel, overlaps="task")
-                        for channel, one in enumerate(moved)),
-        start_cycles=start, host_before_cycles=0, host_after_cycles=0)
-        for number, (units, moved, start) in enumerate(kept)]
+        _make_task(step), name=task.name if len(kept) == 1 else f"{task.name}.{number}",
+        kind=task.kind, layers=task.layers, operations=task.operations)
+        for number, step in enumerate(kept)]
     made[0] = replace(made[0], host_before_cycles=task.host_before_cycles,
                       start_cycles=made[0].start_cycles + task.start_cycles)
     made[-1] = replace(made[-1], host_after_cycles=task.host_after_cycles)
     return tuple(made)
+
+
+def bill_tiles(ways: Sequence[tuple[Sequence[Tile], int]], npu: Npu) -> list[int]:
+    """Return the cycles of tiled loops, each of tiles and buffers: those its tasks are billed."""
+    counted = [Counter(_list_steps(tiles, buffers)) for tiles, buffers in ways]
+    steps = list(dict.fromkeys(itertools.chain.from_iterable(counted)))
+    cycles = {step: run.core_npu_cycles for step, run in zip(
+        steps, run_tasks(map(_make_task, steps), npu), strict=True)}
+    return [sum(cycles[step] * often for step, often in one.items()) for one in counted]
+
+
+def _list_steps(tiles: Sequence[Tile], buffers: int) -> list[_Step]:
+    nothing = Tile(units=())
+    if buffers == 1:
+        steps: list[_Step] = [step for tile in tiles for step in (
+            ((), tile.reads, tile.start_cycles), (tile.units, (), 0), ((), tile.writes, 0))]
+    else:
+        steps = [(tile.units, (*before.writes, *after.reads), tile.start_cycles)
+                 for before, tile, after in _threes([nothing, *tiles, nothing])]
+    return [step for step in steps if step[0] or step[1]]
+
+
+def _make_task(step: _Step) -> Task:
+    units, moved, start = step
+    return Task(name="", units=units, start_cycles=start, transfers=tuple(
+        replace(one, channel=channel, overlaps="task") for channel, one in enumerate(moved)))
 
 
 def _threes(tiles: Sequence[Tile]) -> Iterator[tuple[Tile, Tile, Tile]]:

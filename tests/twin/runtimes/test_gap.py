@@ -110,6 +110,15 @@ def test_a_smaller_memory_takes_smaller_tiles_and_more_time():
     assert times == sorted(times)
 
 
+def test_tiles_chosen_take_no_longer_than_any_number_of_rows_asked_for():
+    for name, board, size, rows in (("kws", "gapuino", "64KiB", (8,)),
+                                    ("ic", "gap9evk", "32KiB", (6,))):
+        whole = twin.deploy(name, board).replace({"npu.pools.L1.size_bytes": size})
+        chosen = twin.predict(whole).time_us
+        assert all(chosen <= twin.predict(whole.replace({"offload.tile_rows": str(one)})).time_us
+                   for one in rows)
+
+
 def test_transfers_are_hidden_with_two_buffers():
     deployment = deploy(conv(channels=64, size=40, inputs=32))
     rows = deployment.replace({"offload.tile_rows": "6"})

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import ClassVar
 
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
-from hwmodels.schedule.tiles import Tile, pipeline_tiles
+from hwmodels.schedule.tiles import Tile, bill_tiles, pipeline_tiles
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.transfers import pool_of
 from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
 from twin.runtimes.gap import cluster, ne16
-from twin.runtimes.gap.tiling import Piece, cut_layer, move, read_shape
+from twin.runtimes.gap.tiling import Piece, Shape, cut_layer, list_sizes, move, read_shape
 from twin.runtimes.units import UnitRules
+
+_MOST_TIMES = 8
+"""Times the fewest tiles of a layer up to which more are tried."""
 
 _BEFORE = ("relu", "relu6", "relu_n1_to_1", None)
 
@@ -72,8 +74,9 @@ class Gap(UnitRules):
         if traits(layer).is_depthwise and graph.tensors[layer.inputs[0]].shape[-1] != (
                 graph.tensors[layer.outputs[0]].shape[-1]):
             return "several filters a channel"
-        pieces, _ = self._cut(graph, layer, layer.inputs[0], npu, None, 2)
-        return "" if pieces else Reason("not a row of it fits L1", Why.MEMORY)
+        fits = any(True for _ in self._list_ways(graph, layer, read_shape(
+            graph, layer, layer.inputs[0]), npu, None, 2))
+        return "" if fits else Reason("not a row of it fits L1", Why.MEMORY)
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
         """Whether padding disappears into the window that reads it."""
@@ -128,19 +131,19 @@ class Gap(UnitRules):
         """Return the steps of a layer."""
         npu, layer = planner.npu, graph.layers[group.chain[0]]
         source = graph.layers[group.joined[0]].inputs[0] if group.joined else layer.inputs[0]
-        arena, port = pool_of(npu, planner.arena).name, npu.interfaces[0].name
+        arena = pool_of(npu, planner.arena).name
         places = {"weights": kept, "input": pools.get(source, arena),
                   "output": pools.get(graph.layers[group.chain[-1]].outputs[0], arena)}
-        pieces, buffers = self._cut(graph, layer, source, npu, planner.tile_rows,
-                                    planner.buffers or 2, tuple(places.items()))
-        tiles = [self._make_tile(graph, layer, piece, npu, port, places) for piece in pieces]
+        tiles, buffers = self._choose_tiles(graph, layer, source, npu, planner.tile_rows,
+                                            planner.buffers or 2, tuple(places.items()))
         share = tuple(1 / len(group.layers) for _ in group.layers)
         return [Step(kind="task", layers=group.layers, shares=share, task=one)
                 for one in pipeline_tiles(task, tiles, buffers)]
 
-    def _make_tile(self, graph: Graph, layer: Layer, piece: Piece, npu: Npu, port: str,
+    def _make_tile(self, graph: Graph, layer: Layer, piece: Piece, npu: Npu,
                    pools: Mapping[str, str]) -> Tile:
         unit = self.find_unit(layer, npu)
+        port = npu.interfaces[0].name
         apart = traits(layer).is_depthwise and unit is not None and unit.kind == cluster.UNIT
         reads: tuple[Transfer, ...] = tuple(
             move(size, 1 if apart and operand == "input" else run, "in", operand, pools[operand],
@@ -151,12 +154,29 @@ class Gap(UnitRules):
                     start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
 
     @lru_cache(maxsize=128)  # noqa: B019  (rules are few and live as long as the process)
-    def _cut(self, graph: Graph, layer: Layer, source: int, npu: Npu, tile_rows: int | None,
-             buffers: int, places: tuple[tuple[str, str], ...] = ()) -> tuple[list[Piece], int]:
-        """Return tiles and buffers of each operand, the cheapest; few channels where none fit.
+    def _choose_tiles(self, graph: Graph, layer: Layer, source: int, npu: Npu,
+                      tile_rows: int | None, buffers: int, places: tuple[tuple[str, str], ...],
+                      ) -> tuple[list[Tile], int]:
+        """Return tiles that take the fewest cycles and how many buffers each operand has.
 
-        `places` are pools by operand; an operand without one moves at the rate of the DMA.
+        `places` are pools by operand.
         """
+        make = lru_cache(maxsize=None)(partial(
+            self._make_tile, graph, layer, npu=npu, pools=dict(places)))
+        shape = read_shape(graph, layer, source)
+        sizes = {(held, rows, channels): math.ceil(shape.rows / rows) * math.ceil(
+            shape.channels / channels) for held, rows, channels in self._list_ways(
+                graph, layer, shape, npu, tile_rows, buffers)}
+        most = _MOST_TIMES * min(sizes.values(), default=0)
+        ways = [([make(piece) for piece in cut_layer(shape, rows, channels)], held)
+                for (held, rows, channels), tiles in sizes.items() if tiles <= most]
+        cycles = bill_tiles(ways, npu)
+        return min(zip(cycles, ways, strict=True), key=lambda one: one[0], default=(
+            0, ([], buffers)))[1]
+
+    def _list_ways(self, graph: Graph, layer: Layer, shape: Shape, npu: Npu, tile_rows: int | None,
+                   buffers: int) -> Iterator[tuple[int, int, int]]:
+        """Yield ways to cut a layer: buffers of each operand, rows and channels of a tile."""
         scratch, unit = npu.scratch, self.find_unit(layer, npu)
         if scratch is None:
             raise RuntimeRefusedError(f"{npu.name}: no pool of the accelerator states `scratch`; "
@@ -167,44 +187,10 @@ class Gap(UnitRules):
                 f"for tiles, stacks and the tool take {self.reserved_bytes:,}; accepted: more")
         on_engine = unit is not None and unit.kind == "NE16"
         step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
-        shape, least = read_shape(graph, layer, source), 1 / npu.engine_bytes_per_cycle
-        paces = {operand: max(least, npu.pool(pool).clock_ratio / npu.pool(pool).bytes_per_cycle)
-                 for operand, pool in places}
-        prices = {operand: paces.get(operand, least) for operand in ("input", "weights", "output")}
-        if traits(layer).is_depthwise and not on_engine:
-            prices["input"] *= npu.interfaces[0].width_bytes
-        found: list[tuple[float, int, list[Piece]]] = []
-        for held, channels in dict.fromkeys(((buffers, step), (1, step), (1, 4))):
-            if channels < step and found:
-                break
-            cost, pieces = cut_layer(
+        for held, channels in dict.fromkeys(itertools.product((buffers, 1), (step, 4))):
+            yield from ((held, *size) for size in list_sizes(
                 shape, scratch.size_bytes - self.reserved_bytes, tile_rows, held, channels,
-                lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu),
-                partial(self._estimate, graph, layer, npu, held, prices))
-            found += [(cost, held, pieces)] if pieces else []
-        _, held, pieces = min(found, key=lambda one: one[0], default=(0.0, buffers, []))
-        return pieces, held
-
-    def _estimate(self, graph: Graph, layer: Layer, npu: Npu, held: int,
-                  prices: Mapping[str, float], pieces: list[Piece]) -> float:
-        """Return about how many cycles tiles take, transfers beside the units if two are held.
-
-        `prices` are cycles of a byte of each operand: of its pool, or of the DMA if that is slower.
-        """
-        known = dict[cluster.Part, int]()
-        total = written = 0.0
-        beside = max if held > 1 else operator.add
-        for piece, then in itertools.pairwise([*pieces, None]):
-            assert piece is not None, "the last stands behind all"
-            if piece.part not in known:
-                known[piece.part] = self._work(graph, layer, piece.part, npu).compute_cycles or 0
-            brought = sum(size * prices[operand] for operand, size, _ in (
-                then.reads if then is not None else ()))
-            total += beside(known[piece.part], brought + written) + (
-                self.tile_cycles + self.transfer_cycles * (len(piece.reads) + 1))
-            written = piece.written_bytes * prices["output"]
-        return total + written + sum(
-            size * prices[operand] for operand, size, _ in pieces[0].reads)
+                lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu)))
 
     def _work(self, graph: Graph, layer: Layer, part: cluster.Part, npu: Npu) -> UnitWork:
         """Return the unit's work for a part of a layer."""

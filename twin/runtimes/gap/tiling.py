@@ -1,8 +1,7 @@
 """How a layer is cut into tiles that fit the local memory, and what each moves.
 
-Of the tiles that fit the cheapest win: transfers beside the units count where they are longer, and
-every tile its start (assumed: what vendors' tools minimise is not published). Weights of a group of
-channels stay while rows pass.
+Of the tiles that fit those win that take the fewest cycles (assumed: what tools of vendors minimise
+is not published). Weights of a group of channels stay while rows pass.
 """
 
 from __future__ import annotations
@@ -94,50 +93,45 @@ def read_shape(graph: Graph, layer: Layer, source: int) -> Shape:
         before=window.padding[0] if window is not None and image else 0)
 
 
-def cut_layer(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int,
-              step: int, extra: Callable[[Part], int],
-              cost: Callable[[list[Piece]], float]) -> tuple[float, list[Piece]]:
-    """Return the tiles of a layer, in order, and their cost; none where not the smallest fits.
+def list_sizes(shape: Shape, room_bytes: int, tile_rows: int | None, buffers: int, step: int,
+               extra: Callable[[Part], int]) -> Iterator[tuple[int, int]]:
+    """Yield rows and channels of tiles that fit.
 
     Parameters
     ----------
     room_bytes
         Of the local memory.
     tile_rows
-        Rows of a tile; None: those of the cheapest.
+        Rows of a tile; None: any.
     step
         Channels a unit computes side by side: groups are multiples of it.
     extra
         Part -> bytes of scratch beside its operands.
-    cost
-        Tiles -> what the tool minimises.
     """
-    cheapest: tuple[float, list[Piece]] = (math.inf, [])
-    for channels in _list_sizes(shape.channels, step):
-        for rows in ([tile_rows] if tile_rows else _list_sizes(shape.rows, 1)):
+    for channels in _list_extents(shape.channels, step):
+        for rows in ([tile_rows] if tile_rows else _list_extents(shape.rows, 1)):
             rows = min(rows, shape.rows)
             whole = rows == shape.rows and channels == shape.channels
             largest = _make_piece(shape, rows, channels, min(
                 shape.input_rows, (rows - 1) * shape.stride + shape.kernel), first=True)
             held = largest.held_bytes * (1 if whole else buffers) + extra(largest.part)
-            if held > room_bytes:
-                continue
-            pieces = list(_cut(shape, rows, channels))
-            cheapest = min(cheapest, (cost(pieces), pieces), key=lambda one: one[0])
-    return cheapest
+            if held <= room_bytes:
+                yield rows, channels
 
 
 _TILES = (2, 3, 4, 5, 6, 7, 8, *(1 << power for power in range(4, 20)))
 """Numbers of tiles tried of each axis, besides one and as many as it has steps."""
 
 
-def _list_sizes(extent: int, step: int) -> list[int]:
+def _list_extents(extent: int, step: int) -> list[int]:
     """Return sizes of a tile along an axis, the largest first."""
-    sizes = {step * math.ceil(extent / step / count) for count in _TILES}
-    return [extent, *sorted((size for size in {*sizes, step} if size < extent), reverse=True)]
+    sizes = {step * count for count in (*range(1, 9), *(
+        math.ceil(extent / step / count) for count in _TILES))}
+    return [extent, *sorted((size for size in sizes if size < extent), reverse=True)]
 
 
-def _cut(shape: Shape, rows: int, channels: int) -> Iterator[Piece]:
+def cut_layer(shape: Shape, rows: int, channels: int) -> Iterator[Piece]:
+    """Yield tiles of at most so many rows and channels, in order."""
     for group in count_tiles(shape.channels, channels):
         spans = cut_rows(shape.rows, rows, shape.kernel, shape.stride, shape.before,
                          shape.input_rows)
