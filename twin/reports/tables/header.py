@@ -129,7 +129,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
     if largest is not None:
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
         core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
-        lines["helps"] = ((deployment.runtime.offload and npu) or core).rstrip(".")
+        on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
+        lines["helps"] = ((on_npu and npu) or core).rstrip(".")
         if not deployment.target.executes:
             lines["helps"] += ("; `twin advise --max-ms "
                                f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}` "
