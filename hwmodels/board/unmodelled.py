@@ -17,5 +17,5 @@ def explain_unmodelled(name: str) -> str:
     for part in document["parts"]:
         if any(asked.startswith(known) for known in part["names"]):
             helps = "; or ".join(document[way] for way in part["helps"])
-            return f"{part['what']} is not modelled: {part['missing']}. What helps: {helps}"
+            return f"not modelled: {part['what']}; {part['missing']}. What helps: {helps}"
     return ""
