@@ -155,6 +155,13 @@ def test_the_default_library_under_a_free_setting_comes_before_another() -> None
     assert chosen.setting.startswith("--set placement.code=mram") and chosen.others == 1
 
 
+def test_a_library_that_is_no_default_is_named_where_it_takes_less() -> None:
+    found = twin.select("kws", ["esp32s3_devkitc"], runtimes=["tflm-esp-nn", "esp-dl"], max_ms=20)
+    assert found.choices[0].row.runtime.startswith("tflm-esp-nn@")
+    assert "; less energy by a library that is no default: esp32s3_devkitc, esp-dl@" in say_pick(
+        found, "kws")
+
+
 def test_what_meets_with_a_change_comes_before_what_is_nearest() -> None:
     found = twin.select("kws", ["nucleo_u575zi_q", "nucleo_l4r5zi"], runtimes="default", max_ms=20)
     last = say_pick(found, "kws")

@@ -72,7 +72,7 @@ def say_pick(selection: Selection, model: str) -> str:
         ) + f" {describe_row(pick.row)}"
     if pick.row.price_usd is not None:
         headline += f", {pick.row.price_usd:g} USD"
-    headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other meets"
+    headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other board meets"
     doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
@@ -80,6 +80,14 @@ def say_pick(selection: Selection, model: str) -> str:
     chances = draw_least([pick.row, *(
         one.row for one in others[:1] if one.row.compared_as(quantity) == kind)], quantity)
     headline += _say_changed(pick, mine, quantity)
+    less = [(value, row) for row in selection.table.rows
+            if row.model == model and row.sure and row.compared_as(quantity) == kind
+            and (value := getattr(row, quantity)) is not None
+            and value < (getattr(pick.row, quantity) or 0) and row.runtime != pick.row.runtime]
+    if less:
+        best = min(less, key=lambda one: one[0])[1]
+        headline += (f"; less {WORDS[quantity]} by a library that is no default: "
+                     f"{describe_row(best)}")
     if doubts:
         return f"{headline}; not known and would decide: {list_first(doubts, 3)}"
     if chances is not None and chances[0] < SURE:
