@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 WIDE, STREAM = "conv_wide", "stream"
 """Prices that part another by the shape of layers: convolutions to many channels, and waiting for
-the weights of dense layers, each of which is read once.
+memory in fully connected layers, most of it for weights, each of which is read once.
 """
 
 OWN_FAMILIES = ("conv", WIDE, "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
@@ -106,7 +106,10 @@ def waits_on_memory(event: str) -> bool:
 
 
 def name_work(event: str, place: str, family: str, wide: float) -> str:
-    """Return what scales an event of a kernel: a family, with its width where it is mixed; or "".
+    """Return what scales an event of a kernel: a family, with its width where it is mixed.
+
+    Of every event of a fully connected kernel that waits on memory, whatever operand it is for, it
+    is `STREAM`; of other events outside the core "".
 
     Parameters
     ----------
