@@ -55,11 +55,11 @@ from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
+from twin.network.operators import OPERATORS
 from twin.runtimes.library import find_operators
 from twin.runtimes.runtime import COPY, FAMILIES
 
 if TYPE_CHECKING:
-    from twin.deployment.deployment import Deployment
     from twin.runtimes.runtime import Runtime
 
 WIDE, STREAM = "conv_wide", "stream"
@@ -171,7 +171,7 @@ def name_operators(deployment: Deployment) -> tuple[str, ...]:
     return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
 
 
-OWN_PRICE = ("conv_2d", "depthwise_conv_2d", "fully_connected")
+OWN_PRICE = tuple(name for name, operator in OPERATORS.items() if operator.sums_products)
 """Operators that a price of time is stated of: no other of its family is beside them."""
 
 

@@ -115,7 +115,7 @@ def test_one_layer_no_core_can_do_is_refused_by_layer(tmp_path, kws):
     log, folder = write_log(tmp_path, kws, 1.15), tmp_path / "fast"
     lines = log.read_text().splitlines()
     lines[6] = "CONV_2D took 24000 ticks (0 ms)."
-    log.write_text("\n".join(line.partition("(")[0] + "(0 ms)." for line in lines) + "\n")
+    log.write_text("\n".join(lines) + "\n")
     with pytest.raises(MeasurementError, match="layer 6: 512,000 MACs in 200 us"):
         twin.import_log("tflm", log, board=BOARD, model="kws", clock_hz=TICKS_HZ, output=folder)
     assert not folder.exists()
