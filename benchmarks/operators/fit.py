@@ -220,12 +220,12 @@ def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
         known = np.zeros((1, matrix.shape[1]))
         trust = TRUST if call is None else BORROWED
         known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
-        told = np.array([trust])
+        wanted = np.array([trust])
     else:
         weight = BORROWED * np.median(matrix / scale[:, None], axis=0)
-        known, told = np.diag(weight), weight * expected
+        known, wanted = np.diag(weight), weight * expected
     return np.asarray(nnls(np.vstack([matrix / scale[:, None], known]),
-                           np.append(values / scale, told), maxiter=1000)[0])
+                           np.append(values / scale, wanted), maxiter=1000)[0])
 
 
 def _error(rows: Sequence[Row], names: Sequence[str],
@@ -402,9 +402,9 @@ def _with_classes(table: Mapping[str, Mapping[str, float]],
     Where classes were not counted, they are shared as on the Cortex-M4 (assumed).
     """
     filled = {}
-    totals = {name: sum(told.get(name, 0.0) for told in like.values()) for name in CLASSES}
-    for term, told in table.items():
-        shares = {name: told.get(name, 0.0) for name in CLASSES}
+    totals = {name: sum(classes.get(name, 0.0) for classes in like.values()) for name in CLASSES}
+    for term, classes in table.items():
+        shares = {name: classes.get(name, 0.0) for name in CLASSES}
         if not sum(shares.values()):
             shares = {name: like.get(term, {}).get(name, 0.0) for name in CLASSES}
         if not sum(shares.values()):
@@ -412,6 +412,6 @@ def _with_classes(table: Mapping[str, Mapping[str, float]],
         whole = sum(shares.values())
         shares = {name: share if share > NEGLIGIBLE * whole else 0.0
                   for name, share in shares.items()}
-        scale = told["instructions"] / (sum(shares.values()) or 1.0)
-        filled[term] = {**told, **{name: share * scale for name, share in shares.items()}}
+        scale = classes["instructions"] / (sum(shares.values()) or 1.0)
+        filled[term] = {**classes, **{name: share * scale for name, share in shares.items()}}
     return filled

@@ -141,7 +141,7 @@ def spread(covariance, shares, learnt, weights):
 
 def leave_open(prediction, calibration):
     """How far rows of the library leave each layer's cost open."""
-    deployment, told = prediction.deployment, calibration.operators
+    deployment, evidence = prediction.deployment, calibration.operators
     outside = list_external(deployment.board)
     assumed = [layer.assumed for layer in prediction.layers]
     counted = (list_counted(deployment, assumed) if calibration.counted
@@ -151,11 +151,11 @@ def leave_open(prediction, calibration):
                                   strict=True):
         closed = layer.assumed or deployment.runtime.structure == "assumed"
         shown = any(other.split(" ")[0] in OWN_PRICE and other.split(" ")[1:] == name.split(" ")[1:]
-                    for other in told)
+                    for other in evidence)
         assumed_sd = BORROWED_SD if closed else OPERATOR_SD
-        own = remaining_sd(told.get(name, 0.0), assumed_sd * (SHOWN if shown else 1.0))
+        own = remaining_sd(evidence.get(name, 0.0), assumed_sd * (SHOWN if shown else 1.0))
         if closed:
-            others = [value for other, value in told.items()
+            others = [value for other, value in evidence.items()
                       if other.split(" ")[:2] == name.split(" ")[:2]]
             own = min([own, *(math.hypot(OPERATOR_SD, remaining_sd(value, BORROWED_SD))
                               for value in others)])
@@ -168,7 +168,8 @@ def leave_open(prediction, calibration):
         total = sum(line.cycles for line in layer.bill.lines)
         part = sum(line.cycles for line in layer.bill.lines
                    if line.place in outside) / total if total else 0.0
-        found.append((1 - part) * own + part * remaining_sd(told.get(EXTERNAL, 0.0), BORROWED_SD))
+        found.append((1 - part) * own + part * remaining_sd(
+            evidence.get(EXTERNAL, 0.0), BORROWED_SD))
     return np.array(found)
 
 
@@ -241,32 +242,33 @@ def bound_energy(part, calibration, time_sd, weights, least):
 def bound_offloaded_plainly(prediction):
     """Return `bound_plainly` of a prediction of an accelerator."""
     board, graph = prediction.deployment.board, prediction.deployment.executed
-    told = prediction.deployment.runtime.offload.spread
+    spread = prediction.deployment.runtime.offload.spread
     unsure = {fact.path: fact.rel_sd or 0.0 for fact in board.facts}
     whole, alone = dict.fromkeys(PARTS, 0.0), {}
-    variance = told.network**2
+    variance = spread.network**2
     for epoch in prediction.tasks:
-        parts = dict(zip(PARTS, split_time(epoch, board, told, all(
-            graph.layers[i].op in told.host_known for i in epoch.step.layers)), strict=True))
+        parts = dict(zip(PARTS, split_time(epoch, board, spread, all(
+            graph.layers[i].op in spread.host_known for i in epoch.step.layers)), strict=True))
         total = sum(parts.values())
-        variance += (parts["hardware"] / prediction.time_us * told.epoch)**2
+        variance += (parts["hardware"] / prediction.time_us * spread.epoch)**2
         alone[epoch.name] = math.hypot(
-            told.schedule, parts["hardware"] / total * told.epoch,
-            *(time / total * told.sd(name) for name, time in parts.items())) if total else 0.0
+            spread.schedule, parts["hardware"] / total * spread.epoch,
+            *(time / total * spread.sd(name) for name, time in parts.items())) if total else 0.0
         whole = {name: whole[name] + time for name, time in parts.items()}
-    variance += sum((time / prediction.time_us * told.sd(name))**2 for name, time in whole.items())
+    variance += sum((time / prediction.time_us * spread.sd(name))**2
+                    for name, time in whole.items())
     sds = [math.sqrt(variance), *(max((alone[name] for name in layer.tasks), default=0.0)
                                   for layer in prediction.layers)]
     times, energies = [], []
     for part, sd in zip([prediction, *prediction.layers], sds, strict=True):
-        times.append((part.time_us * math.exp(-told.reach * sd),
-                      part.time_us * math.exp(told.reach * sd)))
+        times.append((part.time_us * math.exp(-spread.reach * sd),
+                      part.time_us * math.exp(spread.reach * sd)))
         if not part.energy_uj:
             energies.append(None)
             continue
         relative = sum(line.energy_pj * unsure.get(path_of(line.event, line.place, board), 0.0)
                        for line in part.bill.lines) / (part.energy_uj * 1e6)
-        width = math.hypot(told.reach * sd, 1.645 * math.sqrt(math.log1p(relative**2)))
+        width = math.hypot(spread.reach * sd, 1.645 * math.sqrt(math.log1p(relative**2)))
         energies.append((part.energy_uj * math.exp(-width), part.energy_uj * math.exp(width)))
     return times, energies
 

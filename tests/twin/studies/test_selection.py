@@ -210,11 +210,11 @@ def test_what_misses_by_far_has_no_advice_and_one_question_one_answer() -> None:
     cost = twin.select("ad", ["nucleo_f401re"], runtimes="default", max_ms="8ms", max_usd=0.1)
     assert cost.choices[0].advice is None  # no change lowers a price
     limit = ("ad", "-b", "nucleo_f401re", "--max-ms", "6ms")
-    told = [" ".join(CliRunner().invoke(app, [command, *limit]).stdout.split())
+    reports = [" ".join(CliRunner().invoke(app, [command, *limit]).stdout.split())
             for command in ("select", "check", "advise")]
     best = twin.advise(twin.deploy("ad", "nucleo_f401re"), max_ms="6ms").best
-    assert best is not None and all(best.words in text for text in told)
-    assert best.row.sure == all("cheapest" in text for text in told)
+    assert best is not None and all(best.words in text for text in reports)
+    assert best.row.sure == all("cheapest" in text for text in reports)
 
 
 def test_a_board_that_meets_at_even_odds_is_no_winner_and_unknown_figures_are_not_far() -> None:
