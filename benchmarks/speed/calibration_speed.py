@@ -35,13 +35,9 @@ def draw_observations(rows: Sequence[Observation]) -> list[Observation]:
               if row.design.cycles[layer].sum()]
     drawn = [rows[place % len(rows)] for place in range(WHOLE)]
     for row, layer in [layers[one] for one in rng.permutation(len(layers))[:LAYERS]]:
-        part = slice(layer, layer + 1)
         drawn.append(dataclasses.replace(
             row, whole=False, energy_pj=None, network=f"{row.network} layer {layer}",
-            design=dataclasses.replace(
-                row.design, cycles=row.design.cycles[part], energy_pj=row.design.energy_pj[part],
-                operators=row.design.operators[part], external=row.design.external[part],
-                borrowed=row.design.borrowed[part])))
+            design=row.design.select(slice(layer, layer + 1))))
     return [dataclasses.replace(
         row, label=f"{place} {row.label}", cycles=float(
             (row.design.cycles @ np.exp(truths[row.cell])).sum() * np.exp(rng.normal(0, 0.03))))

@@ -16,7 +16,7 @@ from calibration.fitting.cell import locate
 from calibration.fitting.overlay import write_overlay
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
-from twin.learning.design import DesignMatrix, make_design
+from twin.learning.design import make_design
 from twin.learning.observations import Observation
 from twin.learning.own import learn_own
 from twin.pricing.calibrated import predict_calibrated
@@ -43,10 +43,7 @@ def observe(deployment, cycles, *, layers: bool) -> list[Observation]:
         cell=locate(board.name, board.core.model, RUNTIME), cycles=measured, energy_pj=None,
         clock_hz=board.clock(board.core.clock).frequency_hz, supply_v=None,
         arena=deployment.arena, whole=not layers, kind="measured",
-        design=DesignMatrix(cycles=design.cycles[part], energy_pj=design.energy_pj[part],
-                    clock_tree_pj=design.clock_tree_pj, leakage_pj=design.leakage_pj,
-                    operators=design.operators[part], external=design.external[part],
-                    borrowed=design.borrowed[part])) for name, part, measured in parts]
+        design=design.select(part)) for name, part, measured in parts]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -19,11 +19,19 @@ from hwmodels.files import read_regular, write_whole
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.network.operators import is_assumed
-from twin.pricing.calibration import EXTERNAL, TIME_PRICES, name_operators, operator_sd
+from twin.pricing.accelerator.energy import list_powers, name_power
+from twin.pricing.accelerator.learnt import reprice
+from twin.pricing.calibration import (
+    ENERGY_PRICES,
+    EXTERNAL,
+    TIME_PRICES,
+    name_operators,
+    operator_sd,
+)
 from twin.pricing.itemised import itemise
 from twin.pricing.prediction import predict
 from twin.pricing.structure import find_structure
-from twin.pricing.task_prices import list_prices, split_by_price
+from twin.pricing.task_prices import draws_while, list_prices, split_by_price
 
 LARGEST_KEPT_BYTES = 1 << 20
 """Of a design matrix: a few arrays of tens of numbers."""
@@ -44,28 +52,36 @@ class DesignMatrix:
     cycles
         Shape (layers, time prices), cycles of the core's clock.
     energy_pj
-        Shape (layers, time prices, 3): activity, stall and memory at the rail, by the time price
-        whose work draws it; NaN where not known.
-    clock_tree_pj, leakage_pj
-        Per cycle of the core's clock; NaN where not known.
+        Shape (layers, time prices, energy prices): at the rail, drawn while the time of a price
+        passes; NaN where not known.
     operators
         Of each layer, by `name_operators`.
     external
         Shape (layers, time prices): cycles waiting for memory outside the chip, part of `cycles`.
     borrowed
         Shape (layers,), bool: whose loops are assumed, or another library's.
-    prices
-        Time prices: those of cores, or of an accelerator (`twin.pricing.task_prices`).
+    prices, powers
+        Of time and of energy: those of cores, or of an accelerator (`twin.pricing.task_prices`).
+    counted_pj
+        Shape (layers, energy prices): drawn by what is counted, however long it takes.
     """
 
     cycles: np.ndarray
     energy_pj: np.ndarray
-    clock_tree_pj: float
-    leakage_pj: float
     operators: tuple[str, ...]
     external: np.ndarray
     borrowed: np.ndarray
     prices: tuple[str, ...] = TIME_PRICES
+    powers: tuple[str, ...] = ENERGY_PRICES
+    counted_pj: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
+
+    def select(self, layers: slice) -> DesignMatrix:
+        """Return the rows of some layers."""
+        return replace(
+            self, cycles=self.cycles[layers], energy_pj=self.energy_pj[layers],
+            operators=self.operators[layers], external=self.external[layers],
+            borrowed=self.borrowed[layers], counted_pj=self.counted_pj[layers]
+            if len(self.counted_pj) == len(self.cycles) else self.counted_pj)
 
     def share_work(self, log: np.ndarray) -> dict[str, float]:
         """Return which share of the time each operator takes, and waiting outside the chip.
@@ -115,10 +131,9 @@ class DesignMatrix:
             Shape (energy prices,).
         """
         factors = np.exp(log)
-        predicted = float((self.cycles @ factors).sum())
-        total = predicted if cycles is None else cycles
-        working = np.einsum("lkt,k->t", self.energy_pj, factors) * (total / predicted)
-        return np.array([*working, total * self.clock_tree_pj, total * self.leakage_pj])
+        scale = 1.0 if cycles is None else cycles / float((self.cycles @ factors).sum())
+        drawn: np.ndarray = np.einsum("lkt,k->t", self.energy_pj, factors) * scale
+        return drawn + self.counted_pj.sum(axis=0)
 
 
 def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignMatrix:
@@ -145,7 +160,6 @@ def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignM
     if path is not None:
         content = io.BytesIO()
         np.savez(content, cycles=design.cycles, energy_pj=design.energy_pj,
-                 background=np.array([design.clock_tree_pj, design.leakage_pj]),
                  operators=np.array(design.operators, dtype=str), external=design.external,
                  borrowed=design.borrowed)
         with contextlib.suppress(OSError):  # a full disk makes it slower, not fail
@@ -161,14 +175,13 @@ def _read_kept(path: Path) -> DesignMatrix | None:
     try:
         with np.load(io.BytesIO(read_regular(path, LARGEST_KEPT_BYTES))) as stored:
             cycles, energy_pj = stored["cycles"], stored["energy_pj"]
-            clock_tree_pj, leakage_pj = map(float, stored["background"])
             operators = tuple(map(str, stored["operators"]))
             external, borrowed = stored["external"], stored["borrowed"]
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
         return None
     return DesignMatrix(
-        cycles=cycles, energy_pj=energy_pj, clock_tree_pj=clock_tree_pj, leakage_pj=leakage_pj,
-        operators=operators, external=external, borrowed=borrowed)
+        cycles=cycles, energy_pj=energy_pj, operators=operators, external=external,
+        borrowed=borrowed)
 
 
 def content_key(deployment: Deployment) -> str:
@@ -195,26 +208,40 @@ def code_hash() -> str:
 
 
 def _count_tasks(deployment: Deployment) -> DesignMatrix:
-    """Count an inference on an accelerator, in cycles of the host's clock, without energy."""
-    board, layers = deployment.board, predict(deployment).layers
+    """Count an inference on an accelerator, in cycles of the host's clock."""
+    board = deployment.board
+    layers = predict(reprice(deployment, {}, {})).layers
     assert board.npu is not None, "a deployment that offloads has an accelerator"
+    names, powers = list_prices(board.npu), list_powers(board.npu)
     times_us = np.array([split_by_price(layer.bill, board) for layer in layers])
-    return DesignMatrix(cycles=times_us * 1e-6 * board.clock(board.core.clock).frequency_hz,
-                 energy_pj=np.full((*times_us.shape, 3), np.nan), clock_tree_pj=np.nan,
-                 leakage_pj=np.nan, operators=name_operators(deployment),
-                 external=np.zeros_like(times_us), borrowed=np.zeros(len(layers), np.bool_),
-                 prices=list_prices(board.npu))
+    drawn = np.zeros((*times_us.shape, len(powers)))
+    counted = np.zeros((len(layers), len(powers)))
+    for layer, spent_us, own, still in zip(layers, times_us, drawn, counted, strict=True):
+        for line in layer.bill.lines:
+            pj = np.nan if line.energy_pj is None else line.energy_pj
+            power, while_us = powers.index(name_power(line.event, line.place)), (
+                spent_us * draws_while(line, names))
+            if while_us.any():
+                own[:, power] += pj * while_us / while_us.sum()
+            else:
+                still[power] += pj
+    return DesignMatrix(
+        cycles=times_us * 1e-6 * board.clock(board.core.clock).frequency_hz, energy_pj=drawn,
+        operators=name_operators(deployment), external=np.zeros_like(times_us),
+        borrowed=np.zeros(len(layers), np.bool_), prices=names, powers=powers,
+        counted_pj=counted)
 
 
 def _count(deployment: Deployment) -> DesignMatrix:
     item, board = itemise(deployment, cold=False, unsure=False), deployment.board
     structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
-    hertz = board.clock(board.core.clock).frequency_hz
+    cycles = item.work + item.rest
+    per_cycle_pj = [item.clock_tree_pj[0], item.leakage_pj[0] * 1e9
+                    / board.clock(board.core.clock).frequency_hz]
     return DesignMatrix(
-        cycles=item.work + item.rest, energy_pj=item.energy_pj, external=item.external,
+        cycles=cycles, external=item.external, energy_pj=np.concatenate([
+            item.energy_pj, cycles[..., None] * per_cycle_pj], axis=-1),
         operators=name_operators(deployment), borrowed=np.array([
             deployment.runtime.structure == "assumed" or is_assumed(layer)
             or any(kernel.assumed for kernel in group)
-            for layer, group in zip(deployment.executed.layers, structure.layers, strict=True)]),
-        clock_tree_pj=float(item.clock_tree_pj[0]),
-        leakage_pj=float(item.leakage_pj[0]) * 1e9 / hertz)
+            for layer, group in zip(deployment.executed.layers, structure.layers, strict=True)]))

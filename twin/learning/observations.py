@@ -6,7 +6,7 @@ import hashlib
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,6 @@ from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.pricing.calibration import ENERGY_PRICES
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.stated import describe_open, settle_runtime, without_tools
 
@@ -70,6 +69,8 @@ class Observation:
         "published", "measured", "simulated": of the measurement.
     power
         Where its powers hold; None where energy was not measured.
+    timed
+        Whether prices of time are learnt from it: not from the sum of layers that stand beside it.
     """
 
     label: str
@@ -86,6 +87,7 @@ class Observation:
     whole: bool = True
     kind: str = "published"
     power: Cell | None = None
+    timed: bool = True
 
     @property
     def prices(self) -> tuple[str, ...]:
@@ -196,22 +198,23 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         one for one in measured if listed or one[0] is None])
     if impossible is not None:
         raise MeasurementError(f"{where}: {impossible}")
-    if listed:
-        return _observe_layers(deployment, runtime, design, layers, label=where,
-                               source=header.source, kind=header.kind)
+    each = _observe_layers(deployment, runtime, design, layers, label=where, source=header.source,
+                           kind=header.kind, measurement=measurement) if listed else ()
+    energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
+    if each and (energy_uj is None or all(one.energy_pj is not None for one in each)):
+        return each
     cycles = dict(measured).get(None)
     if cycles is None and layers and len(layers) == len(measurement.layers):
         cycles = sum(cycles for _, cycles in layers.values())
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
                                + (", ".join(measurement.counters) or "no finished run"))
-    energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
-    return (Observation(
+    return (*each, Observation(
         label=where, source=header.source, network=deployment.graph.architecture_id,
         runtime=runtime, cell=_cell(deployment, runtime), design=design,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
-        supply_v=header.supply_v, arena=deployment.arena, kind=header.kind,
-        power=_power_cell(deployment, runtime)),)
+        supply_v=header.supply_v, arena=deployment.arena, kind=header.kind, timed=not each,
+        power=_power_cell(deployment, runtime)))
 
 
 def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, where: str,
@@ -320,20 +323,21 @@ def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) ->
 
 def _observe_layers(deployment: Deployment, runtime: str, design: DesignMatrix,
                     layers: Mapping[str, tuple[int, float]], *, label: str, source: str,
-                    kind: str = "published") -> tuple[Observation, ...]:
+                    kind: str = "published", measurement: Measurement | None = None,
+                    ) -> tuple[Observation, ...]:
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     found = []
     for name, (layer, cycles) in layers.items():
-        part = slice(layer, layer + 1)
-        one = replace(design, cycles=design.cycles[part], energy_pj=design.energy_pj[part],
-                      operators=design.operators[part], external=design.external[part],
-                      borrowed=design.borrowed[part])
+        one = design.select(slice(layer, layer + 1))
+        drawn = measurement is not None and measurement.count("energy", layer) > 0
         if one.cycles.sum() and cycles > 0:
             found.append(Observation(
                 label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
                 network=f"{deployment.graph.architecture_id} {name}", whole=False,
-                cell=_cell(deployment, runtime), design=one, energy_pj=None, clock_hz=hertz,
-                supply_v=None, arena=deployment.arena, kind=kind))
+                cell=_cell(deployment, runtime), design=one, clock_hz=hertz,
+                energy_pj=measurement.percentile("energy", 50, layer) * 1e6
+                if measurement is not None and drawn else None, supply_v=None,
+                arena=deployment.arena, kind=kind, power=_power_cell(deployment, runtime)))
     return tuple(found)
 
 
@@ -374,7 +378,7 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
     """
     amounts = [o.design.energy_terms(time.estimate(o.cell).log, o.cycles) for o in observations]
     return Evidence(
-        names=ENERGY_PRICES, amounts=np.array(amounts),
+        names=observations[0].design.powers, amounts=np.array(amounts),
         measured=np.array([o.energy_pj for o in observations]),
         cells=tuple(o.power or o.cell for o in observations),
         networks=tuple(o.network for o in observations),
@@ -386,7 +390,7 @@ def with_energy(observations: Iterable[Observation]) -> tuple[Observation, ...]:
     """Return those whose energy was measured on a board whose currents are known."""
     return tuple(o for o in observations if o.energy_pj is not None
                  and np.isfinite(o.design.energy_pj).all()
-                 and np.isfinite([o.design.clock_tree_pj, o.design.leakage_pj]).all())
+                 and np.isfinite(o.design.counted_pj).all())
 
 
 def hash_data(observations: Sequence[Observation]) -> str:

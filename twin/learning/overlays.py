@@ -260,7 +260,7 @@ def bundle(library: str, entries: Sequence[Entry], observations: Sequence[Observ
     return Overlay(
         schema=1, library=library, entries=tuple(entries), operators=dict(operators),
         time_prices=observations[0].prices,
-        energy_prices=ENERGY_PRICES, **spreads,
+        energy_prices=observations[0].design.powers, **spreads,
         made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
                    "counts_sha256": hash_counts(rows)},
         data=Data(sha256=hash_data(observations), rows=len(observations),

@@ -15,7 +15,7 @@ from calibration.fitting.between import Between, read_between
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import CONFORMAL_ROWS
 from calibration.fitting.overlay import Entry, Learnt, Overlay, Support
-from calibration.fitting.prices import Noise
+from calibration.fitting.prices import Noise, fit_prices
 from calibration.fitting.prior import (
     Prior,
     Spread,
@@ -45,6 +45,7 @@ from twin.learning.overlays import (
     make_learnt,
     stated_sds,
 )
+from twin.pricing.accelerator.energy import state_powers
 from twin.pricing.calibration import (
     ENERGY_PRICES,
     TIME_PRICES,
@@ -105,6 +106,7 @@ def learn_own(observations: Sequence[Observation], board: Board,
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
     runtimes = dict.fromkeys(o.runtime for o in observations)
+    timed = [o for o in observations if o.timed]
     entries = [_learn_one([o for o in observations if o.runtime == runtime], board, start)
                for runtime in runtimes]
     operators: dict[str, float] = {}
@@ -114,7 +116,7 @@ def learn_own(observations: Sequence[Observation], board: Board,
             operators |= shipped.operators
     for entry in entries:
         log = np.array(entry.time.log)
-        operators = tell_operators([o for o in observations if o.runtime == entry.runtime],
+        operators = tell_operators([o for o in timed if o.runtime == entry.runtime],
                                    partial(_same, log), operators)
     return bundle(", ".join(dict.fromkeys(o.cell.library for o in observations)), entries,
                   observations, observations, use="own", operators=operators,
@@ -137,7 +139,9 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     offload = load_runtime(rows[0].runtime).offload
     shipped = _start_of(board, rows[0].runtime, start)
     time_sd, energy_sd = stated_sds()
+    powered, rows = with_energy(rows), [row for row in rows if row.timed]
     evidence = time_evidence(rows)
+    offloads = offload is not None and board.npu is not None
     if offload is not None and board.npu is not None:
         prior = known_prior(evidence.names, np.zeros(len(evidence.names)),
                             state_prior(board.npu, offload.spread))
@@ -151,13 +155,15 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
                        f"every possible price by a factor of {math.exp(missed):.3g} or more; check "
                        "their board, clock and unit")
     cell, energy = rows[0].cell, None
-    powered = with_energy(rows)
     if powered:
         joules = energy_evidence(powered, time.fit)
-        before = (_pool_powers(energy_sd, joules.cells[0])
+        before = (known_prior(joules.names, np.zeros(len(joules.names)), state_powers(board))
+                  if offloads else _pool_powers(energy_sd, joules.cells[0])
                   if shipped is None or shipped.energy is None else
                   _family_prior(shipped.energy, energy_sd, shipped.energy_spread))
-        fit = tie_prices(joules, before, learn_noise(joules, before))
+        noise = learn_noise(joules, before)
+        free = fit_prices(joules, before, noise) if offloads else None
+        fit = Tied(free=free, fit=free, names=()) if free else tie_prices(joules, before, noise)
         energy = _make_own(fit, powered, "energy")
     powers = None if powered or offload is not None else shipped or unseen_prices(board)
     if powers is not None:

@@ -52,14 +52,13 @@ def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deplo
     Deployment
         Equal in everything but what things cost.
     """
-    time = dict(zip(calibration.time.names, calibration.time.factors.tolist(), strict=True))
+    time, powers = [{} if one is None else dict(zip(one.names, one.factors.tolist(), strict=True))
+                    for one in (calibration.time, calibration.energy)]
     if deployment.target.offloads:
         from twin.pricing.accelerator.learnt import reprice
 
-        return reprice(deployment, time)
-    return apply_factors(
-        deployment, time, {} if calibration.energy is None else
-        dict(zip(ENERGY_PRICES, calibration.energy.factors.tolist(), strict=True)))
+        return reprice(deployment, time, powers)
+    return apply_factors(deployment, time, powers)
 
 
 def apply_factors(deployment: Deployment, time: Mapping[str, float],
@@ -274,6 +273,8 @@ OWN_CURRENTS = "what the currents you state give, in every cycle: no learnt fact
 
 def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
     """Say what learnt powers make of a user's currents, or a file's of a board nobody measured."""
+    if prediction.tasks:
+        return []  # Prices of an accelerator are no factors on its host's currents.
     own = any(fact.path.startswith("power.activity") and fact.source == WHAT_IF_SOURCE
               for fact in prediction.deployment.board.facts)
     if calibration.energy is None or not prediction.energy_uj or (

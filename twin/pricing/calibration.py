@@ -441,12 +441,13 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
                          "it has: " + "; ".join(
             f"{one.runtime} on {one.board or 'any board'} ({one.core or 'any core'})"
             for one in overlay.entries[:6]))
-    prices: tuple[str, ...] = TIME_PRICES
+    prices: tuple[tuple[str, ...], tuple[str, ...]] = TIME_PRICES, ENERGY_PRICES
     if deployment.target.offloads and board.npu is not None:
+        from twin.pricing.accelerator.energy import list_powers
         from twin.pricing.task_prices import list_prices
 
-        prices = list_prices(board.npu)
-    if (overlay.time_prices, overlay.energy_prices) != (prices, ENERGY_PRICES):
+        prices = list_prices(board.npu), list_powers(board.npu)
+    if (overlay.time_prices, overlay.energy_prices) != prices:
         raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
                          "calibrate again")
     return _take(overlay, entry, Path(wanted).name, board)

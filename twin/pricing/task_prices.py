@@ -6,12 +6,14 @@ before any row, follows from the runtime's `offload.spread`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hwmodels.board.facts import Board
 from hwmodels.board.npu import THROUGH, Npu
 from hwmodels.columns import Floats
-from hwmodels.counts import EVENTS, Bill
+from hwmodels.counts import EVENTS, Bill, BillLine
 from hwmodels.schedule.prices import CYCLE_EVENTS
 from twin.deployment.costs import HAND_OVER_EVENTS, bill_us
 from twin.runtimes.compiler import Spread
@@ -43,6 +45,21 @@ def name_price(event: str, place: str) -> str:
         return HOST_LAUNCH if event in HAND_OVER_EVENTS else HOST
     cause = EVENTS[event].cause
     return cause if cause not in WORK else THROUGH if place == THROUGH else f"{place}.{cause}"
+
+
+def draws_while(line: BillLine, names: Sequence[str]) -> Floats:
+    """Return 1 for each price of time while which a line of a bill draws energy, else 0.
+
+    A line without cycles draws while the other side works, or all the time; what is counted,
+    however long it takes, draws while none passes.
+    """
+    if line.cycles:
+        own = (name_price(line.event, line.place),)
+        return np.array([name in own for name in names], np.float64)
+    host = np.array([name in (HOST_LAUNCH, HOST) for name in names], np.float64)
+    found: Floats = {"npu_idle": host, "sleep": 1 - host, "clock_tree": np.ones(len(names)),
+                     "leakage": np.ones(len(names))}.get(line.event, np.zeros(len(names)))
+    return found
 
 
 def state_prior(npu: Npu, spread: Spread) -> Floats:

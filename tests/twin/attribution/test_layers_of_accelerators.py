@@ -105,5 +105,5 @@ def test_every_cycle_of_a_bill_has_a_price(model, board):
     stated = twin.predict(deployment, calibration="none")
     names = list_prices(deployment.board.npu)
     assert split_by_price(stated.bill, deployment.board).sum() == pytest.approx(stated.time_us)
-    doubled = twin.predict(reprice(deployment, dict.fromkeys(names, 2.0)), calibration="none")
+    doubled = twin.predict(reprice(deployment, dict.fromkeys(names, 2.0), {}), calibration="none")
     assert doubled.time_us == pytest.approx(2 * stated.time_us)

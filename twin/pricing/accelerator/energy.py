@@ -11,9 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from calibration.fitting.intervals import LEVEL, Band, Interval, bound
 from hwmodels.board.facts import Board
+from hwmodels.board.npu import Npu
+from hwmodels.columns import Floats
 from hwmodels.counts import Bill
+from hwmodels.schedule.prices import CYCLE_EVENTS
 
 NORMAL = Band(down=1.645, up=1.645, level=LEVEL, basis="model-based", count=0)
 """Standard deviations on either side that hold nine in ten."""
@@ -24,8 +29,15 @@ _PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
           "npu_ram_byte": "npu.pools.{}.byte_pj", "npu_external_byte": "npu.pools.{}.byte_pj"}
 """Path in the board file of the price of each event that costs energy."""
 
+_PATHS |= dict.fromkeys(CYCLE_EVENTS, _PATHS["npu_active"])
+
 _CURRENTS = {"leakage": "leakage_ma", "clock_tree": "clock_tree_ma_per_mhz"}
 """Key in `power` of the current behind a host's event; all others are its activity's."""
+
+_RUN = "activity_ma_per_mhz"
+
+UNSTATED_SD = 0.3
+"""Relative deviation before any row of a price whose file states none; assumed."""
 
 
 def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | None:
@@ -75,7 +87,41 @@ def read_deviations(board: Board) -> Mapping[str, float]:
 
 def path_of(event: str, place: str, board: Board) -> str:
     """Return the path in the board file of the fact behind an event's energy."""
-    if event in _PATHS:
-        return _PATHS[event].format(place)
-    key = _CURRENTS.get(event, "activity_ma_per_mhz")
-    return f"power.{key}.{board.power.voltage_scale}"
+    name = name_power(event, place)
+    return name if event in _PATHS else f"{name}.{board.power.voltage_scale}"
+
+
+def name_power(event: str, place: str) -> str:
+    """Return the price of energy an event is charged under: its fact's path, at any voltage."""
+    return _PATHS[event].format(place) if event in _PATHS else f"power.{_CURRENTS.get(event, _RUN)}"
+
+
+def list_powers(npu: Npu) -> tuple[str, ...]:
+    """Return the prices of energy of a machine, its memories and its host."""
+    places = {"npu_mac": [width for width, _ in npu.energy.mac_pj],
+              "npu_ram_byte": [pool.name for pool in npu.pools]}
+    return tuple(dict.fromkeys([
+        *(name_power(event, place) for event in _PATHS for place in places.get(event, [""])
+          if event != "npu_external_byte"),
+        *(f"power.{key}" for key in (*_CURRENTS.values(), _RUN))]))
+
+
+def split_by_power(bill: Bill, board: Board) -> Floats:
+    """Return the picojoules of a bill by price of energy, shape (prices,); NaN is not known."""
+    assert board.npu is not None, "a deployment that offloads has an accelerator"
+    names = list_powers(board.npu)
+    drawn = np.zeros(len(names))
+    for line in bill.lines:
+        drawn[names.index(name_power(line.event, line.place))] += (
+            math.nan if line.energy_pj is None else line.energy_pj)
+    return drawn
+
+
+def state_powers(board: Board) -> Floats:
+    """Return how unsure stated prices of energy are: a covariance of logarithms, of each alone."""
+    assert board.npu is not None, "a deployment that offloads has an accelerator"
+    unsure = read_deviations(board)
+    sds = [unsure.get(name, unsure.get(f"{name}.{board.power.voltage_scale}", UNSTATED_SD))
+           for name in list_powers(board.npu)]
+    covariance: Floats = np.diag(np.log1p(np.square(sds)))
+    return covariance

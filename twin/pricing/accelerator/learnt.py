@@ -6,25 +6,25 @@ s_k the share of price k in a total,
     T = sum_k t_k exp(x_k)        sd(log T) = sqrt(s' C s + network_sd^2 c^2 + row_sd^2)
 
 c says how concentrated the time is in few layers; a network that is not among the rows is known no
-better than networks lie apart. Prices of energy stay as stated.
+better than networks lie apart. Energies follow in the same way from prices of energy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from calibration.fitting.intervals import bound, concentrate
-from hwmodels.board.facts import EventPrice
+from hwmodels.board.facts import Board, EventPrice
 from hwmodels.board.npu import THROUGH
-from hwmodels.counts import EVENTS
+from hwmodels.counts import EVENTS, Bill
 from hwmodels.prices import derive_prices
 from hwmodels.schedule.prices import CYCLE_EVENTS
 from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import bound_energies, make_interval
-from twin.pricing.accelerator.energy import sum_energy
+from twin.pricing.accelerator.energy import name_power, split_by_power, sum_energy
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import (
     Certainty,
@@ -38,22 +38,34 @@ from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import HOST, WORK, name_price, split_by_price
 
 
-def reprice(deployment: Deployment, factors: Mapping[str, float]) -> Deployment:
-    """Return a deployment with factors on its prices of time; those of energy stay."""
+def reprice(deployment: Deployment, factors: Mapping[str, float],
+            powers: Mapping[str, float]) -> Deployment:
+    """Return a deployment with factors on its prices; a price that is not named keeps its own.
+
+    Parameters
+    ----------
+    factors, powers
+        Of time and of energy. What an active cycle draws is charged to what the cycle is spent on,
+        as a longer task has more of them.
+    """
     board = deployment.board
     assert board.npu is not None, "a deployment that offloads has an accelerator"
     stated, places = [], (*(unit.kind for unit in board.npu.units), THROUGH)
-    for (event, place), price in sorted(derive_prices(board).table.items(),
-                                        key=lambda item: item[0]):
+    table = derive_prices(board).table
+    active_pj = table["npu_active", ""].pj
+    for (event, place), price in sorted(table.items(), key=lambda item: item[0]):
         works = event in CYCLE_EVENTS and EVENTS[event].cause in WORK
+        own_pj = price.pj if active_pj is None else active_pj if event in CYCLE_EVENTS else (
+            0.0 if event == "npu_active" else price.pj)
         for where in places if works and not place else (place,):
-            factor = factors[name_price(event, where)] if price.cycles else 1.0
+            factor = factors.get(name_price(event, where), 1.0) if price.cycles else 1.0
             stated.append(EventPrice(
                 event=event, place=where, cycles=price.cycles * factor, clock=price.clock,
-                pj=None if price.pj is None else price.pj * factor))
+                pj=None if own_pj is None else own_pj * factor * powers.get(
+                    name_power(event, place), 1.0)))
     runtime = deployment.runtime
     return deployment.repriced(board=replace(board, prices=tuple(stated)), runtime=replace(
-        runtime, dispatch_cycles=runtime.dispatch_cycles * factors[HOST]))
+        runtime, dispatch_cycles=runtime.dispatch_cycles * factors.get(HOST, 1.0)))
 
 
 def assure_learnt(prediction: Prediction, calibration: Calibration,
@@ -77,9 +89,9 @@ def assure_learnt(prediction: Prediction, calibration: Calibration,
     sds[0] = max(sds[0], between_sd(deployment.graph.architecture_id, entry, time=True)) + far_sd(
         cycles, hertz, entry.support, measured=entry.board is not None)
     band = time.band.band()
-    energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in bills[:layers]]).T
     energies = [make_interval(*ends) for ends in zip(*bound_energies(
-        energy_pj, unsure_pj, sds[:layers], band), strict=True)]
+        *_sum_energies(bills[:layers], calibration, board, spread), sds[:layers], band),
+        strict=True)]
     bounds = [bound(us, sd, band) for us, sd in zip(totals.tolist(), sds.tolist(), strict=True)]
     return Certainty(
         calibration=calibration.description, time_us=bounds[0], energy_uj=energies[0],
@@ -92,3 +104,20 @@ def assure_learnt(prediction: Prediction, calibration: Calibration,
                   covariance=calibration.time.covariance, row_sd=time.row_sd,
                   network_sd=time.network_sd * spread,
                   network=deployment.graph.architecture_id))
+
+
+def _sum_energies(bills: Sequence[Bill], calibration: Calibration, board: Board,
+                  spread: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return picojoules of a network's bill and of its layers', and how unsure prices make each.
+
+    Where prices of energy were learnt, by their covariance and what no price explains.
+    """
+    energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in bills]).T
+    learnt = calibration.entry.energy
+    if calibration.energy is None or learnt is None:
+        return energy_pj, unsure_pj
+    drawn = np.array([split_by_power(bill, board) for bill in bills])
+    apart = np.full(len(bills), learnt.network_sd)
+    apart[0] = max(learnt.network_sd * spread, learnt.between_sd)
+    variance = np.einsum("ij,jk,ik->i", drawn, calibration.energy.covariance, drawn)
+    return energy_pj, np.sqrt(variance + energy_pj**2 * (apart**2 + learnt.row_sd**2))
