@@ -83,8 +83,9 @@ STRAINED = 2.5
 SAME_SD = 0.25
 """Share by which a learnt deviation may differ from its prior's and counts as kept: assumed."""
 
-TIED, STANDS_IN, KEEPS_PRIOR = ("fitted as one with others", "stands for what no price counts",
-                                "keeps its prior")
+TIED, HARDLY, STANDS_IN, KEEPS_PRIOR = (
+    "fitted as one with others", "hardly identified", "stands for what no price counts",
+    "keeps its prior")
 """Why a learnt price is no finding."""
 
 
@@ -153,7 +154,7 @@ class Learnt:
         """
         confused = {name: f"known as a sum with {other}" for pair in self.confused
                     for name, other in (pair, pair[::-1])}
-        return (dict.fromkeys((*self.tied, *self.unidentified), TIED) | confused
+        return (dict.fromkeys(self.unidentified, HARDLY) | dict.fromkeys(self.tied, TIED) | confused
                 | dict.fromkeys(self.strained(names), STANDS_IN)
                 | dict.fromkeys(self.unmoved(names), KEEPS_PRIOR))
 

@@ -1,17 +1,22 @@
 """A log of layers beside a network that runs as tiles on an accelerator."""
 
+import math
+
 import pytest
 from typer.testing import CliRunner
 
 import twin
+from calibration.measurement.measurement import append_samples
+from calibration.measurement.sample import Sample
 from hwmodels.counts import CAUSES, Bill
 from twin.attribution.views import compare_measured
 from twin.cli import app
 from twin.deployment.costs import bill_us
 from twin.errors import UsageError
+from twin.pricing.accelerator.energy import list_powers, split_by_power
 from twin.pricing.accelerator.learnt import reprice
 from twin.pricing.accelerator.timeline import list_spans
-from twin.pricing.task_prices import list_prices, split_by_price
+from twin.pricing.task_prices import HOST_LAUNCH, list_prices, split_by_price
 
 
 def plant_log(prediction, folder, factors, of_ops=()):
@@ -24,7 +29,8 @@ def plant_log(prediction, folder, factors, of_ops=()):
         took_us = dict(of_ops).get(layer.op, 1.0) * sum(
             factors.get(line.cause, 1.0) * bill_us(Bill((line,)), board)
             for line in layer.bill.lines if line.cycles)
-        lines.append(f"{layer.op.upper()} took {round(1e-6 * took_us * hertz)} ticks (0 ms).")
+        lines.append(f"{layer.op.upper()} took {round(1e-6 * took_us * hertz)} ticks "
+                     f"({1e-3 * took_us:.0f} ms).")
     (folder / "log").write_text("\n".join(lines))
     ended = CliRunner().invoke(app, [
         "import", "tflm", str(folder / "log"), "-b", board.name, "--model",
@@ -48,29 +54,62 @@ def test_layers_are_compared_one_by_one(kws_on_gap9, tmp_path):
     assert [theirs / ours for ours, theirs in pairs] == pytest.approx([1.25] * 12, rel=0.01)
 
 
-@pytest.mark.parametrize(("model", "board", "runtime", "factors", "cause"), [
-    ("kws", "gap9evk", "gap", {"mac_waste": 1.3, "launch": 1.6}, "mac_waste"),
-    ("ad", "max78000evkit", "ai8x", {"mac_waste": 1.25}, "mac_waste"),
-    ("kws", "stm32n6570_dk", "neural-art", {"mac_waste": 1.3, "launch": 1.5}, "launch"),
-    ("kws", "alif_e7_devkit", "ethos-u-vela", {"sram_wait": 1.25}, "sram_wait")])
+UNIT, MEMORY = 1.3, 1.6
+"""Planted factors on what an accelerator's cycles and MACs, and its memories' bytes, draw."""
+
+
+def plant_energies(deployment, folder, factors, powers):
+    """Add the energy of each layer to a measurement, at planted prices of time and of energy."""
+    prices = {name: factors.get({HOST_LAUNCH: "launch"}.get(name, name.rpartition(".")[2]), 1.0)
+              for name in list_prices(deployment.board.npu)}
+    truth = twin.predict(reprice(deployment, prices, powers), calibration="none")
+    append_samples(folder, [Sample(run=0, layer=place, counter="energy", unit="uj",
+                                   value=layer.energy_uj)
+                            for place, layer in enumerate(truth.layers) if layer.energy_uj])
+    return truth.energy_uj
+
+
+@pytest.mark.parametrize(("model", "board", "runtime", "factors", "cause", "powers"), [
+    ("kws", "gap9evk", "gap", {"mac_waste": 1.3, "launch": 1.6}, "mac_waste",
+     {"npu.energy.mac_pj.8x8": UNIT, "npu.energy.active_pj_per_cycle": UNIT,
+      "npu.pools.L2.byte_pj": MEMORY}),
+    ("ad", "max78000evkit", "ai8x", {"mac_waste": 1.25}, "mac_waste",
+     {"npu.energy.active_pj_per_cycle": UNIT}),
+    ("kws", "stm32n6570_dk", "neural-art", {"mac_waste": 1.3, "launch": 1.5}, "launch",
+     {"npu.energy.mac_pj.8x8": UNIT, "npu.pools.npuRAM3.byte_pj": MEMORY}),
+    ("kws", "alif_e7_devkit", "ethos-u-vela", {"sram_wait": 1.25}, "sram_wait",
+     {"npu.energy.mac_pj.8x8": UNIT, "npu.energy.active_pj_per_cycle": UNIT,
+      "npu.pools.SRAM.byte_pj": MEMORY, "npu.pools.MRAM.byte_pj": MEMORY})])
 def test_a_log_teaches_prices_and_names_the_planted_cause(tmp_path, model, board, runtime,
-                                                          factors, cause):
+                                                          factors, cause, powers):
     deployment = twin.deploy(model, board, runtime=runtime)
     stated = twin.predict(deployment)
     measured = plant_log(stated, tmp_path, factors)
     took_us = sum(factors.get(line.cause, 1.0) * bill_us(Bill((line,)), deployment.board)
                   for line in stated.bill.lines if line.cycles)
+    drew_uj = plant_energies(deployment, measured, factors, powers)
     found = twin.attribute(model, measured).possible
     assert found[0].cause == cause
     overlay = tmp_path / "own.yaml"
-    learnt = twin.calibrate(measured, board, output=overlay).entries[0].time
-    assert not learnt.rank > learnt.rows
+    entry = twin.calibrate(measured, board, output=overlay).entries[0]
+    assert not entry.time.rank > entry.time.rows
     predicted = twin.predict(deployment, calibration=str(overlay))
-    assert predicted.time_us == pytest.approx(took_us, rel=0.025)
-    interval = predicted.certainty.time_us
-    assert interval.low <= took_us <= interval.high
-    assert interval.high / interval.low < (stated.certainty.time_us.high
-                                           / stated.certainty.time_us.low)
+    learnt = dict(zip(list_powers(deployment.board.npu), zip(
+        entry.energy.log, entry.energy.matrix().diagonal() ** 0.5, entry.energy.prior_sd,
+        strict=True), strict=True))
+    drawn = split_by_power(stated.bill, deployment.board)
+    for pj, (name, (log, sd, prior_sd)) in zip(drawn, learnt.items(), strict=True):
+        assert abs(log - math.log(powers.get(name, 1.0))) < 1.5 * sd
+        assert sd <= prior_sd * 1.001
+        if not pj:  # It keeps its prior.
+            assert log == 0 and sd == pytest.approx(prior_sd, rel=1e-3)
+    for interval, before, found, truth in (
+            (predicted.certainty.time_us, stated.certainty.time_us, predicted.time_us, took_us),
+            (predicted.certainty.energy_uj, stated.certainty.energy_uj, predicted.energy_uj,
+             drew_uj)):
+        assert found == pytest.approx(truth, rel=0.032)
+        assert interval.low <= truth <= interval.high
+        assert interval.high / interval.low < before.high / before.low
     ends = [span.end_us for span in list_spans(predicted)]
     assert max(ends) <= predicted.time_us * (1 + 1e-9)
 
