@@ -7,7 +7,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -53,7 +53,8 @@ class DesignMatrix:
         Shape (layers, time prices), cycles of the core's clock.
     energy_pj
         Shape (layers, time prices, energy prices): at the rail, drawn while the time of a price
-        passes; NaN where not known.
+        passes; NaN where not known. One more of the second holds what is drawn by what is counted,
+        however long it takes.
     operators
         Of each layer, by `name_operators`.
     external
@@ -62,8 +63,6 @@ class DesignMatrix:
         Shape (layers,), bool: whose loops are assumed, or another library's.
     prices, powers
         Of time and of energy: those of cores, or of an accelerator (`twin.pricing.task_prices`).
-    counted_pj
-        Shape (layers, energy prices): drawn by what is counted, however long it takes.
     """
 
     cycles: np.ndarray
@@ -73,15 +72,13 @@ class DesignMatrix:
     borrowed: np.ndarray
     prices: tuple[str, ...] = TIME_PRICES
     powers: tuple[str, ...] = ENERGY_PRICES
-    counted_pj: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
 
     def select(self, layers: slice) -> DesignMatrix:
         """Return the rows of some layers."""
         return replace(
             self, cycles=self.cycles[layers], energy_pj=self.energy_pj[layers],
             operators=self.operators[layers], external=self.external[layers],
-            borrowed=self.borrowed[layers], counted_pj=self.counted_pj[layers]
-            if len(self.counted_pj) == len(self.cycles) else self.counted_pj)
+            borrowed=self.borrowed[layers])
 
     def share_work(self, log: np.ndarray) -> dict[str, float]:
         """Return which share of the time each operator takes, and waiting outside the chip.
@@ -130,10 +127,10 @@ class DesignMatrix:
         numpy.ndarray
             Shape (energy prices,).
         """
-        factors = np.exp(log)
+        factors, count = np.exp(log), len(self.prices)
         scale = 1.0 if cycles is None else cycles / float((self.cycles @ factors).sum())
-        drawn: np.ndarray = np.einsum("lkt,k->t", self.energy_pj, factors) * scale
-        return drawn + self.counted_pj.sum(axis=0)
+        drawn: np.ndarray = np.einsum("lkt,k->t", self.energy_pj[:, :count], factors) * scale
+        return drawn + self.energy_pj[:, count:].sum(axis=(0, 1))
 
 
 def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignMatrix:
@@ -214,22 +211,17 @@ def _count_tasks(deployment: Deployment) -> DesignMatrix:
     assert board.npu is not None, "a deployment that offloads has an accelerator"
     names, powers = list_prices(board.npu), list_powers(board.npu)
     times_us = np.array([split_by_price(layer.bill, board) for layer in layers])
-    drawn = np.zeros((*times_us.shape, len(powers)))
-    counted = np.zeros((len(layers), len(powers)))
-    for layer, spent_us, own, still in zip(layers, times_us, drawn, counted, strict=True):
+    drawn = np.zeros((len(layers), len(names) + 1, len(powers)))
+    for layer, spent_us, own in zip(layers, times_us, drawn, strict=True):
         for line in layer.bill.lines:
-            pj = np.nan if line.energy_pj is None else line.energy_pj
-            power, while_us = powers.index(name_power(line.event, line.place)), (
-                spent_us * draws_while(line, names))
-            if while_us.any():
-                own[:, power] += pj * while_us / while_us.sum()
-            else:
-                still[power] += pj
+            while_us = spent_us * draws_while(line, names)
+            shares = np.append(while_us, 0.0 if while_us.any() else 1.0)
+            own[:, powers.index(name_power(line.event, line.place))] += shares / shares.sum() * (
+                np.nan if line.energy_pj is None else line.energy_pj)
     return DesignMatrix(
         cycles=times_us * 1e-6 * board.clock(board.core.clock).frequency_hz, energy_pj=drawn,
         operators=name_operators(deployment), external=np.zeros_like(times_us),
-        borrowed=np.zeros(len(layers), np.bool_), prices=names, powers=powers,
-        counted_pj=counted)
+        borrowed=np.zeros(len(layers), np.bool_), prices=names, powers=powers)
 
 
 def _count(deployment: Deployment) -> DesignMatrix:

@@ -328,16 +328,16 @@ def _observe_layers(deployment: Deployment, runtime: str, design: DesignMatrix,
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     found = []
     for name, (layer, cycles) in layers.items():
-        one = design.select(slice(layer, layer + 1))
-        drawn = measurement is not None and measurement.count("energy", layer) > 0
+        one, energy_pj = design.select(slice(layer, layer + 1)), None
+        if measurement is not None and measurement.count("energy", layer):
+            energy_pj = measurement.percentile("energy", 50, layer) * 1e6
         if one.cycles.sum() and cycles > 0:
             found.append(Observation(
                 label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
                 network=f"{deployment.graph.architecture_id} {name}", whole=False,
                 cell=_cell(deployment, runtime), design=one, clock_hz=hertz,
-                energy_pj=measurement.percentile("energy", 50, layer) * 1e6
-                if measurement is not None and drawn else None, supply_v=None,
-                arena=deployment.arena, kind=kind, power=_power_cell(deployment, runtime)))
+                energy_pj=energy_pj, supply_v=None, arena=deployment.arena, kind=kind,
+                power=_power_cell(deployment, runtime)))
     return tuple(found)
 
 
@@ -389,8 +389,7 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
 def with_energy(observations: Iterable[Observation]) -> tuple[Observation, ...]:
     """Return those whose energy was measured on a board whose currents are known."""
     return tuple(o for o in observations if o.energy_pj is not None
-                 and np.isfinite(o.design.energy_pj).all()
-                 and np.isfinite(o.design.counted_pj).all())
+                 and np.isfinite(o.design.energy_pj).all())
 
 
 def hash_data(observations: Sequence[Observation]) -> str:

@@ -277,18 +277,17 @@ class _Maker:
         """Fill rows on an accelerator: spans of clocks and voltages as columns."""
         base, varied = self.base or group.deployment, self.variation
         shared = any(name.startswith("load.") for name in varied.paths)
-        plain = not (varied.time or varied.energy)
-        learnt = self.calibration not in (None, AUTO, NONE)
+        priced = bool(varied.time or varied.energy) or self.calibration not in (None, AUTO, NONE)
         for span in list_spans(base, self.variation, group.rows):
             if isinstance(span, Failure):
                 self.failures.append(span)
             if isinstance(span, Failure) or (self.failures and self.stops):
                 continue
             rows = span.rows.tolist()
-            if shared or learnt or _runs_by_time(span.deployment):
+            if shared or priced or _runs_by_time(span.deployment):
                 for row in rows:
                     self._keep([row], partial(self._change_one, base, row))
-            elif plain and len(rows) == 1:
+            elif len(rows) == 1:
                 self._keep(rows, partial(self._predict, span.deployment, rows[0]))
             else:
                 self._keep(rows, partial(self._fill_span, span))
@@ -304,15 +303,9 @@ class _Maker:
         from twin.pricing.offloaded import Offloaded
         from twin.pricing.offloaded_rows import Asked, fill_offloaded
 
-        time, power = (
-            list_factors(span.rows, names, np.ones(len(names)), varied)
-            if self.variation.time or self.variation.energy else None
-            for names, varied in ((TIME_PRICES, self.variation.time),
-                                  (ENERGY_PRICES, self.variation.energy)))
         unsure = self.calibration not in (None, NONE)
         fill_offloaded(self.batch, Offloaded(span.deployment), Asked(
-            rows=span.rows, hertz=dict(span.hertz), volts=span.volts, time=time, power=power),
-            unsure=unsure)
+            rows=span.rows, hertz=dict(span.hertz), volts=span.volts), unsure=unsure)
         if unsure:
             self.level = LEVEL
 

@@ -1,14 +1,11 @@
-"""Many clocks, supply voltages and learnt factors on an accelerator and its host, as columns.
+"""Many clocks and supply voltages of an accelerator and its host, as columns.
 
-A line is what one event of one epoch costs one layer. With u its time and e its energy at stated
-prices on one board, and t and p the factors on prices of time and power it is charged under,
-
-    time = t u        energy = t p e + what being powered costs meanwhile
-
-Boards that differ in clocks and supply are rows of u and e, and lines are added up by layer, cause
-and part of an epoch by products of matrices. What being powered costs follows from the time that
-passes on each clock, as in `twin.pricing.accelerator`: the host waits, its clock tree runs, it
-leaks, the accelerator idles. Intervals are those of `twin.pricing.accelerator.certainty`.
+A line is what one event of one epoch costs one layer, its time and its energy at stated prices on
+one board. Boards that differ in clocks and supply are rows of both, and lines are added up by
+layer, cause and part of an epoch by products of matrices. What being powered costs follows from the
+time that passes on each clock, as in `twin.pricing.accelerator`: the host waits, its clock tree
+runs, it leaks, the accelerator idles. Intervals are those of
+`twin.pricing.accelerator.certainty`.
 """
 
 from __future__ import annotations
@@ -44,21 +41,11 @@ from twin.pricing.accelerator.offload import (
     pick_layers,
     task_of,
 )
-from twin.pricing.calibration import (
-    ENERGY_PRICES,
-    power_of,
-    time_price,
-    waits_on_memory,
-)
 from twin.pricing.lines import price_lines, runtime_prices
 from twin.pricing.structure import Structure, find_structure
 from twin.runtimes.compiler import Offload, Step
 
 Ints = np.ndarray
-
-POWERED_PRICES = tuple((ENERGY_PRICES.index(power_of(event)), waits_on_memory(event))
-                       for event in POWERED)
-"""Energy price of what is paid while time passes, and whether the time price of memories is."""
 
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
@@ -71,8 +58,6 @@ class Traits:
     ----------
     layer, epoch, clock, cause, part : ndarray of int, (lines,)
         Of each: layer of the network, epoch, clock of `Lines`, of `CAUSES`, of `PARTS`.
-    price, power : ndarray of int, (lines,)
-        Of `TIME_PRICES` and `ENERGY_PRICES`.
     unsure : ndarray of float, (lines,)
         Relative deviation of its energy.
     """
@@ -82,8 +67,6 @@ class Traits:
     clock: Ints
     cause: Ints
     part: Ints
-    price: Ints
-    power: Ints
     unsure: Floats
 
 
@@ -186,7 +169,6 @@ class Offloaded:
         numbers = _ints(keys.number(event, place) for event, place, _ in listed.keys)
         return Hosted(
             part=parts[listed.layers], key=numbers[listed.number],
-            families=tuple([listed.keys[number][2] for number in listed.number.tolist()]),
             occurred=priced.occurred, exposed=priced.exposed, cycles=priced.cycles,
             energy_pj=priced.energy_pj)
 
@@ -204,9 +186,6 @@ class Offloaded:
         return Traits(
             layer=self.of_layer[lines.part], epoch=task, clock=lines.clock,
             cause=_ints(_CAUSE[event] for event, _ in named), part=_ints(part),
-            price=_ints(time_price(event, family)
-                        for (event, _), family in zip(named, lines.families, strict=True)),
-            power=_ints(ENERGY_PRICES.index(power_of(event)) for event, _ in named),
             unsure=np.array([unsure[key] for key in named]))
 
     def _unsure(self, event: str, place: str) -> float:

@@ -1,4 +1,4 @@
-"""Rows of a batch on an accelerator: lines of cost times learnt factors, summed, with intervals."""
+"""Rows of a batch on an accelerator: lines of cost, summed, with intervals."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from twin.pricing.accelerator.certainty import (
 )
 from twin.pricing.accelerator.columns import POWERED
 from twin.pricing.batch import Batch, write_ends
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
-from twin.pricing.offloaded import POWERED_PRICES, Ints, Lines, Offloaded
+from twin.pricing.offloaded import Ints, Lines, Offloaded
 
 BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
@@ -30,7 +29,6 @@ FEW = 16
 """Rows of one board below which they are worked out with those of other boards."""
 
 _HARDWARE = PARTS.index("hardware")
-_MEMORY = TIME_PRICES.index("memory")
 _POWERED_CAUSES = tuple(CAUSES.index(EVENTS[event].cause) for event in POWERED)
 
 
@@ -46,15 +44,11 @@ class Asked:
         Clocks that are varied.
     volts : ndarray of float, (n,), or None
         Supply voltage, where it is.
-    time, power : ndarray of float, (n, prices), or None
-        Factors on stated prices; None: all one.
     """
 
     rows: Ints
     hertz: dict[str, Floats]
     volts: Floats | None
-    time: Floats | None
-    power: Floats | None
 
 
 def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool) -> None:
@@ -85,9 +79,7 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
         first, last = np.searchsorted(board, [begin, begin + BOARDS])
         for at in _cut(board[first:last]):
             own = order[first + at]
-            sums.fill(batch, asked.rows[own], board[first + at] - begin,
-                      None if asked.time is None else asked.time[own],
-                      None if asked.power is None else asked.power[own])
+            sums.fill(batch, asked.rows[own], board[first + at] - begin)
 
 
 def _cut(board: Ints) -> list[Ints]:
@@ -127,18 +119,11 @@ class _Sums:
                                  if layer in step.layers], int)
                        for layer in range(self.layers if layers else 0)]
         self.steps = len(item.steps)
-        both = traits.price * len(ENERGY_PRICES) + traits.power
-        self.powers, self.both = np.unique(both, return_inverse=True)
 
-    def fill(self, batch: Batch, at: Ints, board: Ints, time: Floats | None,
-             power: Floats | None) -> None:
-        """Write rows of a batch: the board of each, and its factors on time and power."""
+    def fill(self, batch: Batch, at: Ints, board: Ints) -> None:
+        """Write rows of a batch, of the board of each."""
         lines, layers, clocks = self.lines, self.layers, self.clocks
-        factors = None
-        if time is not None and power is not None:
-            factors = (time[:, self.powers // len(ENERGY_PRICES)]
-                       * power[:, self.powers % len(ENERGY_PRICES)])
-        times = _multiply(lines.time_us, board, self.time, time, lines.traits.price)
+        times = _multiply(lines.time_us, board, self.time)
         passed, by_cause, parts = np.split(times, np.cumsum(
             [clocks * layers, clocks * len(CAUSES)]), axis=1)
         passed = passed.reshape(-1, clocks, layers)
@@ -149,9 +134,9 @@ class _Sums:
         batch.cycles[at] = whole[which, main] * hertz[which, main] * 1e-6
         batch.cause_us[at] = by_cause.sum(axis=1)
         batch.cause_cycles[at] = by_cause[which, main] * (hertz[which, main] * 1e-6)[:, None]
-        pj = _multiply(lines.energy_pj, board, self.energy, factors, self.both.ravel())
+        pj = _multiply(lines.energy_pj, board, self.energy)
         energy, cause_pj, unsure = np.split(pj, [layers, layers + len(CAUSES)], axis=1)
-        for number, spent in enumerate(self._spend(passed, hertz, board, time, power)):
+        for number, spent in enumerate(self._spend(passed, hertz, board)):
             energy = energy + spent
             cause_pj[:, _POWERED_CAUSES[number]] += spent.sum(axis=1)
             if self.spread is not None:
@@ -163,22 +148,15 @@ class _Sums:
         if self.spread is not None:
             self._bound(batch, at, parts, energy, unsure)
 
-    def _spend(self, passed: Floats, hertz: Floats, board: Ints, time: Floats | None,
-               power: Floats | None) -> list[Floats]:
+    def _spend(self, passed: Floats, hertz: Floats, board: Ints) -> list[Floats]:
         """Energy by layer of what is paid while time passes, in the order of `POWERED`."""
         host_mhz, npu_mhz = hertz[:, self.host, None] * 1e-6, hertz[:, 0, None] * 1e-6
         others = passed[:, 1:].sum(axis=1)
         passed_us = passed[:, 0] + others
         amounts = (passed[:, 0] * host_mhz, passed_us * host_mhz, passed_us * 1e3,
                    others * npu_mhz)
-        found = []
-        for number, (amount, (price, waits)) in enumerate(zip(amounts, POWERED_PRICES,
-                                                              strict=True)):
-            each = self.lines.powered_pj[board, number]
-            if power is not None and time is not None:
-                each = each * power[:, price] * (time[:, _MEMORY] if waits else 1.0)
-            found.append(np.where(amount != 0, amount * each[:, None], 0.0))
-        return found
+        return [np.where(amount != 0, amount * self.lines.powered_pj[board, number][:, None], 0.0)
+                for number, amount in enumerate(amounts)]
 
     def _bound(self, batch: Batch, at: Ints, parts: Floats, energy_pj: Floats,
                unsure: Floats) -> None:
@@ -198,9 +176,10 @@ class _Sums:
                    bound_energies(energy_pj, unsure, sd, band))
 
 
-def _multiply(values: Floats, board: Ints, columns: Floats, factors: Floats | None,
-              number: Ints) -> Floats:
-    """Add lines up by columns, times the factor of each; not known is a sum of what is not.
+def _multiply(values: Floats, board: Ints, columns: Floats) -> Floats:
+    """Add lines up by columns for the board of each row; not known is a sum of what is not.
+
+    In pieces for which BLAS wakes no other core to spin on.
 
     Parameters
     ----------
@@ -210,39 +189,17 @@ def _multiply(values: Floats, board: Ints, columns: Floats, factors: Floats | No
         Of each row.
     columns : ndarray of float, (lines, sums)
         What is added up.
-    factors : ndarray of float, (rows, prices), or None
-        On stated prices.
-    number : ndarray of int, (lines,)
-        Price of each line.
     """
-    lost = np.isnan(values)
+    first, of_row = np.unique(board, return_inverse=True)
+    lost, filled = np.isnan(values[first]), np.flatnonzero(columns.any(axis=0))
+    known, kept = np.where(lost, 0.0, values[first]), columns[:, filled]
+    sums, rows = np.zeros((len(first), columns.shape[1])), max(MULTIPLIED // max(1, kept.size), 8)
+    for begin in range(0, len(first), rows):
+        sums[begin:begin + rows, filled] = known[begin:begin + rows] @ kept
     if lost.any():
-        sums = _multiply(np.where(lost, 0.0, values), board, columns, factors, number)
-        sums[((lost.astype(np.float64) @ columns) != 0)[board]] = np.nan
-        return sums
-    filled = np.flatnonzero(columns.any(axis=0))
-    if len(filled) < columns.shape[1]:
-        sums = np.zeros((len(board), columns.shape[1]))
-        sums[:, filled] = _multiply(values, board, columns[:, filled], factors, number)
-        return sums
-    if factors is None:
-        first, of_row = np.unique(board, return_inverse=True)
-        alone: Floats = _add_up(values[first], columns)[of_row.ravel()]
-        return alone
-    chosen = _choose(number, factors.shape[1]).T
-    if (board == board[0]).all():
-        product: Floats = factors @ ((chosen * values[board[0]]) @ columns)
-        return product
-    return _add_up(values[board] * _add_up(factors, chosen), columns)
-
-
-def _add_up(values: Floats, columns: Floats) -> Floats:
-    """Return a product of matrices, in pieces for which BLAS wakes no other core to spin on."""
-    rows = max(MULTIPLIED // max(1, columns.size), 8)
-    sums = np.empty((len(values), columns.shape[1]))
-    for begin in range(0, len(values), rows):
-        np.matmul(values[begin:begin + rows], columns, out=sums[begin:begin + rows])
-    return sums
+        sums[(lost.astype(np.float64) @ columns) != 0] = np.nan
+    found: Floats = sums[of_row.ravel()]
+    return found
 
 
 def _choose(number: Ints, count: int) -> Floats:

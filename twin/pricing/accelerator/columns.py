@@ -55,7 +55,6 @@ class Hosted:
 
     part: Ints
     key: Ints
-    families: tuple[str, ...]
     occurred: Floats
     exposed: Floats
     cycles: Floats
@@ -76,8 +75,6 @@ class TaskLines:
         How many lines are of tasks.
     part, key, clock : ndarray of int, (lines,)
         Of each.
-    families
-        Of the kernel of each line, "" for lines of tasks.
     occurred, exposed, cycles, energy_pj : ndarray of float, (boards, lines)
         As of a `BillLine`; an energy that is not known is NaN.
     powered_pj : ndarray of float, (powered,) or (boards, powered)
@@ -90,7 +87,6 @@ class TaskLines:
     part: Ints
     key: Ints
     clock: Ints
-    families: tuple[str, ...]
     occurred: Floats
     exposed: Floats
     cycles: Floats
@@ -170,7 +166,6 @@ def price_tasks(counts: TaskCounts, hosted: Sequence[Hosted], prices: Prices,
         keys=keys, clocks=clocks, counted=len(counts.key), key=key,
         part=np.concatenate([counts.task, *(one.part for one in hosted)]),
         clock=np.array([clocks.index(one.clock) for one in found], np.int64)[number],
-        families=("",) * len(counts.key) + tuple(name for one in hosted for name in one.families),
         occurred=occurred, exposed=exposed, cycles=cycles, energy_pj=energy_pj,
         powered_pj=stack_columns([_known(one.pj) for one in powered]))
 

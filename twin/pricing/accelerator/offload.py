@@ -109,7 +109,7 @@ def _price_parts(deployment: Deployment, steps: Sequence[Step], runs: Sequence[T
                          else line.energy_pj) for _, line in lines], np.float64).reshape(-1, 4).T
     occurred, exposed, cycles, energy_pj = amounts[:, None]
     kernels = Hosted(
-        part=np.array([part for part, _ in lines], np.int64), families=("",) * len(lines),
+        part=np.array([part for part, _ in lines], np.int64),
         key=np.array([counts.keys.number(line.event, line.place, line.operand)
                       for _, line in lines], np.int64),
         occurred=occurred, exposed=exposed, cycles=cycles, energy_pj=energy_pj)
