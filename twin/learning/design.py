@@ -19,7 +19,6 @@ from hwmodels.files import read_regular, write_whole
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.network.operators import is_assumed
-from twin.pricing.accelerator.energy import list_powers, name_power
 from twin.pricing.accelerator.learnt import reprice
 from twin.pricing.calibration import (
     ENERGY_PRICES,
@@ -31,7 +30,13 @@ from twin.pricing.calibration import (
 from twin.pricing.itemised import itemise
 from twin.pricing.prediction import predict
 from twin.pricing.structure import find_structure
-from twin.pricing.task_prices import draws_while, list_prices, split_by_price
+from twin.pricing.task_prices import (
+    draws_while,
+    list_powers,
+    list_prices,
+    name_power,
+    split_by_price,
+)
 
 LARGEST_KEPT_BYTES = 1 << 20
 """Of a design matrix: a few arrays of tens of numbers."""

@@ -45,7 +45,6 @@ from twin.learning.overlays import (
     make_learnt,
     stated_sds,
 )
-from twin.pricing.accelerator.energy import state_powers
 from twin.pricing.calibration import (
     ENERGY_PRICES,
     TIME_PRICES,
@@ -53,7 +52,7 @@ from twin.pricing.calibration import (
     shipped_calibration,
     unseen_prices,
 )
-from twin.pricing.task_prices import state_prior
+from twin.pricing.task_prices import state_powers, state_prior
 from twin.runtimes import load_runtime
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)

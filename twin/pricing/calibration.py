@@ -443,8 +443,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
             for one in overlay.entries[:6]))
     prices: tuple[tuple[str, ...], tuple[str, ...]] = TIME_PRICES, ENERGY_PRICES
     if deployment.target.offloads and board.npu is not None:
-        from twin.pricing.accelerator.energy import list_powers
-        from twin.pricing.task_prices import list_prices
+        from twin.pricing.task_prices import list_powers, list_prices
 
         prices = list_prices(board.npu), list_powers(board.npu)
     if (overlay.time_prices, overlay.energy_prices) != prices:

@@ -34,7 +34,7 @@ from twin.pricing.accelerator.columns import (
     divide,
     price_tasks,
 )
-from twin.pricing.accelerator.energy import path_of, read_deviations
+from twin.pricing.accelerator.energy import path_of
 from twin.pricing.accelerator.offload import (
     list_extra,
     list_host_groups,
@@ -43,6 +43,7 @@ from twin.pricing.accelerator.offload import (
 )
 from twin.pricing.lines import price_lines, runtime_prices
 from twin.pricing.structure import Structure, find_structure
+from twin.pricing.task_prices import read_deviations
 from twin.runtimes.compiler import Offload, Step
 
 Ints = np.ndarray

@@ -1,12 +1,13 @@
-"""Prices of time on an accelerator that measurements teach: of units, waits, launches, the host.
+"""Prices on an accelerator that measurements teach: of units, waits, launches, the host, energies.
 
-A stated price is right up to a factor. Which factors rows can tell, and how far each may be from 1
-before any row, follows from the runtime's `offload.spread`.
+A stated price is right up to a factor. How far each may be from 1 before any row follows from the
+runtime's `offload.spread`, of a price of energy from the deviation its board's file states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,6 +32,21 @@ HOST_LAUNCH, HOST = "host_launch", "host"
 _PARTS = {"external_memory": "outside", "launch": "hand_over", HOST_LAUNCH: "hand_over",
           HOST: "host"}
 """Part of a runtime's spread that says how unsure a price is; units and other waits: `schedule`."""
+
+
+PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
+         **dict.fromkeys(("npu_active", *CYCLE_EVENTS), "npu.energy.active_pj_per_cycle"),
+         "npu_idle": "npu.energy.idle_pj_per_cycle",
+         "npu_ram_byte": "npu.pools.{}.byte_pj", "npu_external_byte": "npu.pools.{}.byte_pj"}
+"""Path in the board file of the price of each event that costs energy."""
+
+_CURRENTS = {"leakage": "leakage_ma", "clock_tree": "clock_tree_ma_per_mhz"}
+"""Key in `power` of the current behind a host's event; all others are its activity's."""
+
+_RUN = "activity_ma_per_mhz"
+
+UNSTATED_SD = 0.3
+"""Relative deviation before any row of a price whose file states none; assumed."""
 
 
 def list_prices(npu: Npu) -> tuple[str, ...]:
@@ -97,3 +113,44 @@ def split_by_price(bill: Bill, board: Board) -> Floats:
             times[names.index(name_price(line.event, line.place))] += bill_us(
                 Bill((line,)), board)
     return times
+
+
+def read_deviations(board: Board) -> Mapping[str, float]:
+    """Relative deviation of each fact that states one."""
+    return {fact.path: fact.rel_sd for fact in board.facts if fact.rel_sd is not None}
+
+
+def name_power(event: str, place: str) -> str:
+    """Return the price of energy an event is charged under: its fact's path, at any voltage."""
+    return PATHS[event].format(place) if event in PATHS else f"power.{_CURRENTS.get(event, _RUN)}"
+
+
+def list_powers(npu: Npu) -> tuple[str, ...]:
+    """Return the prices of energy of a machine, its memories and its host."""
+    places = {"npu_mac": [width for width, _ in npu.energy.mac_pj],
+              "npu_ram_byte": [pool.name for pool in npu.pools]}
+    return tuple(dict.fromkeys([
+        *(name_power(event, place) for event in PATHS for place in places.get(event, [""])
+          if event != "npu_external_byte"),
+        *(f"power.{key}" for key in (*_CURRENTS.values(), _RUN))]))
+
+
+def split_by_power(bill: Bill, board: Board) -> Floats:
+    """Return the picojoules of a bill by price of energy, shape (prices,); NaN is not known."""
+    assert board.npu is not None, "a deployment that offloads has an accelerator"
+    names = list_powers(board.npu)
+    drawn = np.zeros(len(names))
+    for line in bill.lines:
+        drawn[names.index(name_power(line.event, line.place))] += (
+            math.nan if line.energy_pj is None else line.energy_pj)
+    return drawn
+
+
+def state_powers(board: Board) -> Floats:
+    """Return how unsure stated prices of energy are: a covariance of logarithms, of each alone."""
+    assert board.npu is not None, "a deployment that offloads has an accelerator"
+    unsure = read_deviations(board)
+    sds = [unsure.get(name, unsure.get(f"{name}.{board.power.voltage_scale}", UNSTATED_SD))
+           for name in list_powers(board.npu)]
+    covariance: Floats = np.diag(np.log1p(np.square(sds)))
+    return covariance

@@ -13,10 +13,15 @@ from twin.attribution.views import compare_measured
 from twin.cli import app
 from twin.deployment.costs import bill_us
 from twin.errors import UsageError
-from twin.pricing.accelerator.energy import list_powers, split_by_power
 from twin.pricing.accelerator.learnt import reprice
 from twin.pricing.accelerator.timeline import list_spans
-from twin.pricing.task_prices import HOST_LAUNCH, list_prices, split_by_price
+from twin.pricing.task_prices import (
+    HOST_LAUNCH,
+    list_powers,
+    list_prices,
+    split_by_power,
+    split_by_price,
+)
 
 
 def plant_log(prediction, folder, factors, of_ops=()):

@@ -24,7 +24,7 @@ from hwmodels.prices import derive_prices
 from hwmodels.schedule.prices import CYCLE_EVENTS
 from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import bound_energies, make_interval
-from twin.pricing.accelerator.energy import name_power, split_by_power, sum_energy
+from twin.pricing.accelerator.energy import sum_energy
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import (
     Certainty,
@@ -35,7 +35,14 @@ from twin.pricing.certainty import (
     find_extrapolation,
 )
 from twin.pricing.prediction import Prediction
-from twin.pricing.task_prices import HOST, WORK, name_price, split_by_price
+from twin.pricing.task_prices import (
+    HOST,
+    WORK,
+    name_power,
+    name_price,
+    split_by_power,
+    split_by_price,
+)
 
 
 def reprice(deployment: Deployment, factors: Mapping[str, float],
