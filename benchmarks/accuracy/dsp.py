@@ -4,7 +4,8 @@
     TWIN_TI_MATHLIB=FOLDER python -m benchmarks.accuracy.dsp    # blocks of TI's listings, too
     TWIN_ESP_DL=FOLDER python -m benchmarks.accuracy.dsp        # networks of a clone of ESP-DL, too
 
-Only rows of `use=fit` are here. A baseline is what a page of a datasheet gives: peak rates.
+Only rows of `use=fit` and, in total, the ESP32-P4's, which judge and were learnt from nowhere,
+are here. A baseline is what a page of a datasheet gives: peak rates.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -180,17 +182,22 @@ def _judge_mvp() -> Judged:
             for number, row in enumerate(rows) for graph in [_mvp_graph(row)]))
 
 
-def _judge_esp(build: str) -> Judged:
-    runtime, column = esp_kernels.BUILDS[build]
-    rows = [row for row in read_table("esp_nn_kernels").rows if row["chip"] == "ESP32-S3"]
+ESP = {"ESP32-S3": "esp32s3_devkitc", "ESP32-P4": "esp32p4_function_ev"}
+
+
+def judge_esp(part: tuple[str, str], build: str) -> Judged:
+    """Kernels of a chip; the ESP32-P4's are of the release each row was made with."""
+    (chip, board), (runtime, column) = part, esp_kernels.BUILDS[build]
+    rows = [row for row in read_table("esp_nn_kernels").rows if row["chip"] == chip]
+    own = chip == "ESP32-P4" and build == "optimised"
     return Judged(
-        table=f"ESP32-S3 kernels, {build}", baseline="16 MACs or elements a cycle", rows=tuple(
+        table=f"{chip} kernels, {build}", baseline="16 MACs or elements a cycle", rows=tuple(
             (kernel, float(str(row[column])), twin.predict(twin.deploy(
-                graph, "esp32s3_devkitc", runtime=runtime, arena=memory, weights=memory),
-                calibration="none").time_us * 240,
+                graph, board, runtime=f"esp-nn@{row['release']}" if own else runtime, arena=memory,
+                weights=memory), calibration="none").cycles,
              max(graph_macs(graph), graph.tensors[graph.outputs[0]].elements) / 16)
             for (kernel, memory, graph), row in zip(
-                esp_kernels.kernel_graphs(), rows, strict=True)))
+                esp_kernels.kernel_graphs(), rows, strict=False)))
 
 
 def _judge_nnc() -> Judged:
@@ -267,7 +274,8 @@ def judge() -> Iterator[Judged]:
         table="MAX78000 layers", baseline="an output channel a cycle", rows=tuple(
             (str(row["layer"]), row["cycles"], count_cycles(shape) + 1,
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
-    yield from (*_judge_jobs(), _judge_gap8(), *map(_judge_esp, esp_kernels.BUILDS), _judge_mvp(),
+    yield from (*_judge_jobs(), _judge_gap8(), *starmap(
+        judge_esp, product(ESP.items(), esp_kernels.BUILDS)), _judge_mvp(),
                 *_judge_networks({"gap9evk": 162, "xg24_dk2601b": 1}), _judge_nnc(),
                 _judge_loops())
 

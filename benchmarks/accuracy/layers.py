@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 import twin
-from benchmarks.accuracy import esp_kernels
 from calibration.datasets import read_table
 from calibration.datasets.tables import Cell
 from twin.deployment.deployment import Deployment
@@ -62,7 +61,6 @@ class Judged:
 def judge_tables() -> Iterator[Judged]:
     """Yield every table that can be rebuilt."""
     yield from _apollo510_kernels()
-    yield from _esp32s3_kernels()
     yield _judge("pico_person_detection", _person_detection(), "rpi_pico", "tflm-cmsis-nn@2023",
                  _person_cycles(), "the clock, 125 MHz; the release of the kernels; layer 0, a "
                  "depthwise with a multiplier of 8, is omitted")
@@ -147,22 +145,6 @@ def _apollo510_kernels() -> Iterator[Judged]:
                      assumed="data in DTCM, code in ITCM; a convolution pads by one; subtraction "
                              "and operations on a scalar have no layer of their own and are left "
                              "out", pairs=tuple(pairs))
-
-
-def _esp32s3_kernels() -> Iterator[Judged]:
-    rows = [row for row in read_table("esp_nn_kernels").rows if row["chip"] == "ESP32-S3"]
-    for name, (runtime, column) in esp_kernels.BUILDS.items():
-        pairs = []
-        for (kernel, memory, graph), row in zip(esp_kernels.kernel_graphs(), rows, strict=True):
-            deployment = twin.deploy(graph, "esp32s3_devkitc", runtime=runtime, arena=memory,
-                                     weights=memory)
-            (pair,) = _pair(deployment, {0: _number(row[column])})
-            pairs.append(replace(pair, name=kernel))
-        yield Judged(table=f"esp_nn_kernels, {name} build, esp32s3_devkitc, {runtime}",
-                     assumed="nothing of the table is learnt from; operands of `External` rows in "
-                             "PSRAM, and in the data cache after the test wrote them; the code in "
-                             "the instruction cache; quad PSRAM at 80 MHz; shapes as the test "
-                             "program runs them", pairs=tuple(pairs))
 
 
 def _kernel_graphs() -> Iterator[tuple[str, Graph]]:

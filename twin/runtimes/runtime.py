@@ -109,6 +109,8 @@ class Runtime:
         Endings of the model files it alone runs, beside networks of other files.
     weight_passes
         How often a convolution's weights leave their memory; None: as its loops read them.
+    skips_nudge
+        Whether ESP-NN requantises fast: `twin.runtimes.esp_nn.fast`.
     splits_memories
         Whether buffers, and weights, may lie in several memories.
     unpacks_weights
@@ -155,6 +157,7 @@ class Runtime:
     copies_shapes: bool = False
     scales_in_float: bool = False
     prefers_external_ram: bool = False
+    skips_nudge: bool = False
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
@@ -255,6 +258,10 @@ class Runtime:
 
             several = OPERATORS[op].sums_products
             return pass_weights(lowering, self.weight_passes) if several else lowering
+        if self.skips_nudge:
+            from twin.runtimes.esp_nn.fast import skip_nudge
+
+            return skip_nudge(lowering)
         return lowering
 
     def _is_foreign(self, op: str, dtype: str) -> bool:

@@ -5,10 +5,11 @@ import statistics
 import pytest
 
 import twin
-from benchmarks.accuracy.dsp import judge
-from benchmarks.accuracy.esp_kernels import OFFSET
+from benchmarks.accuracy.dsp import ESP, judge_esp
+from benchmarks.accuracy.esp_kernels import BUILDS, OFFSET
 from hwmodels.isa import load_isa
 from twin.deployment.core import lower_on_core
+from twin.errors import RuntimeRefusedError
 from twin.network.zoo.builder import Builder
 
 
@@ -49,6 +50,11 @@ def depthwise(rows, columns, channels, stride=1, padding="valid"):
                                     3, stride, padding=padding, activation=None))
 
 
+def count(kernels):
+    return sum(block.trips * (block.code.replace("\n", ";").count(";") + 1)
+               for kernel in kernels for block in kernel.blocks)
+
+
 def one(make, *shape, **quantized):
     net = Builder("one", 0)
     return net.finish(make(net, *(net.input(size, **quantized) for size in shape)))
@@ -60,6 +66,7 @@ def one(make, *shape, **quantized):
     (conv(10, 10, 3, 64, 3), 674487), (conv(8, 8, 16, 67, 3, 1, "same"), 541424),
     (conv(8, 8, 16, 67, 3, 2, "same"), 509417), (conv(12, 12, 9, 20, 3), 780205),
     (conv(49, 10, 1, 64, (10, 4), 2, "same"), 1208906),
+    (conv(16, 16, 1, 20, 3, 1, "same"), 997174),
     (depthwise(18, 18, 16), 211677), (depthwise(16, 16, 32, 1, "same"), 515231),
     (depthwise(16, 16, 24), 253361), (depthwise(16, 16, 20), 303715),
     (depthwise(16, 16, 16, 2, "same"), 67656),
@@ -74,9 +81,28 @@ def one(make, *shape, **quantized):
 def test_the_p4_runs_the_instructions_its_compiled_kernels_run(graph, instructions):
     # Compiled by GCC 12 -O2 for RV32IMAFC from espressif/esp-nn d45b843 and run once, counted.
     (kernels,) = lower_on_core(twin.deploy(graph, "esp32p4_function_ev", runtime="esp-nn"))
-    counted = sum(block.trips * (block.code.replace("\n", ";").count(";") + 1)
-                  for kernel in kernels for block in kernel.blocks)
-    assert counted == pytest.approx(instructions, rel=0.05)
+    assert count(kernels) == pytest.approx(instructions, rel=0.05)
+
+
+@pytest.mark.parametrize(("release", "graph", "instructions"), [
+    ("1.2.3-skip-nudge", conv(10, 10, 64, 67, 1), 498301),
+    ("1.2.3-skip-nudge", conv(10, 10, 8, 67, 1), 332601),
+    ("1.2.3-skip-nudge", conv(8, 8, 16, 67, 3, 1, "same"), 464597),
+    ("1.2.3-skip-nudge", conv(16, 16, 1, 20, 3, 1, "same"), 925188),
+    ("1.2.3-skip-nudge", depthwise(16, 16, 20), 288858),
+    ("1.2.0", conv(10, 10, 8, 67, 1), 712441), ("1.1.0", conv(10, 10, 3, 64, 3), 1162181),
+    ("1.1.0", conv(8, 8, 16, 67, 3, 1, "same"), 4186071),
+    ("1.1.0", depthwise(18, 18, 16), 433003)])
+def test_releases_that_requantise_fast_run_fewer(release, graph, instructions):
+    # As above; of 1.1.0 and 1.2.0 those of espressif/esp-nn v1.1.0.
+    (kernels,) = lower_on_core(twin.deploy(graph, "esp32p4_function_ev",
+                                           runtime=f"esp-nn@{release}"))
+    assert count(kernels) == pytest.approx(instructions, rel=0.05)
+
+
+def test_vectors_of_an_old_release_are_refused_where_nobody_counted_them():
+    with pytest.raises(RuntimeRefusedError, match=r"accepted: --runtime esp-nn@1\.2\.3"):
+        twin.predict(twin.deploy("ad", "esp32s3_devkitc", runtime="esp-nn@1.1.0"))
 
 
 def test_a_part_without_vectors_is_slower_than_those_with():
@@ -86,9 +112,7 @@ def test_a_part_without_vectors_is_slower_than_those_with():
 
 
 def test_published_ticks_are_met_in_the_median():
-    tables = {judged.table: judged for judged in judge()}
-    for build in ("ANSI C", "optimised"):
-        rows = tables[f"ESP32-S3 kernels, {build}"].rows
+    for rows in (judge_esp(part, build).rows for part in ESP.items() for build in BUILDS):
         assert statistics.median(abs(made / said - 1) for _, said, made, _ in rows) < 0.15
 
 

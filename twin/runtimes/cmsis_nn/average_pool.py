@@ -43,7 +43,7 @@ def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """One channel of one position at a time."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
-    pixels, taps = shape.batches * shape.pixels, shape.batches * shape.taps_inside * channels
+    pixels, taps = shape.positions, shape.taps_run * channels
     lines = pixels * channels * shape.kernel_rows
     return (draft_kernel(
         "arm_avgpool_s8", "pool", site,
@@ -67,8 +67,8 @@ def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Return sums of all channels of a position in a buffer of 32-bit words."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
-    pixels = shape.batches * shape.pixels
-    later = shape.batches * shape.taps_inside - pixels
+    pixels = shape.positions
+    later = shape.taps_run - pixels
     source = window_load(shape, needed_bounds(shape), c=1)
     read, write = load("scratch", 4, c=4), store("scratch", 4, c=4)
     not_first = bound(-1, 1 << 30, ky=shape.kernel_columns, kx=1)
@@ -79,7 +79,7 @@ def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
             shape,
             block("pixel", join(bookkeeping(dialect, 14, 8, 50), end), pixels, 1),
             block("window row", join(bookkeeping(dialect, 3, 1, 4), end),
-                  shape.batches * shape.window_rows, pixels),
+                  shape.rows_run, pixels),
             repeat("c", channels, closing("first position", _CODE.first), write),
             block("position", join(bookkeeping(dialect, 1, 1, 10), end), later, pixels),
             block("accumulate", _CODE.accumulate, later * channels, later),
@@ -100,8 +100,8 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     shape = read_geometry(graph, layer)
     full, tail = divmod(shape.input_channels, 16)
     per_pixel = vectors(shape.input_channels)
-    window_rows = shape.batches * shape.window_rows * per_pixel
-    pixels, rows = shape.batches * shape.pixels, shape.batches * shape.output_rows
+    window_rows = shape.rows_run * per_pixel
+    pixels, rows = shape.positions, shape.batches * shape.output_rows
     return (draft_kernel(
         "arm_avgpool_s8", "pool", site,
         block("call", _CODE.entry_mve, shape.batches, cause="kernel_call"),
@@ -112,7 +112,7 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
             repeat("vector", per_pixel,
                    step("16 channels", _CODE.channels_mve),
                    block("window row", _CODE.window_row_mve, window_rows, pixels * per_pixel),
-                   block("sum 16", _CODE.sum_mve, shape.batches * shape.taps_inside * per_pixel,
+                   block("sum 16", _CODE.sum_mve, shape.taps_run * per_pixel,
                          window_rows),
                    closing("divide 16", join(_CODE.signs_mve, *[_CODE.divide_mve] * 4,
                                              _CODE.narrow_mve))),

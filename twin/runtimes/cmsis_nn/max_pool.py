@@ -49,8 +49,8 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four channels of a position at a time; at an edge every position inside is a comparison."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     text, end, channels = plain(dialect), BRANCH[dialect], shape.input_channels
-    pixels = shape.batches * shape.pixels
-    later = shape.batches * shape.taps_inside - pixels
+    pixels = shape.positions
+    later = shape.taps_run - pixels
     steps, needed = output_steps(shape), needed_bounds(shape)
     inside = (*needed, bound(-1, 1 << 30, ky=shape.kernel_columns, kx=1))
     compared = [repeat("c", count, *[
@@ -73,7 +73,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
             shape,
             block("pixel", join(bookkeeping(dialect, 14, 6, 53, 3), end), pixels, 1),
             block("window row", join(bookkeeping(dialect, 4, 1, 4), end),
-                  shape.batches * shape.window_rows, pixels),
+                  shape.rows_run, pixels),
             *copy_blocks(dialect, channels, pixels),
             *copy_moves(dialect, channels, window_load(shape, needed), store("output", 1, **steps)),
             block("position", join(bookkeeping(dialect, 3, 1, 6), end), later, pixels),
@@ -95,9 +95,9 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     The first position of a window only writes; as accesses it reads the output too.
     """
     shape = read_geometry(graph, layer)
-    rows, places = shape.batches * shape.output_rows, shape.batches * shape.pixels
-    window_rows = shape.batches * shape.window_rows
-    compared = shape.batches * shape.taps_inside - places
+    rows, places = shape.batches * shape.output_rows, shape.positions
+    window_rows = shape.rows_run
+    compared = shape.taps_run - places
     bounds, output = window_bounds(shape), output_steps(shape)
     size, per_place = shape.pixels * shape.input_channels, vectors(shape.input_channels)
     result = [window_load(shape, bounds, 16), guarded(row_load("output", 0, **output), *bounds),

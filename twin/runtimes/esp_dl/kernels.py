@@ -70,8 +70,8 @@ def _products(site: Site, depth: int, taps: int, groups: int, rest: int,
 def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a convolution: 16 outputs a vector, pixel by pixel."""
     shape = read_geometry(graph, layer)
-    depth, pixels = shape.input_channels // layer.groups, shape.pixels * shape.batches
-    taps, size = shape.taps_inside * shape.batches, _bytes(graph, layer)
+    depth, pixels = shape.input_channels // layer.groups, shape.positions
+    taps, size = shape.taps_run, _bytes(graph, layer)
     groups, rest = divmod(shape.output_channels, LANES // size)
     return (build_kernel(
         "dl_s8_conv2d", "pointwise" if shape.is_pointwise else "conv", site,
@@ -103,8 +103,8 @@ def _conv_accesses(shape: Geometry, depth: int, size: int) -> Any:
 def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a convolution of each channel: 16 channels a vector."""
     shape = read_geometry(graph, layer)
-    channels, pixels = shape.output_channels, shape.pixels * shape.batches
-    size, taps = _bytes(graph, layer), shape.taps_inside * shape.batches
+    channels, pixels = shape.output_channels, shape.positions
+    size, taps = _bytes(graph, layer), shape.taps_run
     groups = math.ceil(channels * size / LANES)
     wide, bounds = widest(channels * size), window_bounds(shape)
     own = channels == shape.input_channels

@@ -63,12 +63,12 @@ def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     lanes = 8 if shape.input_channels % 8 == 0 else 4
     if shape.input_channels % 4:
         return ANSI[layer.op]["c"].lower(graph, layer, site)
-    groups, pixels = shape.input_channels // lanes, shape.pixels * shape.batches
-    rows = shape.window_rows * shape.batches * groups
+    groups, pixels = shape.input_channels // lanes, shape.positions
+    rows = shape.rows_run * groups
     return (build_kernel(
         f"esp_nn_{layer.op.split('_', maxsplit=1)[0]}_pool_s8_esp32s3", "pool", site,
         (call_level(Level(alu=40, load=10, store=20)),
-         run_through("window position", levels["tap"], shape.taps_inside * shape.batches * groups,
+         run_through("window position", levels["tap"], shape.taps_run * groups,
                      rows),
          looped("window row", levels["row"], rows, pixels * groups),
          looped("output", levels["output"], pixels * groups, pixels),
@@ -96,7 +96,7 @@ def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
 _ELEMENTS: Mapping[Extension, Lowering] = {
     "pie": Lowering(lower=partial(_lower_elements, "esp32s3", _LEVELS)),
     "xesp": Lowering(lower=partial(_lower_elements, "esp32p4", LEVELS["p4"]))}
-_SOFTMAX: Mapping[Extension, Lowering] = {
+SOFTMAX: Mapping[Extension, Lowering] = {
     "c": Lowering(lower=partial(lower_softmax, "esp_nn_softmax_s8_opt", _LEVELS["softmax"])),
     "xesp": Lowering(lower=partial(lower_softmax, "esp_nn_softmax_s8_esp32p4",
                                    LEVELS["p4"]["softmax"]))}
@@ -112,5 +112,5 @@ KERNELS: Kernels = {
                     "xesp": p4.POOL},
     "mul": {**ANSI["mul"], **_ELEMENTS},
     "relu6": {**ANSI["relu6"], **_ELEMENTS},
-    "softmax": _SOFTMAX,
+    "softmax": SOFTMAX,
 }

@@ -8,6 +8,8 @@ more, and of windows copied to a column; depthwise of 16 channels at once.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, pool_accesses
@@ -56,29 +58,36 @@ def _rest(name: str, length: int, times: int) -> tuple[Block, ...]:
             _loop(f"{name}, one", "one", times * ones, times))
 
 
-def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a convolution by the size of its window, as the library chooses."""
+def lower_conv(first: bool, graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a convolution by the size of its window, as the library chooses; 1.1.0 is the `first`.
+
+    That multiplies positions and rows of fewer than 16 values one by one.
+    """
     shape = read_geometry(graph, layer)
-    depth, pixels = shape.input_channels, shape.pixels * shape.batches
+    depth, pixels = shape.input_channels, shape.positions
     row = shape.kernel_columns * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
-        blocks = _batch_blocks(shape, pixels) if depth < LANES else _pixel_blocks(shape, pixels)
-    elif row >= LANES and not shape.window.padding[0] and not shape.window.padding[2]:
+        blocks = (_batch_blocks(shape, pixels) if depth < LANES and not first
+                  else _pixel_blocks(shape, pixels))
+    elif (first or row >= LANES) and not any(shape.window.padding[::2]):
         blocks = _row_blocks(shape, row)
-    else:
+    elif row * shape.kernel_rows >= LANES:
         blocks = _column_blocks(shape, pixels, row * shape.kernel_rows)
+    else:
+        blocks = _tile_blocks(shape)
     return (build_kernel(
         "esp_nn_conv_s8_esp32p4", "pointwise" if shape.is_pointwise else "conv", site,
         (call_level(_LEVELS["call"]), *blocks), resolve(*conv_accesses(INT8, shape, 1)),
-        shape.taps_inside * shape.batches * shape.output_channels * depth),)
+        shape.taps_run * shape.output_channels * depth),)
 
 
 def _pixel_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
     """Return a dot product for each output of a 1x1 convolution."""
     depth, outputs = shape.input_channels, pixels * shape.output_channels
     return (_loop("sums of filters", "sum_four", shape.output_channels * depth // 4, 1),
-            run_through("window entered", _LEVELS["sixteen_entered"], outputs),
-            _loop("window, sixteen", "sixteen", outputs * (depth // LANES - 1), outputs),
+            run_through("window entered", _LEVELS["sixteen_entered"],
+                        outputs if depth >= LANES else 0),
+            _loop("window, sixteen", "sixteen", outputs * max(0, depth // LANES - 1), outputs),
             *_rest("window", depth, outputs),
             _loop("output", "output", outputs, pixels),
             _loop("pixel", "pixel", pixels, shape.output_rows))
@@ -102,21 +111,33 @@ def _row_blocks(shape: Geometry, row: int) -> tuple[Block, ...]:
         rows * shape.kernel_columns)
     return (_loop("sums of filters", "sum_four",
                   shape.output_channels * row * shape.kernel_rows // 4, shape.output_channels),
-            _loop("row, sixteen", "sixteen", rows * (turns - 1), rows),
+            _loop("row, sixteen", "sixteen", rows * max(0, turns - 1), rows),
             *_rest("row", row, rows),
-            _loop("window row", "window_row", rows, outputs),
+            _loop("window row", "window_row" if turns else "scalar_row", rows, outputs),
             _loop("output", "row_output", outputs + outside, shape.pixels),
             _loop("edge, four", "four_offset", taps * (depth // 4), taps),
             _loop("edge, one", "one_offset", taps * (depth % 4), taps),
             _loop("edge position", "edge_tap", taps, outside),
             _loop("edge row", "edge_row", outside * shape.kernel_rows, outside),
-            _loop("pixel", "pixel", shape.pixels * shape.batches, shape.output_rows))
+            _loop("pixel", "pixel", shape.positions, shape.output_rows))
+
+
+def _tile_blocks(shape: Geometry) -> tuple[Block, ...]:
+    """Return padded windows of fewer than 16 values: the input copied with 16 channels, by rows."""
+    top, _, side, _ = shape.window.padding
+    tile = replace(shape, input_rows=shape.input_rows + 2 * top, input_channels=LANES,
+                   input_columns=shape.input_columns + 2 * side,
+                   window=replace(shape.window, padding=(0, 0, 0, 0)))
+    filters, row = shape.output_channels * shape.kernel_rows, shape.kernel_columns
+    return (_loop("filters widened", "tile_position", filters * row, filters),
+            _loop("input widened", "tile_position", shape.batches * tile.input_rows
+                  * tile.input_columns, tile.input_rows), *_row_blocks(tile, row * LANES))
 
 
 def _column_blocks(shape: Geometry, pixels: int, window: int) -> tuple[Block, ...]:
     """Return windows copied to a column each, and a dot product for each output."""
     outputs, taps = pixels * shape.output_channels, shape.taps * shape.batches
-    inside, depth = shape.taps_inside * shape.batches, shape.input_channels
+    inside, depth = shape.taps_run, shape.input_channels
     return (_loop("sums of filters", "sum_one", shape.output_channels * window,
                   shape.output_channels),
             _loop("window copied", "copy", inside * depth, inside),
@@ -138,7 +159,7 @@ def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
             _loop("transposed", "transposed", batches * LANES * depth, batches),
             _loop("broadcast", "broadcast", filters * depth, filters),
             _loop("sums stored", "extract", filters, batches),
-            _loop("output", "batch_output", filters * LANES, filters),
+            _loop("sixteen outputs", "batch_output", filters * LANES, filters),
             _loop("left over", "one", left * channels * depth, left * channels),
             _loop("output left over", "output", left * channels, left))
 
@@ -150,10 +171,10 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     edge sum their filters again where the input has an offset.
     """
     shape, offset = read_geometry(graph, layer), has_offset(graph, layer)
-    pixels, channels = shape.pixels * shape.batches, shape.output_channels
+    pixels, channels = shape.positions, shape.output_channels
     groups, left = divmod(channels, LANES)
     groups, left = (groups + 1, 0) if left >= 8 else (groups, left)
-    taps, rows = shape.taps_inside * shape.batches, shape.window_rows * shape.batches
+    taps, rows = shape.taps_run, shape.rows_run
     full = [[place for place, inside in enumerate(counts) if inside == whole] for counts, whole in (
         (shape.row_taps, shape.kernel_rows), (shape.column_taps, shape.kernel_columns))]
     whole = len(full[0]) * len(full[1]) * shape.batches
@@ -180,7 +201,7 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_esp32p4", "depthwise", site, blocks,
         resolve(*depthwise_accesses(INT8, shape)),
-        shape.taps_inside * shape.batches * shape.output_channels),)
+        shape.taps_run * shape.output_channels),)
 
 
 def lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -199,8 +220,8 @@ def lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower pooling in vectors of 16 channels, averages divided one by one, scalar ends."""
     shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
-    (groups, left), pixels = divmod(shape.input_channels, LANES), shape.pixels * shape.batches
-    rows, taps = shape.window_rows * shape.batches, shape.taps_inside * shape.batches
+    (groups, left), pixels = divmod(shape.input_channels, LANES), shape.positions
+    rows, taps = shape.rows_run, shape.taps_run
     lanes = next(one for one in (16, 8, 4, 2, 1) if shape.input_channels % one == 0)
     return (build_kernel(
         f"esp_nn_{layer.op.split('_', maxsplit=1)[0]}_pool_s8_esp32p4", "pool", site,

@@ -10,6 +10,7 @@ esp_nn_depthwise_conv_s8_mult1_3x3_padded_esp32s3.S, esp_nn_depthwise_conv_s16_m
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
@@ -32,6 +33,7 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import build_kernel, join
 from twin.runtimes.lowering.geometry import (
     Geometry,
+    output_steps,
     over_pixels,
     over_window,
     read_geometry,
@@ -64,11 +66,11 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
-    outputs = shape.pixels * shape.batches * shape.output_channels
-    taps = shape.taps_inside * shape.batches * shape.output_channels
+    outputs = shape.positions * shape.output_channels
+    taps = shape.taps_run * shape.output_channels
     quads, left = divmod(shape.input_channels, 4)
     one = shape.kernel_rows == shape.kernel_columns == 1
-    rows = shape.window_rows * shape.batches * shape.output_channels
+    rows = shape.rows_run * shape.output_channels
     inner = (innermost("multiply-accumulate, four", _QUAD, taps * quads, taps, site, 8),
              innermost("multiply-accumulate", _LEFT, taps * left, taps, site, 2))
     around: tuple[Block, ...] = (
@@ -91,7 +93,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     single = multiplier == 1
     quads, left = divmod(shape.input_channels if single else multiplier, 4)
     turns = 1 if single else shape.input_channels
-    pixels, blocks = shape.pixels * shape.batches, []
+    pixels, blocks = shape.positions, []
     levels = _LEVELS["depthwise"][single]
     for name, count, text, signed in (("quad", quads * turns, *((_QUAD, 8) if single
                                                                 else (_FIVE, 5))),
@@ -107,7 +109,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_opt", "depthwise", site, tuple(blocks),
         resolve(*depthwise_accesses(INT8, shape)),
-        shape.taps_inside * shape.batches * shape.output_channels),)
+        shape.taps_run * shape.output_channels),)
 
 
 # ---- vectors of the ESP32-S3 ----
@@ -116,7 +118,7 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     if layer.groups != 1:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
     shape = read_geometry(graph, layer)
-    depth, outputs = shape.input_channels, shape.pixels * shape.batches * shape.output_channels
+    depth, outputs = shape.input_channels, shape.positions * shape.output_channels
     row, window = shape.kernel_columns * depth, shape.kernel_rows * shape.kernel_columns * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
         blocks = _pointwise_blocks(shape)
@@ -132,21 +134,16 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
             window_load(shape, window_bounds(shape), wide, 1, part=wide),
             load("weights", wide, 0, out=window, ky=row, kx=depth, part=wide)
             ._replace(bounds=window_bounds(shape)))),
-        *output_moves(INT8, shape.has_bias, shape.output_channels, _steps(shape), out=1)))
+        *output_moves(INT8, shape.has_bias, shape.output_channels,
+                      {**output_steps(shape), "out": 1}, out=1)))
     return (build_kernel(
         "esp_nn_conv_s8_esp32s3", "pointwise" if shape.is_pointwise else "conv", site, blocks,
-        resolve(*accesses), shape.taps_inside * shape.batches * shape.output_channels * depth),)
-
-
-def _steps(shape: Geometry) -> dict[str, int]:
-    from twin.runtimes.lowering.geometry import output_steps
-
-    return {**output_steps(shape), "out": 1}
+        resolve(*accesses), shape.taps_run * shape.output_channels * depth),)
 
 
 def _pointwise_blocks(shape: Geometry) -> tuple[Block, ...]:
     """Eight positions at once, channels turned to lie beside each other; the rest one by one."""
-    groups, left = divmod(shape.pixels * shape.batches, 8)
+    groups, left = divmod(shape.positions, 8)
     channels, eights = shape.output_channels, -(-shape.input_channels // 8)
     return (
         call_level(Level(alu=20, load=2, store=10)),
@@ -162,7 +159,7 @@ def _pointwise_blocks(shape: Geometry) -> tuple[Block, ...]:
 
 def _column_blocks(shape: Geometry, outputs: int, row: int, window: int) -> tuple[Block, ...]:
     """Windows copied to a column each, and multiplied sixteen at a time."""
-    pixels = shape.pixels * shape.batches
+    pixels = shape.positions
     filters = shape.output_channels * window
     copied = pixels * shape.kernel_rows
     return (
@@ -183,7 +180,7 @@ def _row_blocks(shape: Geometry, outputs: int, row: int, summed: bool) -> tuple[
     filters = shape.output_channels * shape.kernel_rows * row
     padded = any(shape.window.padding)
     inputs = shape.batches * shape.input_rows * shape.input_columns * shape.input_channels
-    pixels = shape.pixels * shape.batches
+    pixels = shape.positions
     return (
         call_level(Level(alu=60, load=30, store=20)),
         run_through("filters aligned", _LEVELS["copy"], filters // 4 if row % 16 else 0, 1),
@@ -207,7 +204,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
         multiplier == 1 and shape.input_channels % 8 == 0) else {0: 8, 4: 4}.get(multiplier % 8, 0)
     if not lanes:
         return _lower_depthwise(graph, layer, site)
-    groups, pixels = -(-shape.output_channels // lanes), shape.pixels * shape.batches
+    groups, pixels = -(-shape.output_channels // lanes), shape.positions
     outputs, inputs = pixels * groups, graph.input(layer).elements
     filters = shape.output_channels * shape.kernel_rows * shape.kernel_columns
     blocks: tuple[Block, ...]
@@ -221,7 +218,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
             looped("output, sixteen", _SIXTEEN_OUTPUT, outputs, groups * shape.output_rows),
             looped("row", _LEVELS["pixel"], groups * shape.output_rows, groups))
     else:
-        taps, rows = shape.taps_inside * shape.batches, shape.window_rows * shape.batches
+        taps, rows = shape.taps_run, shape.rows_run
         blocks = (
             call_level(Level(alu=60, load=20, store=30)),
             run_through("widened", _LEVELS["widen"], (inputs + filters) // 16, 1),
@@ -232,7 +229,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_esp32s3", "depthwise", site, blocks,
         resolve(*_lane_accesses(shape, multiplier, lanes)),
-        shape.taps_inside * shape.batches * shape.output_channels),)
+        shape.taps_run * shape.output_channels),)
 
 
 def _lane_accesses(shape: Geometry, multiplier: int, lanes: int) -> Any:
@@ -241,7 +238,8 @@ def _lane_accesses(shape: Geometry, multiplier: int, lanes: int) -> Any:
     wide = widest(channels, lanes)
     read = wide if multiplier == 1 else 1
     step = {"out": read} if wide % multiplier == 0 else {}
-    moves = output_moves(INT8, shape.has_bias, channels, {**_steps(shape), "out": wide}, out=wide)
+    moves = output_moves(INT8, shape.has_bias, channels, {**output_steps(shape), "out": wide},
+                         out=wide)
     return over_pixels(shape, repeat(
         "out", channels // wide,
         over_window(shape, window_load(shape, window_bounds(shape), read, 1, **step),
@@ -262,12 +260,18 @@ def widest(count: int, most: int = 16) -> int:
     return next(one for one in (16, 8, 4, 2, 1) if one <= most and count % one == 0)
 
 
-def _lower_conv_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a convolution of the P4; windows of fewer than 16 values in generic C."""
+def lower_conv_p4(first: bool, graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a convolution of the P4, some in generic C.
+
+    Unpadded windows of fewer than 16 values; in the `first` releases padded ones.
+    """
     shape = read_geometry(graph, layer)
     window = shape.kernel_rows * shape.kernel_columns * shape.input_channels
-    small = layer.groups != 1 or (window < p4.LANES and not shape.is_pointwise)
-    return (_lower_conv if small else p4.lower_conv)(graph, layer, site)
+    padded = any(shape.window.padding[::2])
+    if layer.groups != 1 or (padded if first else window < p4.LANES and not (
+            padded or shape.is_pointwise)):
+        return _lower_conv(graph, layer, site)
+    return p4.lower_conv(first, graph, layer, site)
 
 
 def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -279,7 +283,7 @@ def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
 
 KERNELS: Kernels = {
     "conv_2d": {"c": Lowering(lower=_lower_conv), "pie": Lowering(lower=_lower_conv_pie),
-                "xesp": Lowering(lower=_lower_conv_p4)},
+                "xesp": Lowering(lower=partial(lower_conv_p4, False))},
     "depthwise_conv_2d": {"c": Lowering(lower=_lower_depthwise),
                           "pie": Lowering(lower=_lower_depthwise_pie),
                           "xesp": Lowering(lower=_lower_depthwise_p4)},

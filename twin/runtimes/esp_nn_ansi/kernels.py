@@ -57,8 +57,8 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
-    outputs = shape.pixels * shape.batches * shape.output_channels
-    taps = shape.taps_inside * shape.batches * shape.output_channels
+    outputs = shape.positions * shape.output_channels
+    taps = shape.taps_run * shape.output_channels
     inner = (innermost("multiply-accumulate", _MAC, taps * depth, taps, site, 2),
              looped("window position", _LEVELS["conv"]["tap"], taps,
                     _rows(shape, shape.output_channels)))
@@ -72,20 +72,20 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     """Lower a depthwise convolution: the window innermost."""
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
-    outputs = shape.pixels * shape.batches * shape.output_channels
-    taps = shape.taps_inside * shape.batches * shape.output_channels
+    outputs = shape.positions * shape.output_channels
+    taps = shape.taps_run * shape.output_channels
     rows = _rows(shape, shape.output_channels)
-    turns = shape.pixels * shape.batches * shape.input_channels
+    turns = shape.positions * shape.input_channels
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_ansi", "depthwise", site,
         (innermost("multiply-accumulate", _TAP, taps, rows, site, 2),
          *window_blocks(shape, _LEVELS["depthwise"], shape.output_channels, outputs),
-         looped("channel", _LEVELS["depthwise"]["channel"], turns, shape.pixels * shape.batches)),
+         looped("channel", _LEVELS["depthwise"]["channel"], turns, shape.positions)),
         resolve(*depthwise_accesses(INT8, shape)), taps),)
 
 
 def _rows(shape: Geometry, channels: int) -> int:
-    return shape.window_rows * shape.batches * channels
+    return shape.rows_run * channels
 
 
 def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
@@ -99,7 +99,7 @@ def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
     channels, outputs
         Turns of the loop over channels in a pixel, and in all.
     """
-    pixels, lines = shape.pixels * shape.batches, shape.output_rows * shape.batches
+    pixels, lines = shape.positions, shape.output_rows * shape.batches
     rows = () if "row" not in levels else (
         looped("window row", levels["row"], _rows(shape, channels), outputs),)
     return (call_level(levels["call"]), *rows, looped("output", levels["output"], outputs, pixels),
@@ -139,9 +139,9 @@ def _lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     name, which, text = _POOLS[layer.op]
     shape = read_geometry(graph, layer)
     channels = shape.input_channels
-    taps = shape.taps_inside * shape.batches * channels
+    taps = shape.taps_run * channels
     levels = {level: both[which] for level, both in _LEVELS["pool"].items()}
-    outputs = shape.pixels * shape.batches * channels
+    outputs = shape.positions * channels
     return (build_kernel(
         name, "pool", site,
         (innermost("window position", text, taps, _rows(shape, channels), site, 1),

@@ -77,6 +77,21 @@ class Geometry:
         return sum(self.row_taps) * self.output_columns
 
     @property
+    def positions(self) -> int:
+        """Output positions of all batches."""
+        return self.pixels * self.batches
+
+    @property
+    def taps_run(self) -> int:
+        """Window positions inside the input over all output positions of all batches."""
+        return self.taps_inside * self.batches
+
+    @property
+    def rows_run(self) -> int:
+        """Window rows inside the input over all output positions of all batches."""
+        return self.window_rows * self.batches
+
+    @property
     def is_pointwise(self) -> bool:
         """Whether the window is one position without padding or dilation."""
         window = self.window

@@ -52,15 +52,15 @@ def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _lower(name: str, machine: Machine, shape: Geometry, levels: dict[str, Table], inner: str,
            finish: str) -> tuple[Kernel, ...]:
-    pixels, rows = shape.batches * shape.pixels, shape.batches * shape.output_rows
+    pixels, rows = shape.positions, shape.batches * shape.output_rows
     channels, size = shape.input_channels, machine.element_bytes
-    window_rows = shape.window_rows * shape.batches * channels
+    window_rows = shape.rows_run * channels
     return machine.kernel(
         f"{machine.namespace}::{name}", "pool", _CALL,
         *over_pixels(shape, repeat(
             "channel", channels,
             block("window position", join(inner, machine.loop(levels["position"])),
-                  shape.taps_inside * shape.batches * channels, window_rows),
+                  shape.taps_run * channels, window_rows),
             over_window(shape, window_load(shape, window_bounds(shape), size, size, channel=size)),
             block("window row", machine.loop(levels["window_row"]), window_rows,
                   pixels * channels),

@@ -27,7 +27,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
     taps = shape.kernel_rows * shape.kernel_columns
     products = reads * taps * shape.output_channels
-    outputs = shape.batches * shape.pixels * shape.output_channels
+    outputs = shape.positions * shape.output_channels
     inner = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
                  machine.load(4), multiply_once(machine), machine.store(4),
                  machine.loop(_COUNTS["tap"]))
@@ -83,7 +83,7 @@ def _finish(machine: Machine, shape: Geometry, target: str) -> Repeat:
     bias = [load("bias", machine.bias_bytes, 0, out=machine.bias_bytes)] if shape.has_bias else []
     scales = [] if machine.is_float else [
         load("parameters", 4, part, out=4) for part in (0, 4 * channels)]
-    return repeat("position", shape.batches * shape.pixels, repeat(
+    return repeat("position", shape.positions, repeat(
         "out", channels, load(target, 4, 0, position=4 * channels, out=4), *bias, *scales,
         store("output", size, 0, position=channels * size, out=size)))
 

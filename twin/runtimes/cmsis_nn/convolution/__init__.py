@@ -78,7 +78,7 @@ def _build_pointwise(shape: Geometry, site: Site, blocks: tuple[Block, ...],
     return build_kernel(
         "arm_convolve_1x1_s8_fast" if fast else "arm_convolve_1x1_s8", "pointwise", site,
         blocks, nests,
-        macs=shape.batches * shape.pixels * shape.output_channels * shape.input_channels)
+        macs=shape.positions * shape.output_channels * shape.input_channels)
 
 
 def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
@@ -88,7 +88,7 @@ def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
     stride_rows, stride_columns = shape.window.stride
     if stride_rows == stride_columns == 1:
         calls = 1
-        product = Product(shape.batches * shape.pixels, rows, channels, shape.has_bias)
+        product = Product(shape.positions, rows, channels, shape.has_bias)
         drafts = product_drafts(dialect, product, channels, calls)
     else:
         calls = shape.batches * shape.output_rows
@@ -109,7 +109,7 @@ def _plan_pointwise_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest,
     stride_rows, stride_columns = shape.window.stride
     fast = (stride_rows, stride_columns) == (1, 1)
     calls = 1 if fast else shape.output_rows * shape.batches
-    rows = shape.pixels * shape.batches if fast else shape.output_columns
+    rows = shape.positions if fast else shape.output_columns
     product = ProductMve(
         depth=shape.input_channels, channels=shape.output_channels, calls=calls,
         quads=rows // 4 * calls, singles=rows % 4 * calls, has_bias=shape.has_bias)
