@@ -15,6 +15,7 @@ from twin.api.requests.attribution import Why
 from twin.api.requests.values import parse_clock, parse_quantity, read_pairs, split_words
 from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
+from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.outlook import NOTABLE
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -55,6 +56,9 @@ def why(asked: Why) -> weighing.Why:
         deployed[model] = deployment.replace(asked.changes) if asked.changes else deployment
     deployments = [foreseeing.at_clock(deployed[model], clock)
                    for model, clock in zip(models, clocks, strict=True)]
+    if len({*zip(models, map(clock_hz_of, deployments), strict=True)}) < len(times):
+        raise UsageError("--measured: two times of one network at one clock; accepted: one of each "
+                         "(the median of its runs), others as TIME@CLOCK or NETWORK=TIME")
     hertz = None if asked.cycles is None else observe_clock(
         asked.cycles, times[0], deployments[0])
     if hertz is not None and "clock" in absent and hertz != deployments[0].board.clock(
@@ -67,7 +71,20 @@ def why(asked: Why) -> weighing.Why:
                              absent=absent, priors=priors, arena_bytes=arena)
     return replace(found, remarks=(*_describe_unreachable(outlook.bases, times), *found.remarks),
                    also=(*_describe_further(outlook.bases, times),
-                         *_describe_cycles(asked.cycles, hertz, outlook.bases[0])))
+                         *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
+                         *_describe_stated(published, found.expected_us, outlook.bases[0].time_us,
+                                           present, absent)))
+
+
+def _describe_stated(published_us: float | None, expected_us: float, predicted_us: float,
+                     present: Sequence[str], absent: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what was published beside what is predicted, and which causes are stated."""
+    if published_us is not None:
+        yield "published", (f"{format_time(published_us)}, {published_us / predicted_us:.3g} x "
+                            f"predicted: moves what is expected from {format_time(predicted_us)} "
+                            f"to {format_time(expected_us)}")
+    if stated := [*present, *(f"not {name}" for name in absent)]:
+        yield "answers", ", ".join(stated)
 
 
 def _describe_further(bases: Sequence[Prediction],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from hwmodels.quantities import format_time
+from twin.attribution.diagnosis.outlook import DATA
 from twin.attribution.diagnosis.why import EXPECTED, Row, Why
 from twin.reports.tables.parts import Content, new_pairs, spaced
 
@@ -14,8 +15,7 @@ MOST_ROWS, MOST_NAMED = 4, 5
 LEAST = 0.02
 """Of a cause, the least probability that is worth a word."""
 
-FURTHER = {"cycles": "--cycles N (cycle counter)",
-           "network": "--measured ad=TIME (another network of the build)"}
+FURTHER = {"cycles": "--cycles N", "network": "--measured ad=TIME"}
 """Numbers that say more, by their names in `Why.also`."""
 
 OFF = 1.1
@@ -59,6 +59,20 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         yield "", row.change
 
 
+def _say_found(given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield how often planted builds had their cause first, and with which numbers more of them."""
+    numbers = [name for name in FURTHER if name in given]
+    own = "both" if len(numbers) == len(FURTHER) else "".join(numbers) or "one"
+    if found := DATA["found"].get(own + " answered" * ("answers" in given)):
+        yield "how sure", (f"of planted builds the cause was first in {found[0]} %, among three in "
+                           f"{found[1]} %")
+    missing = [words for name, words in FURTHER.items() if name not in given]
+    missing += ["one answer"] * ("answers" not in given)
+    if missing:
+        first, three = DATA["found"]["both answered"]
+        yield "surer", f"with {', '.join(missing)}: first in {first} %, among three in {three} %"
+
+
 def _shown(why: Why) -> list[Row]:
     """Return the causes worth a word: of a time that is too short, none that adds to it."""
     quickest = min(1.0, *(time / why.expected_us for _, time, _ in why.releases))
@@ -88,6 +102,6 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")
     given = {name for name, _ in why.also}
-    if further := [words for name, words in FURTHER.items() if name not in given]:
-        yield "a second number", f"says more: {', '.join(further)}"
+    if why.verdict != EXPECTED:
+        yield from _say_found(given)
     yield "times of layers", "say more: twin import, then twin diagnose"

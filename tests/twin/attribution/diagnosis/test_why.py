@@ -180,6 +180,7 @@ def test_the_report_fits_and_says_what_to_change_and_ask():
     (("--measured", "ad=60ms"), "the first time is of kws itself; accepted: --measured TIME"),
     (("--measured", "1s", "--is", "expected"), "accepted: optimisation, simd"),
     (("--measured", "1.9s@80"), "--measured '80'"),
+    (("--measured", "1s", "--measured", "2s"), "two times of one network at one clock"),
     (("--measured", "1s", "--not", "clok"), "did you mean clock"),
     (("--measured", "1s", "--not", "clock", "--is", "clock"), "exclude each other"),
     (("--measured", "1s", "--prior", "clock=much"), "CAUSE=WEIGHT"),
@@ -193,8 +194,11 @@ def test_what_is_not_understood_is_one_line(words, told):
 
 def test_only_what_was_not_given_is_suggested_and_what_was_is_set_beside_what_is_expected():
     result = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured", "900ms",
-                 "--measured", "ad=60ms", "--cycles", "3.6e7")
-    assert result.exit_code == 0 and "a second number" not in result.stdout
+                 "--measured", "ad=60ms", "--cycles", "3.6e7", "--published", "100ms")
+    assert result.exit_code == 0 and "--cycles N" not in result.stdout
+    assert "first in 58 %, among three in 83 %" in result.stdout
+    assert "with one answer: first in 75 %" in result.stdout
+    assert "100 ms, 1.09 x predicted: moves what is expected from 92 ms to 96.5 ms" in result.stdout
     assert "36,000,000: the core runs at 40 MHz, expected 120 MHz" in result.stdout
     assert "x expected: ad at 120 MHz, expected" in result.stdout
 
