@@ -181,13 +181,16 @@ def read_count(text: str, most: int) -> int | None:
     return number if number <= most else None
 
 
-def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
+def apportion(values: Iterable[float], total: int | None = None, *, alike: bool = False,
+              ) -> list[int]:
     """Round non-negative values to integers that sum to the rounded sum (largest remainder).
 
     Parameters
     ----------
     total
         The sum to reach; by default the rounded sum of the values.
+    alike
+        Whether equal values stay equal where others can take the difference instead.
 
     Returns
     -------
@@ -204,6 +207,16 @@ def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
     target = round(math.fsum(numbers)) if total is None else total
     by_remainder = sorted(range(len(numbers)), key=lambda i: (floors[i] - numbers[i], i))
     short = target - sum(floors)
+    if alike:
+        groups: dict[str, list[int]] = {}
+        for i in by_remainder:
+            groups.setdefault(f"{numbers[i]:.9g}", []).append(i)
+        whole: list[int] = []
+        for group in sorted(groups.values(), key=lambda group: (
+                numbers[group[0]] - floors[group[0]] < 0.5, -len(group))):
+            if len(whole) + len(group) <= short and numbers[group[0]] > floors[group[0]]:
+                whole += group
+        by_remainder = [*whole, *(i for i in by_remainder if i not in whole)]
     if numbers and short > 0:
         for turn in range(short):
             floors[by_remainder[turn % len(numbers)]] += 1

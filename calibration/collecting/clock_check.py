@@ -9,6 +9,7 @@ from pathlib import Path
 
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
+from hwmodels.quantities import significant
 
 SPIN_US, MOST_SPIN_US = 200_000, 4_000_000
 """Span of the first try, and of the longest: twenty seconds in all where the line is slow."""
@@ -77,8 +78,8 @@ def describe_latency(check: ClockCheck, port: str) -> str:
     error = check.uncertainty / check.ratio
     if error <= GOAL:
         return ""
-    text = (f"the clock by the host's is known to {100 * error:.2g} % only, the goal is "
-            f"{100 * GOAL:g} %: round trips of {port} differ by {check.latency_us / 1e3:.2g} ms")
+    text = (f"the clock by the host's is known to {significant(100 * error, 2)} % only, the goal "
+            f"is {100 * GOAL:g} %: round trips of {port} differ by {check.latency_us / 1e3:.2g} ms")
     timer = Path("/sys/bus/usb-serial/devices", Path(port).name, "latency_timer")
     return f"{text}; " + (f"echo 1 > {timer}, and measure again" if timer.exists() else
                           "set the adapter's latency timer to 1 ms, end other programs, and "

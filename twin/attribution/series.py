@@ -15,6 +15,7 @@ import numpy as np
 from calibration.fitting.staleness import FALSE_ALARM, LEAST_SHIFT, Change, find_change
 from calibration.fitting.student import student_quantile
 from calibration.measurement.measurement import Measurement
+from hwmodels.quantities import significant
 from twin.errors import UsageError
 
 COUNTERS = ("cpu_cycles", "latency")
@@ -83,12 +84,12 @@ class Series:
         runs = sum(one.runs for one in self.stretches)
         if self.change is None and self.unseen is not None:
             hidden = ("runs do not say how well they repeat" if math.isinf(self.unseen) else
-                      f"a move of less than {100 * self.unseen:.2g} % would not show")
+                      f"a move of less than {significant(100 * self.unseen, 2)} % would not show")
             return (f"too few runs to tell whether the level of {self.counter} moved: {hidden}; "
                     f"take {FEWEST_RUNS} or more each" if not self.holds else
                     f"the level of {self.counter} holds over {runs} runs, by medians: {hidden}")
         if self.change is None:
-            return f"the level of {self.counter} holds over {runs} runs"
+            return f"the level of {self.counter} holds over {runs} run{'s' * (runs > 1)}"
         return (f"the level of {self.counter} moved by {100 * math.expm1(self.change.shift):+.2f} "
                 f"% since {self.since} (p {'=' if self.unseen is None else '<'} "
                 f"{self.change.probability:.1g}, {runs} runs): what was "

@@ -12,6 +12,7 @@ from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError, reworded
 from hwmodels.kernel import Kernel, Operand
+from hwmodels.paths.ways import code_cache, data_cache
 from hwmodels.simulator import add_background
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
@@ -363,8 +364,14 @@ class Core:
         return ""
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
-        """Say of an accelerator on the board that it is not used."""
+        """Say of an accelerator on the board that it is not used, and where no cache is cold."""
         board = deployment.board
+        placed = ((data_cache, deployment.weights), (data_cache, deployment.arena),
+                  (code_cache, deployment.code))
+        if temperature == "cold" and not any(
+                find(board, board.memory(name)) for find, name in placed):
+            yield (f"cold is as warm here: weights in {deployment.weights}, arena in "
+                   f"{deployment.arena} and code in {deployment.code} are behind no cache")
         if board.npu is not None:
             able = list_compilers(board.npu.family)
             yield (f"the {board.npu.family} NPU of {board.name} is not used: "

@@ -96,6 +96,8 @@ def make_ledger(prediction: Prediction) -> Ledger:
 def share_out(values: Sequence[float], decimals: int, total: float | None = None) -> list[float]:
     """Round non-negative values to so many decimals such that the shown sum holds.
 
+    Equal values are shown alike where other values can take what rounding leaves.
+
     Parameters
     ----------
     decimals
@@ -110,7 +112,8 @@ def share_out(values: Sequence[float], decimals: int, total: float | None = None
     """
     scale = 10**decimals
     whole = None if total is None else round(total * scale)
-    return [part / scale for part in apportion([value * scale for value in values], whole)]
+    return [part / scale for part in apportion([value * scale for value in values], whole,
+                                               alike=True)]
 
 
 def percentages(values: Sequence[float], decimals: int = 0) -> list[float]:

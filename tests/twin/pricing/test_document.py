@@ -111,3 +111,10 @@ def test_shown_shares_sum_to_a_hundred(values):
 def test_share_out_keeps_the_sum_that_rounding_loses():
     # Rounded one by one, three thirds of 0.1 give 0.09.
     assert sum(round(100 * part) for part in share_out([0.1 / 3] * 3, 2)) == 10
+
+
+def test_share_out_shows_equal_layers_alike_and_keeps_the_sum():
+    times = [0.1, 0.0727, 0.0727, 0.0727, 0.0184, 0.0281]
+    shown = share_out(times, 3)
+    assert len({*shown[1:4]}) == 1
+    assert round(1000 * sum(shown)) == round(1000 * sum(times))

@@ -173,3 +173,11 @@ def test_weights_kept_in_ram_are_ram() -> None:
     moved = deploy("vww", "nucleo_l4r5zi", weights="sram")
     assert moved.ram_bytes == usual.ram_bytes + moved.placement.weights_bytes
     assert predict(moved).flash_available_bytes == predict(usual).flash_available_bytes
+
+
+def test_cold_says_where_no_cache_is_behind_a_network():
+    tcm = deploy("ad", "apollo510_evb")
+    cold, warm = (predict(tcm, temperature=name) for name in ("cold", "warm"))
+    assert cold.cycles == warm.cycles
+    assert any("behind no cache" in text for text in cold.warnings)
+    assert not any("behind no cache" in text for text in warm.warnings)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import (
     DECLARED,
     JOINED,
@@ -192,7 +193,7 @@ class Diagnosis:
         """Why nothing listed is the verdict, where that is "as declared" and not met; else ""."""
         if self.verdict.fault.kind != DECLARED or self.repeats_as_declared:
             return ""
-        runs = (f"runs repeat within {100 * max(self.repeats, 1e-4):.2g} %"
+        runs = (f"runs repeat within {significant(100 * max(self.repeats, 1e-4), 2)} %"
                 if self.repeats is not None else
                 "how well runs repeat is not known from a single one (assumed: within "
                 f"{100 * REPEATS_FLOOR:.2g} %)")

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import Fault
 from twin.deployment.deployment import Deployment
 
@@ -331,11 +332,11 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
         found.append(f"drift over the runs {100 * marks.drift:+.1f} %" if marks.drift else
                      "no drift over the runs that is more than chance")
     if marks.scatter is not None:
-        found.append(f"runs of a layer scatter by {100 * marks.scatter:.2g} %")
+        found.append(f"runs of a layer scatter by {significant(100 * marks.scatter, 2)} %")
     if marks.interrupts:
         found.append(f"{marks.interrupts:,.0f} interrupts a run were counted: at "
-                     f"{SERVICE_CYCLES} cycles each at least, {100 * marks.least_share:.2g} % of "
-                     "it")
+                     f"{SERVICE_CYCLES} cycles each at least, "
+                     f"{significant(100 * marks.least_share, 2)} % of it")
     return tuple(found)
 
 

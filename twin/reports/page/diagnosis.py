@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import DECLARED, STAND_IN
 from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows
 from twin.reports.bars import BarChart, list_bars
@@ -32,7 +33,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
                            "faults may be accused or missed; give --healthy DIR")
     pairs = [("weighed under", diagnosis.errors.source),
              ("runs repeat within", "not known from one run" if diagnosis.repeats is None
-              else f"{100 * diagnosis.repeats:.2g} %"),
+              else f"{significant(100 * diagnosis.repeats, 2)} %"),
              ("counters", ", ".join(diagnosis.counters)
               or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
     if diagnosis.rests_on:

@@ -69,7 +69,8 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
          + " facts, listed below")]
     if measured is not None:
         side = measured.difference.second
-        figures.append((side.kind, f"{side.label}, {side.runs} runs, runtime {side.runtime}"))
+        figures.append((side.kind, f"{side.label}, {side.runs} run{'s' * (side.runs > 1)}, "
+                                   f"runtime {side.runtime}"))
     if published is not None:
         figures.append(("published", "tables the project ships, a source with each row"))
     hashes = [("model", f"{graph.name}, sha256 {graph.sha256}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, STAND_IN
 from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
 from twin.attribution.diagnosis.why import Why
@@ -65,8 +66,8 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     if verdict.kind == DECLARED:
         asked = diagnosis.healthy or "--healthy" in diagnosis.telling
         lines.append(("cannot see", "a fault that slows all layers alike by less than "
-                      f"{100 * diagnosis.resolution:.2g} %: two standard deviations of the total"
-                      + ("" if asked else "; --healthy or --also narrows this")))
+                      f"{significant(100 * diagnosis.resolution, 2)} %: two standard deviations of "
+                      "the total" + ("" if asked else "; --healthy or --also narrows this")))
     others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
               for kind, chance in kinds[1:4] if chance >= LEAST_OR]
     if others and kinds[0][1] < SETTLED:

@@ -127,7 +127,8 @@ def _sides(difference: Difference) -> Content:
         return head, ", ".join(filter(None, (
             f"{side.kind}: " * (head != side.kind) + side.label, side.model, side.board,
             side.runtime, clocks,
-            side.temperature or "temperature not stated", f"{side.runs} runs" if side.runs else "",
+            side.temperature or "temperature not stated",
+            f"{side.runs} run{'s' * (side.runs > 1)}" if side.runs else "",
             side.calibration)))
 
     return new_pairs((*map(describe, name_sides(difference), (difference.first, difference.second)),

@@ -246,9 +246,10 @@ def result_line(prediction: Prediction) -> str:
     instructions = math.fsum(layer.instructions for layer in prediction.layers)
     ipc = ""
     # Of a closed library only its cycles are claimed, not how many instructions it takes.
-    if cycles.get(clock) and prediction.deployment.runtime.structure == "open":
+    if instructions and cycles.get(clock) and prediction.deployment.runtime.structure == "open":
         ipc = f", IPC {significant(instructions / cycles[clock], 2)}"
-    counted = ", ".join(f"{count:,} {clock_label(prediction, name)} cycles"
+    counted = ", ".join(f"{count:,} {clock_label(prediction, name)} cycles" + (
+        " (without waiting for the NPU)" if name == clock and len(cycles) > 1 else "")
                         for name, count in cycles.items())
     return (f"{format_time(prediction.time_us)}, energy {format_energy(prediction.energy_uj)}, "
             f"{counted}{ipc}, {prediction.temperature} caches")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.quantities import format_energy, format_size, format_time
+from hwmodels.quantities import format_energy, format_size, format_time, significant
 from twin.pricing.variables import CAUSE, COLD_START, SETUP
 from twin.studies.rows import WORDS, Row
 
@@ -67,7 +67,7 @@ def write_level(figure: str, value: float) -> str:
     """Write the value of a figure with its unit."""
     kind = figure.partition(".")[0]
     if kind in ("miss_rate", "bandwidth_used", "error"):
-        return f"{100 * value:.3g} %"
+        return f"{significant(100 * value)} %"
     if kind in ("bytes", "ram", "flash", "parameter_bytes", "traffic", "ram_bytes", "flash_bytes"):
         return format_size(value)
     if kind in (CAUSE, "stalls") or figure.endswith("_us"):
