@@ -33,7 +33,7 @@ from twin.pricing.calibration import (
     price_of_family,
     time_price,
 )
-from twin.pricing.lines import Lines, price_lines, price_rivals, runtime_prices
+from twin.pricing.lines import Lines, list_shares, price_lines, price_rivals, runtime_prices
 from twin.pricing.structure import Groups, Structure, find_structure, list_assumed
 from twin.runtimes import Runtime
 
@@ -145,7 +145,8 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
     prices, lower = ends[0], cache(partial(lower_network, deployment))
     runtime, structure = deployment.runtime, find_structure(deployment, lower, cold=cold)
     timing = read_timing(deployment.board, structure.arrays.places)
-    priced = [price_lines(structure, runtime, own, timing) for own in ends]
+    shares = list_shares(deployment)
+    priced = [price_lines(structure, runtime, own, timing, shares) for own in ends]
     lines, cycles = priced[0].lines, priced[0].cycles
     columns = _columns(lines)
     layers, causes = len(structure.layers), len(CAUSES)

@@ -94,7 +94,8 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
     """
     structure, board = find_structure(deployment, groups, cold=cold, part=part), deployment.board
     runtime, transfers = deployment.runtime, deployment.transfers
-    priced = price_lines(structure, runtime, prices, read_timing(board, structure.arrays.places))
+    priced = price_lines(structure, runtime, prices, read_timing(board, structure.arrays.places),
+                         list_shares(deployment))
     counts, traffic = count_layers(structure, priced), iter(structure.traffic)
     bills = [Bill(lines) for lines in bill_layers(counts, priced, prices)]
     if transfers is not None:
@@ -189,8 +190,18 @@ def spend(occurred: Floats, pj: Floats) -> Floats:
     return np.where(occurred != 0, spent, 0.0) if np.isnan(pj).any() else spent
 
 
-def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
-                timing: Floats) -> PricedLines:
+def list_shares(deployment: Deployment) -> Floats | None:
+    """Return the share of each layer the core with more of it computes; None with one core."""
+    if not deployment.runtime.barrier_cycles:
+        return None
+    from twin.runtimes.esp_dl.cores import share_rows
+
+    graph = deployment.executed
+    return np.array([share_rows(graph, layer) for layer in graph.layers])
+
+
+def price_lines(structure: Structure, runtime: Runtime, prices: Prices, timing: Floats,
+                shares: Floats | None = None) -> PricedLines:
     """Return the lines of a structure times prices.
 
     Parameters
@@ -201,6 +212,8 @@ def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
         From `twin.pricing.lines.runtime_prices`; of many boards each price may be an array.
     timing : ndarray of float, (width,) or (n, width)
         Of `hwmodels.paths.timing.read_timing`.
+    shares
+        From `list_shares`.
     """
     lines = list_lines(structure, runtime.dispatches_aliases)
     occurred, exposed = (expose_once if timing.ndim == 1 else expose)(structure.arrays, timing)
@@ -211,8 +224,14 @@ def price_lines(structure: Structure, runtime: Runtime, prices: Prices,
         price, factor = prices.price(event, place), mix_efficiency(runtime.efficiency, family)
         cycles.append(price.cycles * factor)
         energies.append(np.nan if price.pj is None else price.pj * factor)
-    return PricedLines(lines=lines, occurred=occurred, exposed=exposed,
-                       cycles=exposed * stack_columns(cycles)[..., lines.number],
+    each = stack_columns(cycles)[..., lines.number]
+    if shares is not None:
+        from twin.pricing.cores import split_lines
+
+        exposed = exposed * split_lines(
+            exposed * each, [operand for *_, operand in structure.arrays.lines], lines.layers,
+            shares, runtime.barrier_cycles)
+    return PricedLines(lines=lines, occurred=occurred, exposed=exposed, cycles=exposed * each,
                        pj=stack_columns(energies)[..., lines.number])
 
 
@@ -351,8 +370,8 @@ def price_rivals(deployment: Deployment, prices: Prices,
     found = []
     for policy, rival in list_rivals(deployment, caches) if caches else ():
         structure = find_structure(rival, lower, cold=False)
-        found.append((policy, price_lines(structure, deployment.runtime, prices,
-                                          read_timing(board, structure.arrays.places))))
+        found.append((policy, price_lines(structure, deployment.runtime, prices, read_timing(
+            board, structure.arrays.places), list_shares(deployment))))
     return found
 
 

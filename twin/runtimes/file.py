@@ -172,7 +172,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
                       **read_mapping(path, "offload", changes.pop("offload", None))}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
-             "counted_on", "weight_passes", "learnt", "base", "arena")
+             "counted_on", "weight_passes", "learnt", "base", "arena", "barrier_cycles")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -183,7 +183,8 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
     check_choices(path, merged)
     facts: list[Fact] = []
-    numbers = {key: read_number(path, document, key, merged[key], facts) for key in _NUMBERS}
+    numbers = {key: read_number(path, document, key, merged[key], facts)
+               for key in (*_NUMBERS, "barrier_cycles") if key in merged}
     efficiency = {}
     for family, raw in read_mapping(path, "efficiency", merged.get("efficiency")).items():
         if family not in FAMILIES:
@@ -208,6 +209,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
+        barrier_cycles=numbers.get("barrier_cycles", 0.0),
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),

@@ -109,6 +109,8 @@ class Runtime:
         Endings of the model files it alone runs, beside networks of other files.
     weight_passes
         How often a convolution's weights leave their memory; None: as its loops read them.
+    barrier_cycles
+        Core cycles of handing a layer to two cores and waiting for both; 0: one core runs.
     skips_nudge
         Whether ESP-NN requantises fast: `twin.runtimes.esp_nn.fast`.
     splits_memories
@@ -158,6 +160,7 @@ class Runtime:
     scales_in_float: bool = False
     prefers_external_ram: bool = False
     skips_nudge: bool = False
+    barrier_cycles: float = 0.0
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ from twin.runtimes.lowering.geometry import (
     over_pixels,
     over_window,
     read_geometry,
+    read_rows,
     window_bounds,
     window_load,
 )
@@ -125,8 +126,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
 
 def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer, which is a convolution of a pixel a row."""
-    rows, columns = graph.input(layer, 1).shape[-2:]
-    vectors = graph.input(layer).elements // columns
+    vectors, rows, columns = read_rows(graph, layer)
     groups, rest = divmod(rows, LANES)
     return (build_kernel(
         "dl_s8_conv2d", "fully_connected", site,

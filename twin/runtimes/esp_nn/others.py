@@ -36,7 +36,7 @@ from twin.runtimes.esp_nn_ansi.sequences import (
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import build_kernel
-from twin.runtimes.lowering.geometry import read_geometry
+from twin.runtimes.lowering.geometry import read_geometry, read_rows
 from twin.runtimes.lowering.nests import resolve
 
 _LEVELS = LEVELS["others"]
@@ -78,8 +78,7 @@ def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
 
 def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer: sums of weights first, then sixteen products at a time."""
-    rows, columns = graph.input(layer, 1).shape[-2:]
-    vectors = graph.input(layer).elements // columns
+    vectors, rows, columns = read_rows(graph, layer)
     outputs, (whole, left) = vectors * rows, divmod(columns, 16)
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32s3", "fully_connected", site,

@@ -23,7 +23,7 @@ from twin.runtimes.esp_nn_ansi.sequences import (
 )
 from twin.runtimes.lowering import Lowering, Site
 from twin.runtimes.lowering.blocks import build_kernel
-from twin.runtimes.lowering.geometry import Geometry, read_geometry
+from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
 from twin.runtimes.lowering.nests import resolve
 from twin.runtimes.reference.windows import conv_accesses, depthwise_accesses
 
@@ -78,12 +78,12 @@ def lower_conv(first: bool, graph: Graph, layer: Layer, site: Site) -> tuple[Ker
     return (build_kernel(
         "esp_nn_conv_s8_esp32p4", "pointwise" if shape.is_pointwise else "conv", site,
         (call_level(_LEVELS["call"]), *blocks), resolve(*conv_accesses(INT8, shape, 1)),
-        shape.taps_run * shape.output_channels * depth),)
+        shape.products * depth),)
 
 
 def _pixel_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
     """Return a dot product for each output of a 1x1 convolution."""
-    depth, outputs = shape.input_channels, pixels * shape.output_channels
+    depth, outputs = shape.input_channels, shape.outputs
     return (_loop("sums of filters", "sum_four", shape.output_channels * depth // 4, 1),
             run_through("window entered", _LEVELS["sixteen_entered"],
                         outputs if depth >= LANES else 0),
@@ -136,7 +136,7 @@ def _tile_blocks(shape: Geometry) -> tuple[Block, ...]:
 
 def _column_blocks(shape: Geometry, pixels: int, window: int) -> tuple[Block, ...]:
     """Return windows copied to a column each, and a dot product for each output."""
-    outputs, taps = pixels * shape.output_channels, shape.taps * shape.batches
+    outputs, taps = shape.outputs, shape.taps * shape.batches
     inside, depth = shape.taps_run, shape.input_channels
     return (_loop("sums of filters", "sum_one", shape.output_channels * window,
                   shape.output_channels),
@@ -201,13 +201,12 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_esp32p4", "depthwise", site, blocks,
         resolve(*depthwise_accesses(INT8, shape)),
-        shape.taps_run * shape.output_channels),)
+        shape.products),)
 
 
 def lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer: vectors without an input offset, else scalar."""
-    rows, columns = graph.input(layer, 1).shape[-2:]
-    vectors = graph.input(layer).elements // columns
+    vectors, rows, columns = read_rows(graph, layer)
     outputs = vectors * rows
     products = (_loop("row", "one_offset", outputs * columns, outputs),) if has_offset(
         graph, layer) else _dot("row", columns, outputs)

@@ -66,8 +66,8 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
-    outputs = shape.positions * shape.output_channels
-    taps = shape.taps_run * shape.output_channels
+    outputs = shape.outputs
+    taps = shape.products
     quads, left = divmod(shape.input_channels, 4)
     one = shape.kernel_rows == shape.kernel_columns == 1
     rows = shape.rows_run * shape.output_channels
@@ -109,7 +109,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_opt", "depthwise", site, tuple(blocks),
         resolve(*depthwise_accesses(INT8, shape)),
-        shape.taps_run * shape.output_channels),)
+        shape.products),)
 
 
 # ---- vectors of the ESP32-S3 ----
@@ -118,7 +118,7 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     if layer.groups != 1:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
     shape = read_geometry(graph, layer)
-    depth, outputs = shape.input_channels, shape.positions * shape.output_channels
+    depth, outputs = shape.input_channels, shape.outputs
     row, window = shape.kernel_columns * depth, shape.kernel_rows * shape.kernel_columns * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
         blocks = _pointwise_blocks(shape)
@@ -138,7 +138,7 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
                       {**output_steps(shape), "out": 1}, out=1)))
     return (build_kernel(
         "esp_nn_conv_s8_esp32s3", "pointwise" if shape.is_pointwise else "conv", site, blocks,
-        resolve(*accesses), shape.taps_run * shape.output_channels * depth),)
+        resolve(*accesses), shape.products * depth),)
 
 
 def _pointwise_blocks(shape: Geometry) -> tuple[Block, ...]:
@@ -229,7 +229,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_esp32s3", "depthwise", site, blocks,
         resolve(*_lane_accesses(shape, multiplier, lanes)),
-        shape.taps_run * shape.output_channels),)
+        shape.products),)
 
 
 def _lane_accesses(shape: Geometry, multiplier: int, lanes: int) -> Any:

@@ -30,6 +30,7 @@ from twin.runtimes.lowering.geometry import (
     over_pixels,
     over_window,
     read_geometry,
+    read_rows,
     window_bounds,
     window_load,
 )
@@ -57,8 +58,8 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
-    outputs = shape.positions * shape.output_channels
-    taps = shape.taps_run * shape.output_channels
+    outputs = shape.outputs
+    taps = shape.products
     inner = (innermost("multiply-accumulate", _MAC, taps * depth, taps, site, 2),
              looped("window position", _LEVELS["conv"]["tap"], taps,
                     _rows(shape, shape.output_channels)))
@@ -72,8 +73,8 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     """Lower a depthwise convolution: the window innermost."""
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
-    outputs = shape.positions * shape.output_channels
-    taps = shape.taps_run * shape.output_channels
+    outputs = shape.outputs
+    taps = shape.products
     rows = _rows(shape, shape.output_channels)
     turns = shape.positions * shape.input_channels
     return (build_kernel(
@@ -110,8 +111,7 @@ def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
 def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer."""
     check_core(graph, layer, site)
-    rows, columns = graph.input(layer, 1).shape[-2:]
-    vectors = graph.input(layer).elements // columns
+    vectors, rows, columns = read_rows(graph, layer)
     outputs = vectors * rows
     return (build_kernel(
         "esp_nn_fully_connected_s8_ansi", "fully_connected", site,

@@ -92,6 +92,16 @@ class Geometry:
         return self.window_rows * self.batches
 
     @property
+    def outputs(self) -> int:
+        """Numbers of the output."""
+        return self.positions * self.output_channels
+
+    @property
+    def products(self) -> int:
+        """Window positions inside the input over all numbers of the output."""
+        return self.taps_run * self.output_channels
+
+    @property
     def is_pointwise(self) -> bool:
         """Whether the window is one position without padding or dilation."""
         window = self.window
@@ -109,6 +119,12 @@ def _taps_inside(outputs: int, inputs: int, kernel: int, stride: int, dilation: 
         high = min(kernel, (inputs - first + dilation - 1) // dilation)
         counts.append(max(0, high - low))
     return tuple(counts)
+
+
+def read_rows(graph: Graph, layer: Layer) -> tuple[int, int, int]:
+    """Return vectors of a fully connected layer's input, and rows and columns of its weights."""
+    rows, columns = graph.input(layer, 1).shape[-2:]
+    return graph.input(layer).elements // columns, rows, columns
 
 
 def read_geometry(graph: Graph, layer: Layer) -> Geometry:

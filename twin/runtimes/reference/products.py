@@ -14,7 +14,7 @@ from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
-from twin.runtimes.lowering.geometry import has_bias
+from twin.runtimes.lowering.geometry import has_bias, read_rows
 from twin.runtimes.lowering.nests import load, repeat
 from twin.runtimes.reference.sequences import CODE, COUNTS, Counts, Machine, choose_machine
 from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
@@ -27,8 +27,7 @@ _CALL: Counts = (15, 10, 22)
 def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer."""
     machine = choose_machine(graph, layer, site)
-    rows, columns = graph.input(layer, 1).shape[-2:]
-    vectors = graph.input(layer).elements // columns
+    vectors, rows, columns = read_rows(graph, layer)
     biased = has_bias(layer)
     size, wide = machine.element_bytes, machine.weight_bytes
     return machine.kernel(

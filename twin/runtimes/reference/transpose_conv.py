@@ -27,7 +27,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
     taps = shape.kernel_rows * shape.kernel_columns
     products = reads * taps * shape.output_channels
-    outputs = shape.positions * shape.output_channels
+    outputs = shape.outputs
     inner = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
                  machine.load(4), multiply_once(machine), machine.store(4),
                  machine.loop(_COUNTS["tap"]))

@@ -56,7 +56,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> tuple[
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
     name = "Conv" if machine.is_float else "ConvPerChannel"
-    inside = shape.taps_run * shape.output_channels
+    inside = shape.products
     inner = block("multiply-accumulate", multiply_loop(machine), inside * depth, inside)
     group = CODE["divide_group"].get(machine.dialect, machine.routine(13))
     family = "pointwise" if shape.is_pointwise else "conv"
@@ -71,7 +71,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> t
     """Lower a depthwise convolution: channels outermost of the window loops."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     name = "DepthwiseConv" if machine.is_float else "DepthwiseConvPerChannel"
-    inside = shape.taps_run * shape.output_channels
+    inside = shape.products
     code = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
                 multiply_once(machine))
     return machine.kernel(

@@ -124,7 +124,7 @@ def _depthwise(shape: Geometry, code: str) -> int:
 
 
 def _transposed(shape: Geometry, dtype: str, kernels: str, code: str) -> tuple[int, ...]:
-    outputs = shape.positions * shape.output_channels
+    outputs = shape.outputs
     if dtype not in ("int8", "int16"):
         return ()
     if dtype == "int16" or kernels != "cmsis-nn":

@@ -78,7 +78,7 @@ def _build_pointwise(shape: Geometry, site: Site, blocks: tuple[Block, ...],
     return build_kernel(
         "arm_convolve_1x1_s8_fast" if fast else "arm_convolve_1x1_s8", "pointwise", site,
         blocks, nests,
-        macs=shape.positions * shape.output_channels * shape.input_channels)
+        macs=shape.outputs * shape.input_channels)
 
 
 def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
@@ -171,7 +171,7 @@ def _lower_one_row_mve(shape: Geometry, site: Site) -> Kernel:
     drafts = repeat("batch", shape.batches, *padded, *_row_drafts_mve(
         product, count, step, batch_in, batch_out, offset, first * shape.output_channels))
     return build_kernel("arm_convolve_1_x_n_s8", "conv", site, tuple(blocks), resolve(drafts),
-                        shape.taps_inside * channels * shape.output_channels * shape.batches)
+                        shape.products * channels)
 
 
 KERNELS: Kernels = {

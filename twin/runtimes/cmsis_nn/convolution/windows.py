@@ -264,7 +264,7 @@ def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
     blocks, nests = _plan_mve(shape, groups)
     depth = shape.input_channels // groups
     return build_kernel("arm_convolve_s8", "conv", site, blocks, nests,
-                        shape.taps_inside * depth * shape.output_channels * shape.batches)
+                        shape.products * depth)
 
 
 @lru_cache(maxsize=256)

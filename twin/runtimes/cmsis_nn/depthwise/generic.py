@@ -51,7 +51,7 @@ def lower_generic(shape: Geometry, site: Site) -> Kernel:
     drafts = (_four_channels if four else _one_channel)(dialect, shape, multiplier)
     return draft_kernel("arm_depthwise_conv_s8", "depthwise", site,
                         entry(dialect, 90, 1), *over_pixels(shape, *drafts),
-                        macs=shape.taps_run * shape.output_channels)
+                        macs=shape.products)
 
 
 def _one_channel(dialect: str, shape: Geometry, multiplier: int) -> tuple[Any, ...]:
@@ -59,7 +59,7 @@ def _one_channel(dialect: str, shape: Geometry, multiplier: int) -> tuple[Any, .
     pixels, end = shape.positions, BRANCH[dialect]
     outputs = pixels * shape.output_channels
     rows = shape.rows_run * shape.output_channels
-    taps = shape.taps_run * shape.output_channels
+    taps = shape.products
     jumps = 4 if shape.window.dilation == (1, 1) else 0
     return (
         block("pixel", join(bookkeeping(dialect, 16, 10, 18), end), pixels, 1),
