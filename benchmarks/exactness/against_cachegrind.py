@@ -23,14 +23,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.set_associative import clean_state, new_state, simulate_nests
+from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.errors import ToolMissingError
 from hwmodels.kernel import Access, Nest, Operand
 
 ORACLES = Path(__file__).parents[2] / "tests" / "oracles"
 sys.path.insert(0, str(ORACLES))
 
-from cache_traces import LAYERS, hash_trace, list_accesses, make_layer, stamp_lines  # noqa: E402
+from cache_traces import (  # noqa: E402
+    LAYERS,
+    count_dirty,
+    hash_trace,
+    list_accesses,
+    make_layer,
+    stamp_lines,
+)
 
 GOLDEN = ORACLES / "cache_golden.csv"
 CACHES = ((1024, 1, 32), (2048, 2, 32), (4096, 4, 32), (16384, 4, 32), (16384, 4, 64))
@@ -124,7 +131,7 @@ def check_layer(name: str, base_address: int, folder: Path) -> list[dict[str, ob
         counts, state = simulate_nests(cache, nests, operands, new_state(cache))
         found = [counts.total("read_misses"), counts.total("write_misses")]
         assert found == misses, f"{name}, {cache}: misses"
-        assert counts.write_backs() + clean_state(state)[0].write_backs() == write_backs
+        assert counts.write_backs() + count_dirty(state) == write_backs
         rows.append({
             "layer": name, "base_address": hex(base_address), "size_bytes": size_bytes,
             "ways": ways, "line_bytes": line_bytes, "trace": hash_trace(inside),

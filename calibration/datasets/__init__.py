@@ -2,7 +2,6 @@
 
 from calibration.datasets.published import (
     PublishedRow,
-    as_measurement,
     board_settings,
     published_rows,
     stand_in,
@@ -10,6 +9,6 @@ from calibration.datasets.published import (
 from calibration.datasets.tables import Table, list_tables, read_table
 
 __all__ = [
-    "PublishedRow", "Table", "as_measurement", "board_settings", "list_tables", "published_rows",
+    "PublishedRow", "Table", "board_settings", "list_tables", "published_rows",
     "read_table", "stand_in",
 ]

@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from calibration.datasets.tables import read_csv, read_yaml
 from calibration.errors import MeasurementError
-from calibration.measurement.measurement import Measurement
-from calibration.measurement.sample import Header, Sample
 
 Use = Literal["fit", "test", "all"]
 
@@ -159,32 +157,6 @@ def board_settings(row: PublishedRow) -> dict[str, object]:
     if row.supply_v is not None:
         settings["supply.voltage_v"] = row.supply_v
     return settings
-
-
-def as_measurement(row: PublishedRow) -> Measurement:
-    """Return a published row in the form everything that measures writes.
-
-    Returns
-    -------
-    Measurement
-        Of kind "published", with one sample of "latency" (us) and, if known, of "energy" (uj).
-        The architecture id is None: matching is the model layer's business.
-    """
-    samples = []
-    if row.latency_ms is not None:
-        samples.append(Sample(run=0, counter="latency", value=row.latency_ms * 1e3, unit="us"))
-    if row.energy_uj is not None:
-        samples.append(Sample(run=0, counter="energy", value=row.energy_uj, unit="uj"))
-    header = Header(
-        kind="published", model=row.model or row.model_name, board=row.board or row.board_name,
-        runtime=row.runtime or row.software, temperature="warm", supply_v=row.supply_v,
-        clocks_hz=(("cpu", row.clock_hz),) if row.clock_hz else (),
-        placement=(("arena", row.arena),) if row.arena else (), source=row.source,
-        environment=(("dataset", f"{row.dataset}:{row.line}"), ("edition", row.edition),
-                     ("flags", " ".join(row.flags)), ("software", row.software),
-                     ("submitter", row.submitter), ("use", row.use)),
-    )
-    return Measurement(header=header, samples=tuple(samples))
 
 
 @lru_cache(maxsize=1)

@@ -9,14 +9,14 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
-from hwmodels.cache.counts import AccessCounts, OwnerCounts
-from hwmodels.cache.running import MAX_OWNERS, Chain, make_chain, number_owners
+from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache.running import Chain, make_chain, number_owners
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
@@ -270,40 +270,6 @@ def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
             _CALLS.clear()
         _CALLS[key] = call
     return call
-
-
-def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCounts, CacheState]:
-    """Write every dirty line back (and empty the cache), as cache maintenance does.
-
-    Parameters
-    ----------
-    invalidate
-        Whether lines are dropped, too.
-
-    Returns
-    -------
-    AccessCounts
-        Write-backs by owner; evictions count the lines cleaned.
-    CacheState
-        Nothing dirty. An emptied cache keeps its LFSR; round robin starts again at way zero.
-    """
-    sets, ways = state.shape[:2]
-    words = state.words.copy()
-    entries = words[STATE_HEAD:STATE_HEAD + sets * ways]
-    dirty = (entries >= 0) & (entries & 1 == 1)
-    counts = np.bincount((entries[dirty] >> 1) & MAX_OWNERS, minlength=len(state.owners))
-    if invalidate:
-        entries[:] = -1
-        words[STATE_HEAD + sets * ways:] = 0
-        start = policy_of(state.shape[3]).start
-        words[0] = words[0] if start is None else start
-    else:
-        entries[dirty] -= 1
-    words.flags.writeable = False
-    owners = tuple(OwnerCounts(memory=memory, role=role, evictions=count, write_backs=count)
-                   for (memory, role), count in zip(state.owners, counts.tolist(), strict=True)
-                   if count)
-    return AccessCounts(operands=(), owners=owners), replace(state, words=words)
 
 
 def _shape(cache: Cache) -> tuple[int, int, int, str]:

@@ -10,6 +10,7 @@ import cache_layers
 
 from benchmarks.oracles.cache import walk_addresses
 from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import STATE_HEAD, CacheState
 from hwmodels.kernel import Nest, Operand
 
 LAYERS = {
@@ -21,6 +22,12 @@ LAYERS = {
     "dense 420 to 10": ("make_dense", (420, 10)),
     "sum 6000": ("make_sum", (6000,)),
 }
+
+
+def count_dirty(state: CacheState) -> int:
+    """Lines a write-back cache still holds that memory does not have."""
+    entries = state.words[STATE_HEAD:STATE_HEAD + state.shape[0] * state.shape[1]]
+    return int(((entries >= 0) & (entries & 1 == 1)).sum())
 
 
 def make_layer(name: str, base_address: int) -> tuple[tuple[Nest, ...], tuple[Operand, ...]]:

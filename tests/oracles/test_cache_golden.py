@@ -6,10 +6,17 @@ import csv
 from pathlib import Path
 
 import pytest
-from cache_traces import LAYERS, hash_trace, list_accesses, make_layer, stamp_lines
+from cache_traces import (
+    LAYERS,
+    count_dirty,
+    hash_trace,
+    list_accesses,
+    make_layer,
+    stamp_lines,
+)
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.set_associative import METHODS, clean_state, new_state, simulate_nests
+from hwmodels.cache.set_associative import METHODS, new_state, simulate_nests
 
 with Path(__file__).with_name("cache_golden.csv").open() as _file:
     ROWS = list(csv.DictReader(_file))
@@ -30,7 +37,7 @@ def test_equals_cachegrind(layer):
         for method in METHODS:
             counts, state = simulate_nests(cache, nests, operands, new_state(cache),
                                            method=method)
-            left = counts.write_backs() + clean_state(state)[0].write_backs()
+            left = counts.write_backs() + count_dirty(state)
             assert [counts.total("read_misses"), counts.total("write_misses"), left] == wanted
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import calibration.datasets
-from calibration.datasets import as_measurement, list_tables, published_rows, read_table, stand_in
+from calibration.datasets import list_tables, published_rows, read_table, stand_in
 from calibration.datasets.published import read_names
 from calibration.datasets.tables import parse_cell, read_csv, read_yaml
 from calibration.errors import MeasurementError
-from calibration.measurement.measurement import read_measurement, write_measurement
 
 ROOT = Path(calibration.datasets.__file__).parents[2]
 
@@ -141,22 +140,6 @@ def test_no_library_code_but_the_display_asks_for_sealed_rows():
                         node.value.endswith(("results.csv", "measured.csv")):
                     asking.add(path.relative_to(ROOT).as_posix())
     assert asking <= {"twin/learning/published.py", "calibration/datasets/published.py"}
-
-
-def test_published_rows_use_the_measurement_format(tmp_path):
-    rows = published_rows(use="all")
-    for row in rows:
-        measurement = as_measurement(row)
-        assert measurement.header.kind == "published"
-        assert dict(measurement.header.environment)["use"] == row.use
-    row = fit_row(edition="v1.0", board="nucleo_u575zi_q", model="kws")
-    folder = write_measurement(tmp_path / "u575", as_measurement(row))
-    read = read_measurement(folder)
-    assert read == as_measurement(row)
-    # results.csv: 44.2333 ms and 1138.534 uJ
-    assert read.values("latency").tolist() == [pytest.approx(44233.3)]
-    assert read.values("energy").tolist() == [1138.534]
-    assert read.header.clocks_hz == (("cpu", 160e6),)
 
 
 def test_tables_are_typed_and_name_their_source():
