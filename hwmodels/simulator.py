@@ -104,18 +104,11 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     tuple of KernelTraffic
         One per kernel.
     """
-    from hwmodels.core.file import load_core
-    from hwmodels.paths.code import CodePath
-    from hwmodels.paths.data import DataPath
-
     if loads:
         from hwmodels.bus.contention import check_loads
 
         check_loads(board, loads)
-    timing = load_core(board.core.model)
-    states: dict[str, CacheState] = {}
-    code = CodePath(kernels, board, code_address, code_memory, states)
-    data = DataPath(board, states)
+    timing, _, code, data = _empty(kernels, board, code_address, code_memory)
     issued = [_issue(kernel.blocks, kernel.useful_macs, timing) for kernel in kernels]
     if not cold:
         _warm(kernels, [one.core_cycles for one in issued], timing, code, data)
@@ -144,18 +137,23 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
     dict of str to CacheState
         By cache; those nothing has reached yet are missing.
     """
-    from hwmodels.core.file import load_core
-    from hwmodels.paths.code import CodePath
-    from hwmodels.paths.data import DataPath
-
-    timing = load_core(board.core.model)
-    states: dict[str, CacheState] = {}
-    code = CodePath(kernels, board, code_address, code_memory, states)
-    data = DataPath(board, states)
+    timing, states, code, data = _empty(kernels, board, code_address, code_memory)
     run = (*(() if cold else kernels), *kernels[:stop])
     _warm(run, [_issue(kernel.blocks, kernel.useful_macs, timing).core_cycles for kernel in run],
           timing, code, data)
     return dict(states)
+
+
+def _empty(kernels: Sequence[Kernel], board: Board, code_address: int, code_memory: str,
+           ) -> tuple[CoreTiming, dict[str, CacheState], CodePath, DataPath]:
+    """Return the core's timing, the caches by name, and the paths of code and data to them."""
+    from hwmodels.core.file import load_core
+    from hwmodels.paths.code import CodePath
+    from hwmodels.paths.data import DataPath
+
+    states: dict[str, CacheState] = {}
+    return (load_core(board.core.model), states,
+            CodePath(kernels, board, code_address, code_memory, states), DataPath(board, states))
 
 
 def _warm(kernels: Sequence[Kernel], core_cycles: Sequence[float], timing: CoreTiming,

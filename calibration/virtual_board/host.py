@@ -46,7 +46,6 @@ class HostGauges:
     pid: int
     missing: dict[str, str] = field(default_factory=dict)
     _events: dict[str, int] = field(default_factory=dict)
-    _energy: list[Path] = field(default_factory=list)
     _ranges: dict[Path, int] = field(default_factory=dict)
     _last: dict[Path, int] = field(default_factory=dict)
     _total_uj: float = 0.0

@@ -118,7 +118,7 @@ def _run_lowering(graph: Graph, layer: Layer, lowering: Lowering, site: Site,
         from twin.runtimes.lowering.packed import take_apart
 
         lowering = take_apart(lowering, graph, layer, in_loops=in_loops)
-    if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
+    if layer.window is not None and graph.input(layer).shape[0] > 1:
         from twin.runtimes.lowering.batches import lower_batch
 
         return lower_batch(lowering, graph, layer, site)

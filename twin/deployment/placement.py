@@ -170,12 +170,12 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     """
     if len(layer.inputs) < 2 or layer.inputs[1] < 0:
         return 0
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     if not weights.is_constant or weights.quantization is None:
         return 0
     operator = traits(layer)
     if operator.filters is not None and operator.form is not Form.PRODUCT:
-        return 8 * graph.tensors[layer.outputs[0]].shape[-1]
+        return 8 * graph.output(layer).shape[-1]
     return 8 * max(1, len(weights.quantization.scales))
 
 
@@ -313,7 +313,7 @@ def reads_packed(graph: Graph, layer: Layer) -> bool:
     """Whether a layer's weights are of 4 bits: the core takes them apart first."""
     if len(layer.inputs) < 2 or layer.inputs[1] < 0:
         return False
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     return weights.is_constant and weights.dtype in ("int4", "uint4")
 
 
@@ -345,7 +345,7 @@ def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
         return held.get(layer.inputs[0])
     if layer.op not in runtime.in_place:
         return None
-    wanted = graph.tensors[layer.outputs[0]].size_bytes
+    wanted = graph.output(layer).size_bytes
     for tensor_id in layer.inputs:
         request = held.get(tensor_id)
         if (request is not None and request.last == position and request.size_bytes >= wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,20 @@ class Window:
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def pad_same(self, height: int, width: int) -> Window:
+        """Return the window with the padding TensorFlow calls SAME, on an image of that size."""
+        rows, columns = (same_padding(size, *of_axis) for size, *of_axis in zip(
+            (height, width), self.kernel, self.stride, self.dilation, strict=True))
+        return replace(self, padding=(*rows, *columns))
+
+    def slide(self, height: int, width: int) -> tuple[int, int]:
+        """Return the rows and columns it has a place in; below 1 where it does not fit."""
+        rows, columns = (
+            (size + sum(self.padding[2 * axis:2 * axis + 2])
+             - (self.kernel[axis] - 1) * self.dilation[axis] - 1) // self.stride[axis] + 1
+            for axis, size in enumerate((height, width)))
+        return rows, columns
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:

@@ -243,7 +243,7 @@ def _parameter_ids(graph: Graph, layer: Layer) -> list[int]:
     places = traits(layer).parameters
     return [layer.inputs[place] for place in places
             if place < len(layer.inputs) and layer.inputs[place] >= 0
-            and graph.tensors[layer.inputs[place]].is_constant]
+            and graph.input(layer, place).is_constant]
 
 
 def _nothing(graph: Graph, layer: Layer) -> int:

@@ -113,17 +113,8 @@ def _reframe(layer: Layer, old: Shape, new: Shape) -> Window:
 
 def _slide(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
     assert layer.window is not None
-    return [(new[0][0], *_slid(layer.window, new[0]), made[0][3])]
-
-
-def _slid(window: Window, shape: Shape) -> Shape:
-    sizes = []
-    for place in (0, 1):
-        before, after = window.padding[2 * place:2 * place + 2]
-        reach = (window.kernel[place] - 1) * window.dilation[place] + 1
-        room = shape[place + 1] + before + after - reach
-        sizes.append(0 if room < 0 else room // window.stride[place] + 1)
-    return tuple(sizes)
+    rows, columns = layer.window.slide(*new[0][1:3])
+    return [(new[0][0], max(0, rows), max(0, columns), made[0][3])]
 
 
 def _connect(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:

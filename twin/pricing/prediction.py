@@ -319,7 +319,7 @@ def _predict_layers(deployment: Deployment,
         energy_pj = cost.bill.energy_pj()
         yield LayerPrediction(
             index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
-            output_shape=graph.tensors[layer.outputs[0]].shape, macs=macs, bytes_moved=moved,
+            output_shape=graph.output(layer).shape, macs=macs, bytes_moved=moved,
             alias=is_alias(layer), kernels=cost.kernels, clock=clock,
             assumed=cost.assumed or is_layer_assumed(deployment, layer, cost.kernels),
             cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),

@@ -274,6 +274,6 @@ def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tu
 
 def is_layer_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str]) -> bool:
     """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels."""
-    wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
+    wide = deployment.graph.output(layer).dtype == "int16"
     return (layer.assumed or is_assumed(layer)
             or (wide and any("_s8" in name for name in kernels)))

@@ -193,6 +193,6 @@ def _group_of(cause: str) -> str:
 
 def _data_type(prediction: Prediction) -> str:
     graph = prediction.deployment.graph
-    weighted = [graph.tensors[layer.inputs[1]].dtype for layer in graph.layers
+    weighted = [graph.input(layer, 1).dtype for layer in graph.layers
                 if len(layer.inputs) > 1 and layer.inputs[1] >= 0]
     return "float32" if weighted and all(dtype == "float32" for dtype in weighted) else "int8"

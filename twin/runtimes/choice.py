@@ -130,7 +130,7 @@ def list_defaults(board: Board) -> Iterator[Runtime]:
 
 def runs(graph: Graph, runtime: Runtime, board: Board) -> bool:
     """Whether a library runs a network on a board: its most common type, and every layer."""
-    types = Counter(graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph))
+    types = Counter(graph.output(layer).dtype for layer in computing_layers(graph))
     try:
         check_network(graph, runtime)
         load_target(runtime.target).check(board, runtime)
@@ -153,7 +153,7 @@ def list_made_for(graph: Graph) -> list[Runtime]:
     suffix = PurePath(graph.source).suffix.lower()
     if suffix in ("", ".tflite", ".onnx"):  # of no library alone
         return []
-    types = {graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph)}
+    types = {graph.output(layer).dtype for layer in computing_layers(graph)}
     return sorted((runtime for runtime in map(load_runtime, list_runtimes())
                    if suffix in runtime.files + runtime.default_for),
                   key=lambda runtime: ("int8" in runtime.dtypes) != ("int8" in types))
@@ -218,7 +218,7 @@ def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
                 f"{graph.source}: layer {layer.index} {layer.op} is code for an accelerator, which "
                 f"{runtime.identity} does not run; accepted: --runtime {traits(layer).code_of} on "
                 "a board with one, or the file it was compiled from")
-    types = {graph.tensors[layer.outputs[0]].dtype: layer for layer in computing_layers(graph)}
+    types = {graph.output(layer).dtype: layer for layer in computing_layers(graph)}
     if types and not set(types) & set(runtime.dtypes):
         dtype, layer = next(iter(types.items()))
         raise RuntimeRefusedError(
@@ -249,7 +249,7 @@ def check_network(graph: Graph, runtime: Runtime) -> None:
         return
     for layer in graph.layers:
         if (layer_macs(graph, layer) and len(layer.inputs) > 1 and layer.inputs[1] >= 0
-                and graph.tensors[layer.inputs[1]].dtype == "int4"):
+                and graph.input(layer, 1).dtype == "int4"):
             raise RuntimeRefusedError(
                 f"runtime {runtime.identity} has no kernel of {layer.op} on 4-bit weights; "
                 "accepted with " + ", ".join(name for name in list_runtimes()
@@ -261,10 +261,10 @@ def check_batch(graph: Graph, runtime: Runtime) -> None:
     if runtime.offload is None and not runtime.is_compiled:
         return
     for layer in graph.layers:
-        if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
+        if layer.window is not None and graph.input(layer).shape[0] > 1:
             raise RuntimeRefusedError(
                 f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}: a batch of "
-                f"{graph.tensors[layer.inputs[0]].shape[0]}; runtime {runtime.identity} takes one "
+                f"{graph.input(layer).shape[0]}; runtime {runtime.identity} takes one "
                 "input at a time; accepted: batch 1, or a runtime of kernels on the core")
 
 
@@ -283,14 +283,14 @@ def check_layers(graph: Graph) -> None:
     BATCH_TO_SPACE_ND, which old exporters write for dilated convolutions, see a batch.
     """
     for layer in graph.layers:
-        if layer_macs(graph, layer) and graph.tensors[layer.outputs[0]].dtype == "uint16":
+        if layer_macs(graph, layer) and graph.output(layer).dtype == "uint16":
             raise RuntimeRefusedError(
                 f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}: uint16 "
                 "activations run on no kernel library; accepted: int16, int8, uint8 or float32")
         weights = [graph.tensors[index] for index in layer.inputs[1:] if index >= 0]
         if not layer_macs(graph, layer) or not weights or not weights[0].is_constant:
             continue
-        activations = graph.tensors[layer.inputs[0]]
+        activations = graph.input(layer)
         place = f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}"
         batch = graph.tensors[graph.inputs[0]].shape[:1] if graph.inputs else (1,)
         if layer.window is not None and activations.shape[0] not in (1, *batch):
@@ -307,7 +307,7 @@ def check_layers(graph: Graph) -> None:
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
     return [layer for layer in computing_layers(graph)
-            if graph.tensors[layer.outputs[0]].dtype == "float32"]
+            if graph.output(layer).dtype == "float32"]
 
 
 def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class UnitRules(Compiler):
         """
         if not self.multiplies(layer) or (unit := self.find_unit(layer, npu)) is None:
             return ""
-        weights = graph.tensors[layer.inputs[1]]
+        weights = graph.input(layer, 1)
         width = "x".join(map(str, _bits(graph, layer)))
         rates = [name for name, _ in unit.macs_per_cycle]
         if width not in rates:
@@ -95,7 +95,7 @@ class UnitRules(Compiler):
         if not self.multiplies(layer):
             work = UnitWork(kind=unit.kind, ops=count_elements(graph, layer))
             return Work(units=(_add_loops(work, unit, graph, layer),), operations=operations)
-        weights = graph.tensors[layer.inputs[1]]
+        weights = graph.input(layer, 1)
         stage = npu.staging
         work = UnitWork(kind=unit.kind, count=unit.count, macs=layer_macs(graph, layer),
                         mac_bits=_bits(graph, layer))
@@ -144,4 +144,4 @@ def _add_loops(work: UnitWork, unit: UnitKind, graph: Graph, layer: Layer) -> Un
 
 def count_elements(graph: Graph, layer: Layer) -> int:
     """Return the elements of a layer's input or output, whichever has more."""
-    return max(graph.tensors[layer.inputs[0]].elements, graph.tensors[layer.outputs[0]].elements)
+    return max(graph.input(layer).elements, graph.output(layer).elements)

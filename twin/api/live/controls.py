@@ -56,7 +56,7 @@ def _list_numbers(deployment: Deployment | None) -> Iterator[dict[str, Any]]:
     precisions, weights = list(PRECISIONS), ["int8", "int4"]
     if deployment is not None:
         runtime, graph = deployment.runtime, deployment.graph
-        types = Counter(graph.tensors[layer.outputs[0]].dtype for layer in graph.layers)
+        types = Counter(graph.output(layer).dtype for layer in graph.layers)
         own = types.most_common(1)[0][0] if types else ""
         precisions = [name for name, dtype in PRECISIONS.items()
                       if dtype in runtime.dtypes and dtype != own]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from twin.errors import ModelError
-from twin.network.graph import Layer, Window, same_padding
+from twin.network.graph import Layer, Window
 from twin.network.operators import OPERATORS
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node, plain
@@ -27,12 +27,8 @@ def _window(node: Node, kernel: tuple[int, int], options: Any,
     stride = (options.StrideH(), options.StrideW())
     if min(*kernel, *stride, *dilation) < 1:
         raise ModelError(f"{node.place}: kernel {kernel}, stride {stride}, dilation {dilation}")
-    padding = (0, 0, 0, 0)
-    if options.Padding() == 0:
-        height, width = node.shape(0)[1:3]
-        padding = (*same_padding(height, kernel[0], stride[0], dilation[0]),
-                   *same_padding(width, kernel[1], stride[1], dilation[1]))
-    return Window(kernel=kernel, stride=stride, dilation=dilation, padding=padding)
+    window = Window(kernel=kernel, stride=stride, dilation=dilation)
+    return window.pad_same(*node.shape(0)[1:3]) if options.Padding() == 0 else window
 
 
 def _kernel(node: Node) -> tuple[int, int]:
@@ -66,12 +62,11 @@ def _transpose_conv(node: Node) -> Layer:
     if min(stride) < 1:
         raise ModelError(f"{node.place}: stride {stride}")
     output = node.tensor(node.outputs[0]).shape
-    padding = (0, 0, 0, 0)
+    window = Window(kernel=kernel, stride=stride)
     if options.Padding() == 0 and len(output) == 4:
-        padding = (*same_padding(output[1], kernel[0], stride[0], 1),
-                   *same_padding(output[2], kernel[1], stride[1], 1))
+        window = window.pad_same(*output[1:3])
     return node.layer("transpose_conv_2d", (node.input(2), node.input(1), *node.inputs[3:4]),
-                      window=Window(kernel=kernel, stride=stride, padding=padding),
+                      window=window,
                       activation=node.activation(options.FusedActivationFunction()))
 
 

@@ -145,12 +145,10 @@ def _check_window(layer: Layer, data: Shape, output: Shape) -> None:
     _expect("rank of output", len(output), 4)
     _need(min(*window.kernel, *window.stride, *window.dilation) >= 1 and min(window.padding) >= 0,
           f"window {window} is impossible")
-    for place, name in enumerate(("height", "width")):
-        before, after = window.padding[2 * place:2 * place + 2]
-        reach = (window.kernel[place] - 1) * window.dilation[place] + 1
-        room = data[place + 1] + before + after - reach
-        _need(room >= 0, f"kernel of {name} {reach} on {data[place + 1]}")
-        _expect(f"output {name}", output[place + 1], room // window.stride[place] + 1)
+    for place, (name, size) in enumerate(zip(("height", "width"), window.slide(*data[1:3]),
+                                             strict=True)):
+        _need(size >= 1, f"kernel of {name} {window.kernel[place]} on {data[place + 1]}")
+        _expect(f"output {name}", output[place + 1], size)
     _expect("batch of output", output[0], data[0])
 
 

@@ -164,7 +164,7 @@ def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
 
 
 def _values(graph: Graph, layer: Layer, place: int) -> np.ndarray:
-    data = graph.tensors[layer.inputs[place]].data
+    data = graph.input(layer, place).data
     assert data is not None, f"layer {layer.index}: input {place} is not constant"
     return data
 

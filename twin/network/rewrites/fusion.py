@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from twin.errors import AlreadySoError, NotApplicableError
-from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
+from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import ADD, CLAMPS, PAD, traits
 from twin.network.rewrites.numbers import quantise_bias, real_values
 from twin.network.rewrites.rewrite import Rewrite, find_readers, pad_layer, read_choice, rebuild
@@ -66,13 +66,8 @@ def _pad_window(graph: Graph, pad: Layer, reader: Layer) -> Window | None:
     if (len(amounts) != 4 or any((*amounts[0], *amounts[3])) or any(window.padding)
             or pad.option("mode") != "constant" or pad.option("value") != 0.0):
         return None
-    _, height, width, _ = graph.tensors[pad.inputs[0]].shape
-    wanted = tuple(same_padding(size, window.kernel[place], window.stride[place],
-                                window.dilation[place])
-                   for place, size in enumerate((height, width)))
-    if (tuple(amounts[1]), tuple(amounts[2])) != wanted:
-        return None
-    return replace(window, padding=(*wanted[0], *wanted[1]))
+    wanted = window.pad_same(*graph.input(pad).shape[1:3])
+    return wanted if wanted.padding == (*amounts[1], *amounts[2]) else None
 
 
 def fuse_sums(graph: Graph) -> Graph:

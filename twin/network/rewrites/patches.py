@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from twin.errors import NotApplicableError, UsageError
-from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
+from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import CONCATENATION, SLICE, Form, is_alias, traits
 from twin.network.rewrites.rewrite import Rewrite, pad_layer, rebuild
 
@@ -226,12 +226,9 @@ class _Split:
              label: str) -> tuple[int, Window]:
         """Return what the window slides over: padded by a layer where it is not SAME or VALID."""
         _, height, width, channels = self.tensors[source].shape
-        flat = (*pads[0], *pads[1])
-        same = tuple(same_padding(size, window.kernel[place], window.stride[place],
-                                  window.dilation[place])
-                     for place, size in enumerate((height, width)))
-        if not any(flat) or pads == same:
-            return source, replace(window, padding=(flat[0], flat[1], flat[2], flat[3]))
+        padded = replace(window, padding=(*pads[0], *pads[1]))
+        if not any(padded.padding) or padded == window.pad_same(height, width):
+            return source, padded
         made = self._add(source, f"{label}/{layer.name}/pad",
                          (1, height + sum(pads[0]), width + sum(pads[1]), channels))
         self.layers.append(pad_layer(f"{label}/{layer.name}/pad", source, made, *pads))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, same_padding
+from twin.network.graph import Graph, Layer, Quantization
 from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row
 
 AddConstant = Callable[..., int]
@@ -64,8 +64,7 @@ def _padding(graph: Graph, layer: Layer, size: tuple[int, ...]) -> int:
     """Return number of SAME or VALID for a window sliding over an input of that size."""
     window = layer.window
     assert window is not None, f"layer {layer.index} has no window"
-    same = (*same_padding(size[0], window.kernel[0], window.stride[0], window.dilation[0]),
-            *same_padding(size[1], window.kernel[1], window.stride[1], window.dilation[1]))
+    same = window.pad_same(*size).padding
     if window.padding == same:
         return 0
     if window.padding == (0, 0, 0, 0):

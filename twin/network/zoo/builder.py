@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Graph, Layer, Quantization, Tensor, Window, same_padding
+from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
 # six standard deviations above zero after a rectifier, four to either side otherwise.
@@ -244,18 +244,12 @@ class Builder:
                 padding: str) -> Window:
         kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
         stride = (stride, stride) if isinstance(stride, int) else stride
-        around = (0, 0, 0, 0)
-        if padding == "same":
-            _, height, width, _ = self.shape(source)
-            around = (*same_padding(height, kernel[0], stride[0], 1),
-                      *same_padding(width, kernel[1], stride[1], 1))
-        return Window(kernel=kernel, stride=stride, padding=around)
+        window = Window(kernel=kernel, stride=stride)
+        return window.pad_same(*self.shape(source)[1:3]) if padding == "same" else window
 
     def _slid(self, source: int, window: Window, channels: int) -> tuple[int, ...]:
         batch, height, width, _ = self.shape(source)
-        top, bottom, left, right = window.padding
-        return (batch, (height + top + bottom - window.kernel[0]) // window.stride[0] + 1,
-                (width + left + right - window.kernel[1]) // window.stride[1] + 1, channels)
+        return batch, *window.slide(height, width), channels
 
     def _pass_dead(self, source: int, output: int) -> int:
         if source in self._dead:

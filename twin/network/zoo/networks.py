@@ -44,8 +44,7 @@ def ds_cnn(name: str = "kws") -> Graph:
     x = net.conv(net.input((1, 49, 10, 1)), 64, (10, 4), 2)
     for _ in range(4):
         x = net.conv(net.depthwise(x, 3), 64, 1)
-    x = net.pool("average_pool_2d", x, (25, 5))
-    return net.finish(net.softmax(net.fully_connected(net.flatten(x), 12)))
+    return _classify(net, x, 12)
 
 
 def resnet8(name: str = "ic") -> Graph:
@@ -62,8 +61,7 @@ def resnet8(name: str = "ic") -> Graph:
         if stride > 1:
             x = net.conv(x, channels, 1, stride, activation=None)
         x = net.add(x, y, "relu")
-    x = net.pool("average_pool_2d", x, 8)
-    return net.finish(net.softmax(net.fully_connected(net.flatten(x), 10)))
+    return _classify(net, x, 10)
 
 
 def autoencoder(name: str = "ad") -> Graph:
@@ -133,9 +131,14 @@ def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, 
         x = net.depthwise(x, 3, stride, activation=activation)
         kept = live[number - first_pruned] if number >= first_pruned else None
         x = net.conv(x, max(8, int(channels * width)), 1, activation=activation, live=kept)
-    _, height, pixels, _ = net.shape(x)
-    x = net.pool("average_pool_2d", x, (height, pixels))
-    return net.finish(net.softmax(net.fully_connected(net.flatten(x), classes)))
+    return _classify(net, x, classes)
+
+
+def _classify(net: Builder, source: int, classes: int) -> Graph:
+    """Finish with an average over the image, a fully connected layer and softmax."""
+    _, height, columns, _ = net.shape(source)
+    pooled = net.pool("average_pool_2d", source, (height, columns))
+    return net.finish(net.softmax(net.fully_connected(net.flatten(pooled), classes)))
 
 
 def visual_wake_words(name: str = "vww") -> Graph:
@@ -205,9 +208,7 @@ def efficientnet_lite(name: str, resolution: int, classes: int = 1000) -> Graph:
             _, x = _invert_residual(net, x, expansion, channels,
                                     first_stride if repeat == 0 else 1, kernel)
     x = net.conv(x, 1280, 1, activation="relu6")
-    _, height, columns, _ = net.shape(x)
-    x = net.pool("average_pool_2d", x, (height, columns))
-    return net.finish(net.softmax(net.fully_connected(net.flatten(x), classes)))
+    return _classify(net, x, classes)
 
 
 def squeezenet(name: str, resolution: int, classes: int = 1000) -> Graph:

@@ -145,7 +145,7 @@ class Ai8x(UnitRules):
                 useful=min(1.0, macs / (peak * cycles)) if macs else None),),
             operations=((layer.op, 1),),
             weight_bytes=kernel_words(graph, layer, PROCESSORS) * KERNEL_BYTES * min(
-                PROCESSORS, graph.tensors[layer.inputs[0]].shape[-1]))
+                PROCESSORS, graph.input(layer).shape[-1]))
 
     def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
                  grouping: Grouping) -> tuple[Step, ...]:
@@ -245,7 +245,7 @@ def _read_image(graph: Graph, layers: list[Layer], main: Layer,
     top, _, left, _ = main.window.padding
     for pad in (one for one in layers if traits(one).form is Form.PAD):
         before = pad.option("paddings", ((0, 0),) * 4)
-        rows, columns = graph.tensors[pad.inputs[0]].shape[1:3]
+        rows, columns = graph.input(pad).shape[1:3]
         top, left = top + before[1][0], left + before[2][0]
     return (rows, columns), (top, left)
 
@@ -255,7 +255,7 @@ def _pool_window(graph: Graph, pool: Layer | None) -> tuple[int, int]:
         return 1, 1
     if pool.window is not None:
         return pool.window.kernel
-    shape = graph.tensors[pool.inputs[0]].shape
+    shape = graph.input(pool).shape
     return shape[1], shape[2]
 
 
@@ -285,8 +285,8 @@ def kernel_words(graph: Graph, layer: Layer, processors: int) -> int:
     """Return the words of weight memory a layer takes of each processor, in fours."""
     if traits(layer).filters is None:
         return 0
-    shape = graph.tensors[layer.inputs[0]].shape
-    channels = graph.tensors[layer.outputs[0]].shape[-1]
+    shape = graph.input(layer).shape
+    channels = graph.output(layer).shape[-1]
     weights = math.prod(layer.window.kernel) if layer.window is not None else 1
     each = math.ceil(shape[-1] / processors) * (1 if traits(layer).is_depthwise else channels)
     return math.ceil(math.ceil(each * weights / KERNEL_BYTES) / 4) * 4
@@ -306,7 +306,7 @@ def _flattened_pixels(graph: Graph, layer: Layer) -> int:
     if layer.op != "fully_connected":
         return 1
     shape = graph.tensors[find_source(graph, layer.inputs[0])].shape
-    whole = graph.tensors[layer.inputs[0]].shape[-1]
+    whole = graph.input(layer).shape[-1]
     return max(1, whole // shape[-1]) if len(shape) == 4 else 1
 
 

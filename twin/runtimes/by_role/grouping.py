@@ -149,8 +149,8 @@ class _Cut:
             if follower is None or follower != chain[-1] + 1 or self.reasons[follower]:
                 return tuple(chain)
             layer = self.graph.layers[follower]
-            same = (self.graph.tensors[last.outputs[0]].shape
-                    == self.graph.tensors[layer.outputs[0]].shape)
+            same = (self.graph.output(last).shape
+                    == self.graph.output(layer).shape)
             if not (same and self.rules.follows(layer) and self._fits((*chain, follower))):
                 return tuple(chain)
             chain.append(follower)

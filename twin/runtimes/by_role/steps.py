@@ -157,7 +157,7 @@ class _Plan:
         layer = self.graph.layers[position]
         work = self.grouping.works.get(position)
         macs = 0 if work is None else sum(unit.macs for unit in work.units)
-        return macs + max(1, self.graph.tensors[layer.outputs[0]].elements)
+        return macs + max(1, self.graph.output(layer).elements)
 
     def stage_weights(self, group: Group) -> list[Step]:
         """Return copies of a chain's weights to the memory they are staged in, a task each."""

@@ -83,7 +83,7 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
     for piece_id in layer.outputs if split else inputs:
         piece = graph.tensors[piece_id]
         resized = traits(layer).form is Form.RESIZE
-        moved = graph.tensors[layer.outputs[0]] if resized else piece
+        moved = graph.output(layer) if resized else piece
         run = _run_bytes(layer, piece)
         whole = run >= moved.size_bytes
         plain = Transfer(channel=0, direction="out" if split else "in", port="",

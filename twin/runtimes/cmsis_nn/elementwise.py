@@ -103,7 +103,7 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four elements at a time; a broadcast operand is read again for every repetition."""
     operation = OPERATIONS[layer.op]
     count = graph.output(layer).elements
-    sizes = [graph.tensors[layer.inputs[place]].elements for place in (0, 1)]
+    sizes = [graph.input(layer, place).elements for place in (0, 1)]
     inner = min(count, *sizes)
     calls = -(-count // inner)
     full, tail = divmod(inner, 4)

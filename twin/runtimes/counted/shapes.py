@@ -32,8 +32,8 @@ KINDS = {"conv_2d": "product", "fully_connected": "product", "average_pool_2d": 
 
 def count_terms(graph: Graph, layer: Layer) -> dict[str, float]:
     """Return how often loops of a layer's kernel may turn, by name, plain ones first."""
-    target = graph.tensors[layer.outputs[0]]
-    source = graph.tensors[layer.inputs[0]]
+    target = graph.output(layer)
+    source = graph.input(layer)
     terms: dict[str, float] = {"call": 1.0, "output": target.elements}
     if layer.window is not None and len(source.shape) == 4 == len(target.shape):
         terms |= _count_window(graph, layer)
@@ -83,7 +83,7 @@ def _count_product(pixels: int, channels: int, column: int) -> dict[str, float]:
 
 
 def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    source, target = graph.input(layer), graph.output(layer)
     window = layer.window
     assert window is not None
     rows, columns = count_inside(window, source.shape, target.shape)
@@ -98,7 +98,7 @@ def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
         terms[f"line by {at_once}"] = lines * (width // at_once)
         terms[f"line beside {at_once}"] = lines * (width % at_once)
     if layer.op == "conv_2d":
-        depth = graph.tensors[layer.inputs[1]].shape[3]
+        depth = graph.input(layer, 1).shape[3]
         terms |= {"mac": taps * depth * channels, "inside column": taps * depth}
         terms |= _cut("tap depth", depth, taps) | _cut("row depth", window.kernel[1] * depth,
                                                         pixels * window.kernel[0])
@@ -115,7 +115,7 @@ def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
 
 
 def _count_dense(graph: Graph, layer: Layer) -> dict[str, float]:
-    weights, target = graph.tensors[layer.inputs[1]], graph.tensors[layer.outputs[0]]
+    weights, target = graph.input(layer, 1), graph.output(layer)
     channels, depth = weights.shape[0], weights.elements // max(1, weights.shape[0])
     rows = target.elements // max(1, channels)
     # Of a convolution of one by one, which libraries often run by the same code.
@@ -134,7 +134,7 @@ DECISIVE = ("pointwise", "multiplier", "dilated", "same")
 
 def tell_features(graph: Graph, layer: Layer) -> dict[str, str]:
     """Return what of a layer's shape may choose the kernel that runs."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    source, target = graph.input(layer), graph.output(layer)
     work = describe(graph, layer)
     found = {"path": (work.path or work.variant) if work is not None else ""}
     window = layer.window
@@ -160,6 +160,6 @@ def measure_shape(graph: Graph, layer: Layer) -> dict[str, float]:
     """Return the sizes a layer is far from others by: outputs, channels, work of an output."""
     terms = count_terms(graph, layer)
     outputs = terms.get("output", 1.0)
-    channels = graph.tensors[layer.outputs[0]].shape[-1:] or (1,)
+    channels = graph.output(layer).shape[-1:] or (1,)
     return {"outputs": outputs, "channels": float(channels[0]),
             "work": max(1.0, terms.get("mac", terms.get("tap", outputs)) / outputs)}

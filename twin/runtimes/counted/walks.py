@@ -41,7 +41,7 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
         Of its shape.
     """
     turns = max(1, round(total(kernel.turns, terms)))
-    window = layer.window is not None and len(graph.tensors[layer.outputs[0]].shape) == 4
+    window = layer.window is not None and len(graph.output(layer).shape) == 4
     pixels = _Turns(graph, layer, turns) if window and kernel.along == PIXELS else None
     largest = max((one.size_bytes for one in site.operands), default=1)
     if pixels is None and kernel.along == PIXELS:
@@ -77,7 +77,7 @@ class _Turns:
     """Turns over the pixels of an output, several at a time."""
 
     def __init__(self, graph: Graph, layer: Layer, turns: int) -> None:
-        source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+        source, target = graph.input(layer), graph.output(layer)
         assert layer.window is not None
         self.window, self.source, self.target = layer.window, source.shape, target.shape
         lines, width = target.shape[1], target.shape[2]

@@ -208,7 +208,7 @@ def _keep_scratch(npu: Npu, sizes: Iterable[object]) -> tuple[tuple[str, int], .
 
 
 def _stream_of(graph: Graph, layer: Layer) -> Stream:
-    data = graph.tensors[layer.inputs[0]].data
+    data = graph.input(layer).data
     assert data is not None, "the reader keeps the command stream as a constant"
     return _read_payload(data.tobytes(), f"{graph.source}: layer {layer.index}")
 

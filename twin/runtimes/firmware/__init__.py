@@ -33,7 +33,7 @@ def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     int
         Bytes.
     """
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     if is_pointwise(graph, layer):
         return 0
     depth = weights.elements // weights.shape[0]

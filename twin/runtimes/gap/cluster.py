@@ -132,7 +132,7 @@ def _window(layer: Layer) -> tuple[int, int]:
 
 
 def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
-    depth = graph.tensors[layer.inputs[0]].shape[-1] // layer.groups
+    depth = graph.input(layer).shape[-1] // layer.groups
     quads = math.ceil(math.prod(_window(layer)) * depth / 4)
     blocks = math.ceil(part.pixels / 2) * math.ceil(part.channels / 4)
     columns = {} if is_pointwise(layer) else {"column": part.pixels * quads}
@@ -151,7 +151,7 @@ def _count_depthwise(graph: Graph, layer: Layer, part: Part) -> Trips:
 
 
 def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:
-    inputs = graph.tensors[layer.inputs[1]].shape[-1]
+    inputs = graph.input(layer, 1).shape[-1]
     pairs = part.pixels * math.ceil(part.channels / 2)
     return {"linear": pairs * math.ceil(inputs / 4), "depthwise_output": pairs,
             "requantise": part.pixels * part.channels}
@@ -160,7 +160,7 @@ def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:
 def _count_pool(graph: Graph, layer: Layer, part: Part) -> Trips:
     outputs = part.pixels * part.channels
     taps = math.prod(_window(layer)) if layer.window is not None else (
-        graph.tensors[layer.inputs[0]].elements // graph.tensors[layer.outputs[0]].elements)
+        graph.input(layer).elements // graph.output(layer).elements)
     return {"pool_tap" if traits(layer).takes_largest else "sum_tap": outputs / 4 * taps,
             "pool_output": outputs}
 

@@ -71,8 +71,8 @@ class Gap(UnitRules):
         """Return why no tile of a layer fits, or ""."""
         if traits(layer).filters == 0 and layer.op == "transpose_conv_2d":
             return "no kernel of the cluster is counted for it"
-        if traits(layer).is_depthwise and graph.tensors[layer.inputs[0]].shape[-1] != (
-                graph.tensors[layer.outputs[0]].shape[-1]):
+        if traits(layer).is_depthwise and graph.input(layer).shape[-1] != (
+                graph.output(layer).shape[-1]):
             return "several filters a channel"
         fits = any(True for _ in self._list_ways(graph, layer, read_shape(
             graph, layer, layer.inputs[0]), npu, None, 2))
@@ -88,7 +88,7 @@ class Gap(UnitRules):
 
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return the layer's work as one tile; `schedule` cuts it."""
-        weights = graph.tensors[layer.inputs[1]].size_bytes if (
+        weights = graph.input(layer, 1).size_bytes if (
             traits(layer).filters is not None) else 0
         shape = read_shape(graph, layer, layer.inputs[0])
         part = cluster.Part(rows=shape.rows, columns=shape.columns, channels=shape.channels)
@@ -196,7 +196,7 @@ class Gap(UnitRules):
         """Return the unit's work for a part of a layer."""
         unit = self.find_unit(layer, npu)
         assert unit is not None, "the cluster runs what nothing else does"
-        outputs = graph.tensors[layer.outputs[0]].elements
+        outputs = graph.output(layer).elements
         done = part.pixels * part.channels
         macs = layer_macs(graph, layer) * done // max(1, outputs) if (
             traits(layer).filters is not None) else 0
@@ -235,7 +235,7 @@ def _make_job(graph: Graph, layer: Layer, part: cluster.Part) -> ne16.Job:
     rows, columns = (math.ceil(size / 2) * 3 if strided else size
                      for size in (part.rows, part.columns))
     return ne16.Job(kind=kind, rows=rows, columns=columns, outputs=part.channels,
-                    inputs=graph.tensors[layer.inputs[0]].shape[-1])
+                    inputs=graph.input(layer).shape[-1])
 
 
 def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
@@ -243,5 +243,5 @@ def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
     if not traits(layer).is_convolution:
         return 0
     window = math.prod(layer.window.kernel) if layer.window is not None else 1
-    depth = 1 if traits(layer).is_depthwise else graph.tensors[layer.inputs[0]].shape[-1]
+    depth = 1 if traits(layer).is_depthwise else graph.input(layer).shape[-1]
     return 2 * window * depth * npu.unit(cluster.UNIT).count

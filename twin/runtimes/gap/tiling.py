@@ -68,17 +68,17 @@ class Shape:
 
 def read_shape(graph: Graph, layer: Layer, source: int) -> Shape:
     """Return a layer as rows and channels; `source` is the tensor it reads."""
-    read, written = graph.tensors[source], graph.tensors[layer.outputs[0]]
+    read, written = graph.tensors[source], graph.output(layer)
     image = len(written.shape) == 4 and len(read.shape) == 4
     weighted = traits(layer).filters is not None
     channels = written.shape[-1] if written.shape else 1
     window = layer.window
     second = not weighted and len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
-        not graph.tensors[layer.inputs[1]].is_constant)
+        not graph.input(layer, 1).is_constant)
     rows = written.shape[1] if image else max(1, written.elements // channels)
     input_rows = read.shape[1] if image else 1
     by_channel = image and not (weighted and not traits(layer).is_depthwise)
-    weights = graph.tensors[layer.inputs[1]].size_bytes if weighted else 0
+    weights = graph.input(layer, 1).size_bytes if weighted else 0
     if not image and not weighted:
         rows, channels = 1, count_elements(graph, layer)
         by_channel = True

@@ -128,8 +128,8 @@ class NeuralArt(UnitRules):
         """Values of a constant second operand that a unit holds; 0: none, or it is streamed."""
         if not has_second_operand(layer):
             return 0
-        operand = graph.tensors[layer.inputs[1]]
-        channels = graph.tensors[layer.outputs[0]].shape[-1]
+        operand = graph.input(layer, 1)
+        channels = graph.output(layer).shape[-1]
         held = operand.is_constant and operand.elements in (1, channels)
         return operand.elements if held and operand.elements <= self.channel_coefficients else 0
 
@@ -139,8 +139,8 @@ class NeuralArt(UnitRules):
         return unit
 
     def _plan_convolution(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
-        weights = graph.tensors[layer.inputs[1]]
-        outputs = graph.tensors[layer.outputs[0]].elements
+        weights = graph.input(layer, 1)
+        outputs = graph.output(layer).elements
         depthwise = layer.op == "depthwise_conv_2d"
         grouped = depthwise and self.depthwise == "grouped"
         stored = weights.elements * (self.group_channels if grouped else _inflation(layer))
@@ -148,7 +148,7 @@ class NeuralArt(UnitRules):
         stored_bytes = math.ceil(stored * bits / 8)
         macs = layer_macs(graph, layer) * (self.group_channels if grouped else 1)
         unit, arithmetic = self._unit(npu, layer), _arithmetic(npu)
-        channels = graph.tensors[layer.outputs[0]].shape[-1]
+        channels = graph.output(layer).shape[-1]
         count = 1 if depthwise else self._count_units(_kernel(layer), weights.shape[-1], unit, npu)
         rate = count * self._macs_per_cycle(_kernel(layer), unit, bits)
         cycles = self._count_cycles(graph, layer, math.ceil(macs / rate), stored_bytes)
@@ -172,8 +172,8 @@ class NeuralArt(UnitRules):
     def _count_cycles(self, graph: Graph, layer: Layer, mac_cycles: int,
                       stored_bytes: int) -> int:
         """Compute cycles of a convolution: the slowest of its units, results, weights, inputs."""
-        inputs = graph.tensors[layer.inputs[0]].elements
-        outputs = graph.tensors[layer.outputs[0]].elements
+        inputs = graph.input(layer).elements
+        outputs = graph.output(layer).elements
         kernel, depthwise = _kernel(layer), layer.op == "depthwise_conv_2d"
         if depthwise and self.depthwise != "grouped":
             passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
@@ -219,8 +219,8 @@ def _decoder(npu: Npu) -> UnitKind:
 def _averaged(graph: Graph, layer: Layer) -> int:
     """Elements an averaging operator takes for each output, 1 for any other."""
     if layer.op == "mean":
-        inputs = graph.tensors[layer.inputs[0]].elements
-        return inputs // max(1, graph.tensors[layer.outputs[0]].elements)
+        inputs = graph.input(layer).elements
+        return inputs // max(1, graph.output(layer).elements)
     if layer.op == "average_pool_2d":
         return math.prod(_kernel(layer))
     return 1

@@ -102,7 +102,7 @@ def _activation(machine: Machine) -> str:
 
 
 def _width_of(graph: Graph, layer: Layer, place: int) -> int:
-    tensor = graph.tensors[layer.inputs[place]]
+    tensor = graph.input(layer, place)
     return max(1, tensor.size_bytes // max(1, tensor.elements))
 
 

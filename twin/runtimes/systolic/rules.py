@@ -32,7 +32,7 @@ class Systolic(UnitRules):
         work = super(Systolic, self).plan_work(graph, layer, npu)
         if not self.multiplies(layer):
             return work
-        outputs = graph.tensors[layer.outputs[0]].shape
+        outputs = graph.output(layer).shape
         pixels, macs = math.prod(outputs[:-1]), layer_macs(graph, layer)
         filters = outputs[-1] // layer.groups
         depth = macs // (pixels * outputs[-1])

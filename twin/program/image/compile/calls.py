@@ -45,7 +45,7 @@ class Context:
 
     def floating(self, layer: Layer) -> bool:
         """Whether a layer reads floats."""
-        return self.graph.tensors[layer.inputs[0]].dtype == "float32"
+        return self.graph.input(layer).dtype == "float32"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +112,8 @@ def _literal(value: object) -> str:
 def _window(context: Context, layer: Layer) -> Fields:
     window = layer.window
     assert window is not None, f"layer {layer.index} {layer.op} has no window"
-    data = context.graph.tensors[layer.inputs[0]].shape
-    output = context.graph.tensors[layer.outputs[0]].shape
+    data = context.graph.input(layer).shape
+    output = context.graph.output(layer).shape
     return {
         "in_h": data[1], "in_w": data[2], "in_c": data[3],
         "out_h": output[1], "out_w": output[2], "out_c": output[3],
@@ -159,7 +159,7 @@ def _border(context: Context, layer: Layer) -> Fields:
     """Value of what lies around an input of integers: its zero point."""
     if context.floating(layer):
         return {}
-    return {"border": single(context.graph.tensors[layer.inputs[0]])[1]}
+    return {"border": single(context.graph.input(layer))[1]}
 
 
 def _call(context: Context, layer: Layer, kernel: str, fields: Fields, *more: str,
@@ -171,9 +171,9 @@ def _call(context: Context, layer: Layer, kernel: str, fields: Fields, *more: st
 
 
 def _write_product(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    output = context.graph.tensors[layer.outputs[0]]
+    output = context.graph.output(layer)
     columns = output.shape[-1]
-    weights = context.graph.tensors[layer.inputs[1]]
+    weights = context.graph.input(layer, 1)
     return _call(context, layer, "matmul", {
         "rows": output.elements // columns, "depth": weights.elements // columns,
         "columns": columns, **_weights(context, layer, position), **_border(context, layer)})
@@ -189,8 +189,8 @@ def _write_convolution(context: Context, layer: Layer, position: int) -> tuple[C
 
 
 def _write_depthwise(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    data = context.graph.tensors[layer.inputs[0]]
-    output = context.graph.tensors[layer.outputs[0]]
+    data = context.graph.input(layer)
+    output = context.graph.output(layer)
     offset = {} if context.floating(layer) else {"input_offset": -single(data)[1]}
     return _call(context, layer, "depthwise", {
         "window": _window(context, layer), "multiplier": output.shape[3] // data.shape[3],
@@ -199,13 +199,13 @@ def _write_depthwise(context: Context, layer: Layer, position: int) -> tuple[Cal
 
 def _write_pool(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     low, high = (parameters.float_range(layer) if context.floating(layer)
-                 else activation_range(layer, context.graph.tensors[layer.outputs[0]]))
+                 else activation_range(layer, context.graph.output(layer)))
     return _call(context, layer, layer.op.removesuffix("_2d"), {
         "window": _window(context, layer), "low": low, "high": high}, struct="pool")
 
 
 def _write_add(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    count = context.graph.tensors[layer.outputs[0]].elements
+    count = context.graph.output(layer).elements
     if context.floating(layer):
         low, high = parameters.float_range(layer)
         return _call(context, layer, "add", {"count": count, "low": low, "high": high})
@@ -220,7 +220,7 @@ def _write_add(context: Context, layer: Layer, position: int) -> tuple[Call, ...
 def _write_mean(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     requantisation, offset, positions = parameters.averaging(context.graph, layer)
     fields: dict[str, object] = {
-        "positions": positions, "channels": context.graph.tensors[layer.inputs[0]].shape[3]}
+        "positions": positions, "channels": context.graph.input(layer).shape[3]}
     if not context.floating(layer):
         fields["input_offset"] = offset
         fields["requant"] = _requant(context, requantisation, context.image.table[position])
@@ -228,7 +228,7 @@ def _write_mean(context: Context, layer: Layer, position: int) -> tuple[Call, ..
 
 
 def _write_softmax(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    data = context.graph.tensors[layer.inputs[0]]
+    data = context.graph.input(layer)
     depth = data.shape[-1]
     table = {"beta": float(layer.option("beta", 1.0))} if context.floating(layer) else {
         "exponential": context.constant("uint32_t", context.image.table[position])}
@@ -237,7 +237,7 @@ def _write_softmax(context: Context, layer: Layer, position: int) -> tuple[Call,
 
 
 def _write_pad(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    data = context.graph.tensors[layer.inputs[0]]
+    data = context.graph.input(layer)
     amounts = padding_amounts(layer, data)
     if context.floating(layer):
         width = 4
@@ -255,7 +255,7 @@ def _write_concatenation(context: Context, layer: Layer, position: int) -> tuple
     check_concatenation(context.graph, layer)
     axis = layer.option("axis")
     width = 4 if context.floating(layer) else 1
-    output = context.graph.tensors[layer.outputs[0]]
+    output = context.graph.output(layer)
     out_bytes = math.prod(output.shape[axis:]) * width
     calls, offset = [], 0
     for tensor in layer.inputs:
@@ -273,7 +273,7 @@ def _write_lookup(context: Context, layer: Layer, position: int) -> tuple[Call, 
     if context.floating(layer):
         return _write_quantisation(context, layer, "quantize_s8", layer.outputs[0])
     return _call(context, layer, "lookup", {
-        "count": context.graph.tensors[layer.outputs[0]].elements,
+        "count": context.graph.output(layer).elements,
         "table": context.constant("int8_t", context.image.table[position])})
 
 

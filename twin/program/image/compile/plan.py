@@ -90,7 +90,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
         if requantisation_bytes(graph, layer):
             _write_parameters(graph, layer, position, image, content, parameter_offset)
             parameter_offset += requantisation_bytes(graph, layer)
-        elif operator.form is Form.REDUCE and graph.tensors[layer.inputs[0]].dtype == "int8":
+        elif operator.form is Form.REDUCE and graph.input(layer).dtype == "int8":
             requantisation, _, _ = parameters.averaging(graph, layer)
             image.table[position] = _append(content, np.concatenate(
                 [requantisation.multipliers, requantisation.shifts]))
@@ -103,7 +103,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
 
 def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
-    if "mve" not in load_isa(isa).extensions or graph.tensors[layer.inputs[0]].dtype != "int8":
+    if "mve" not in load_isa(isa).extensions or graph.input(layer).dtype != "int8":
         return False
     product = traits(layer).form is Form.PRODUCT or is_pointwise(graph, layer)
     return product and len(weighted(graph, layer).multipliers) == 1
@@ -127,7 +127,7 @@ def _append(content: bytearray, values: np.ndarray) -> int:
 
 def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content: bytearray,
                 readers: dict[int, int], plain: bool) -> None:
-    if graph.tensors[layer.inputs[0]].dtype == "float32":
+    if graph.input(layer).dtype == "float32":
         from twin.network.arithmetic.floating import float_bias
 
         values = float_bias(graph, layer)

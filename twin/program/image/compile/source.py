@@ -161,7 +161,7 @@ def _working_bytes(graph: Graph, layer: Layer) -> int:
     operator = traits(layer)
     if not operator.is_convolution:
         return 0
-    weights = graph.tensors[layer.inputs[1]]
+    weights = graph.input(layer, 1)
     if not operator.is_depthwise:
         return 4 * align(weights.elements // weights.shape[0], 8)
     taps = weights.elements // weights.shape[-1]
@@ -191,7 +191,7 @@ def _call_list(context: Context, positions: list[int]) -> str:
         layer = context.graph.layers[position]
         slot = context.placement.slot(layer.outputs[0])
         assert slot is not None, f"layer {layer.index} has no output in the arena"
-        size = context.graph.tensors[layer.outputs[0]].size_bytes
+        size = context.graph.output(layer).size_bytes
         rows.append(f"    {{run_{position}, {_quoted(layer.op + ' ' + layer.name, 63)}, "
                     f"{slot.offset_bytes}, {size}, {layer.index}}},\n")
     return "static const struct model_layer layers[] = {\n" + "".join(rows) + "};\n\n"

@@ -25,7 +25,7 @@ from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
 def describe_unary(graph: Graph, layer: Layer) -> Work:
     """Return the work of one result per element of one operand."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    source, target = graph.input(layer), graph.output(layer)
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
     return Work(variant=types, terms={
         "call": 1, "dimension": len(target.shape), "element": target.elements})
@@ -33,7 +33,7 @@ def describe_unary(graph: Graph, layer: Layer) -> Work:
 
 def describe_quantize(graph: Graph, layer: Layer) -> Work:
     """Return the work of changing a type: 8-bit types of one scale only flip their top bit."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    source, target = graph.input(layer), graph.output(layer)
     work = describe_unary(graph, layer)
     first, second = source.quantization, target.quantization
     if {source.dtype, target.dtype} != {"int8", "uint8"} or first is None or second is None:
@@ -82,7 +82,7 @@ def _count_loops(loops: Sequence[tuple[int, tuple[bool, ...]]]) -> dict[str, flo
 def describe_paired(graph: Graph, layer: Layer) -> Work:
     """Return the work of one result per element of two operands that may broadcast."""
     first, second = (graph.tensors[place] for place in layer.inputs[:2])
-    target = graph.tensors[layer.outputs[0]]
+    target = graph.output(layer)
     terms: dict[str, float] = {
         "call": 1, "dimension": len(target.shape), "element": target.elements,
         "rest": target.elements % 4}
@@ -125,7 +125,7 @@ def _count_extremes(first: Tensor, second: Tensor, target: Tensor) -> tuple[str,
 def describe_selection(graph: Graph, layer: Layer) -> Work:
     """Return the work of choosing between two operands, element by element."""
     tensors = [graph.tensors[place] for place in layer.inputs[:3]]
-    target = graph.tensors[layer.outputs[0]]
+    target = graph.output(layer)
     terms: dict[str, float] = {"call": 1, "dimension": len(target.shape),
                                "element": target.elements}
     width = width_bytes(tensors[1])

@@ -21,7 +21,7 @@ from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
 
 def _ends(graph: Graph, layer: Layer) -> tuple[Tensor, Tensor]:
-    return graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    return graph.input(layer), graph.output(layer)
 
 
 def _count_levels(shape: Sequence[int]) -> dict[str, float]:
@@ -124,7 +124,7 @@ def describe_slice(graph: Graph, layer: Layer) -> Work:
 def describe_concatenation(graph: Graph, layer: Layer) -> Work:
     """Return the work of joining: a copy of each input for each outer index."""
     axis = layer.option("axis", 0)
-    target = graph.tensors[layer.outputs[0]]
+    target = graph.output(layer)
     outer = math.prod(target.shape[:axis])
     terms, whole, before = count_copies(0, 0), target.size_bytes // outer, 0
     for place in layer.inputs:
@@ -139,7 +139,7 @@ def describe_concatenation(graph: Graph, layer: Layer) -> Work:
 
 def describe_split(graph: Graph, layer: Layer) -> Work:
     """Return the work of parting along an axis: loops over elements."""
-    source = graph.tensors[layer.inputs[0]]
+    source = graph.input(layer)
     axis, parts = layer.option("axis", 0), len(layer.outputs)
     outer = math.prod(source.shape[:axis])
     even = len({graph.tensors[place].shape for place in layer.outputs}) == 1
@@ -173,7 +173,7 @@ def describe_gather(graph: Graph, layer: Layer) -> Work:
 
 def describe_scattered(graph: Graph, layer: Layer) -> Work:
     """Return the work of elements at places the data name: one copy for each (assumed)."""
-    target = graph.tensors[layer.outputs[0]]
+    target = graph.output(layer)
     return Work(variant="any", terms={
         "call": 1, **count_copies(width_bytes(target), target.elements)})
 

@@ -36,8 +36,8 @@ def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
 
 def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     """Return the work of a fully connected layer."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
-    weights = graph.tensors[layer.inputs[1]]
+    source, target = graph.input(layer), graph.output(layer)
+    weights = graph.input(layer, 1)
     rows, columns = weights.shape[0], weights.shape[1]
     quantization = weights.quantization
     each = quantization is not None and len(quantization.scales) > 1
@@ -72,9 +72,9 @@ def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
 
 def describe_svdf(graph: Graph, layer: Layer) -> Work:
     """Return the work of a step of SVDF."""
-    feature, time = (graph.tensors[layer.inputs[place]] for place in (1, 2))
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
-    state = graph.tensors[layer.inputs[4]].dtype
+    feature, time = (graph.input(layer, place) for place in (1, 2))
+    source, target = graph.input(layer), graph.output(layer)
+    state = graph.input(layer, 4).dtype
     filters, memory = time.shape
     return Work(variant=f"{source.dtype} {state}", terms={
         "call": 1, "filter": filters, "time mac": time.elements, "target": target.elements,
@@ -92,8 +92,8 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
     CMSIS-NN multiplies no state in the first step of a sequence, where all of it is zero. Of
     batches and steps the smaller number is taken to be the batches.
     """
-    source = graph.tensors[layer.inputs[0]]
-    weights, recurrent = (graph.tensors[layer.inputs[place]] for place in (1, 2))
+    source = graph.input(layer)
+    weights, recurrent = (graph.input(layer, place) for place in (1, 2))
     width, units = weights.shape[1], recurrent.shape[1]
     steps = source.elements // width
     vectors = (steps if source.shape[1] == 1 else 1) * 4
@@ -113,8 +113,8 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
 
 def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     """Return the work of a transposed convolution: every input spreads over its window."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
-    weights, window = graph.tensors[layer.inputs[1]], layer.window
+    source, target = graph.input(layer), graph.output(layer)
+    weights, window = graph.input(layer, 1), layer.window
     assert window is not None
     size = weights.shape[1] * weights.shape[2]
     inputs = source.shape[1] * source.shape[2]

@@ -20,7 +20,7 @@ from twin.runtimes.counted.work import Terms, Work
 
 def describe_reduction(graph: Graph, layer: Layer) -> Work:
     """Return the work of a reduction over axes."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    source, target = graph.input(layer), graph.output(layer)
     axes, rank = tuple(layer.option("axes", ())), len(source.shape)
     keeps = layer.option("keep_dims", False)
     terms: dict[str, float] = {"call": 1, "element": source.elements, "output": target.elements,
@@ -41,7 +41,7 @@ def describe_reduction(graph: Graph, layer: Layer) -> Work:
 
 def describe_choice(graph: Graph, layer: Layer) -> Work:
     """Return the work of finding the place of an extreme along an axis."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    source, target = graph.input(layer), graph.output(layer)
     axis = layer.option("axis", 0)
     outer = math.prod(source.shape[:axis])
     compared = source.elements - target.elements
@@ -54,7 +54,7 @@ def describe_choice(graph: Graph, layer: Layer) -> Work:
 def describe_top(graph: Graph, layer: Layer) -> Work:
     """Return the work of the greatest few along an axis: a heap of them (assumed)."""
     work = describe_choice(graph, layer)
-    kept = graph.tensors[layer.outputs[0]].shape[layer.option("axis", 0)]
+    kept = graph.output(layer).shape[layer.option("axis", 0)]
     turns = 1 + math.log2(kept)
     return Work(variant=work.variant, terms={
         **work.terms, "compared": work.terms["compared"] * turns})

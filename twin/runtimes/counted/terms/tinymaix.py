@@ -66,7 +66,7 @@ def _count_products(pixels: int, channels: int, column: int) -> dict[str, float]
 
 
 def _count_outputs(graph: Graph, layer: Layer) -> dict[str, float]:
-    target = graph.tensors[layer.outputs[0]]
+    target = graph.output(layer)
     kinds = {f"output {kind}": target.elements * (layer.activation == kind)
              for kind in ("relu", "relu6")}
     return {"call": 1, "pixel": target.elements // target.shape[-1], "channel": target.shape[-1],
@@ -75,7 +75,7 @@ def _count_outputs(graph: Graph, layer: Layer) -> dict[str, float]:
 
 def describe_convolution(graph: Graph, layer: Layer) -> Work:
     """Return the work of a convolution."""
-    target, weights = graph.tensors[layer.outputs[0]], graph.tensors[layer.inputs[1]]
+    target, weights = graph.output(layer), graph.input(layer, 1)
     window, depth = layer.window, weights.shape[3]
     assert window is not None
     small = window.kernel == (1, 1)
@@ -87,7 +87,7 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
 
 def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     """Return the work of a depthwise convolution: blocks, then one by one what they leave."""
-    source, target = graph.tensors[layer.inputs[0]].shape, graph.tensors[layer.outputs[0]].shape
+    source, target = graph.input(layer).shape, graph.output(layer).shape
     window, channels = layer.window, target[3]
     assert window is not None
     size, pixels = math.prod(window.kernel), target[1] * target[2]
@@ -117,7 +117,7 @@ def describe_rows(graph: Graph, layer: Layer) -> Work:
 
 def describe_dense(graph: Graph, layer: Layer) -> Work:
     """Return the work of a fully connected layer."""
-    rows, columns = graph.tensors[layer.inputs[1]].shape[:2]
+    rows, columns = graph.input(layer, 1).shape[:2]
     return Work(variant="plain", terms={
         **_count_outputs(graph, layer), **_count_products(1, rows, columns)})
 
