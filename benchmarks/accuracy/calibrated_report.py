@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
 from benchmarks.accuracy.coverage import coverage_band
+from benchmarks.accuracy.report import write_table
 from benchmarks.accuracy.scores import NAMES, duel
 from benchmarks.accuracy.specifications import BOOSTING, FOUR, PER_MAC
 from benchmarks.accuracy.targets import list_targets
@@ -117,7 +118,7 @@ def _protocol_table(validation: Validation, errors: Callable[[Iterable[Guess]], 
         r2 = energy_r2(known) if with_r2 else math.nan
         rows.append([name, *_figures(errors(known)), f"{100 * inside.mean():.0f} %", band,
                      *(["-" if math.isnan(r2) else f"{r2:.2f}"] if with_r2 else [])])
-    return _table(header, rows)
+    return write_table(header, rows)
 
 
 def _figures(log_errors: np.ndarray) -> list[str]:
@@ -143,13 +144,13 @@ def _duel_table(validation: Validation) -> str:
                     f"{ours:.2f}, {theirs:.2f}: {low:+.2f} to {high:+.2f}"
                     for ours, theirs, (low, high) in zip(
                         *found.scores, found.differences, strict=True))])
-    return _table(("held out of the fit", "baseline", "n", "median: twin, baseline",
+    return write_table(("held out of the fit", "baseline", "n", "median: twin, baseline",
                    "p90: twin, baseline", *(
         f"{name}: twin, baseline" for name in NAMES)), rows)
 
 
 def _target_table(validation: Validation) -> str:
-    return _table(_TARGET_COLUMNS, [
+    return write_table(_TARGET_COLUMNS, [
         [target.what, str(target.rows), target.found, target.wanted,
          "met" if target.met else "**not met**"] for target in list_targets(validation)])
 
@@ -164,7 +165,7 @@ def _library_table(validation: Validation) -> str:
         reach = [math.exp(guess.time_band.up * guess.time_sd) for guess in own]
         rows.append([library, str(len(own)), f"{np.median(errors):.1f} %", f"{errors.max():.1f} %",
                      f"{100 * _time_covered(own).mean():.0f} %", f"x{np.median(reach):.1f}"])
-    return _table(("library", "n", "median", "largest", "90 % interval covers",
+    return write_table(("library", "n", "median", "largest", "90 % interval covers",
                    "its reach, median"), rows)
 
 
@@ -173,9 +174,4 @@ def _layer_table(validation: Validation) -> str:
     rows = [[name, f"{error:+.1f} %"] for name, error in errors.items()]
     median = float(np.median([abs(error) for error in errors.values()])) if errors else math.nan
     rows.append([f"median of {len(errors)}", f"{median:.1f} %"])
-    return _table(("layer", "predicted / measured - 1"), rows)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [list(header), ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return write_table(("layer", "predicted / measured - 1"), rows)

@@ -21,6 +21,7 @@ from benchmarks.accuracy.npu_snn import (
     compare_elementwise,
     compare_phases,
 )
+from benchmarks.accuracy.report import write_table
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
 from twin.deployment.deployment import Deployment
@@ -198,17 +199,17 @@ def make_report() -> str:
         sayings = {name: leave_family_out(cases, predictor)
                    for name, predictor in PREDICTORS.items()}
         sayings["the same, its constant in sample"] = flatter_baseline(cases)
-        parts.append(_table(("predictor", "median error", "worst"), [
+        parts.append(write_table(("predictor", "median error", "worst"), [
             (name, f"{median_error_pct(said):.1f} %", f"{worst_error_pct(said):.1f} %")
             for name, said in sayings.items()]))
-        parts.append(_table(
+        parts.append(write_table(
             ("network", "measured, ms", "twin, ms", "ratio", "epochs", "NPU cores", "host",
              "hand-over"), [_case_row(case) for case in cases]))
         extra = list_zoo_cases(version)
         if extra:
             parts.append("Rows without a layer list whose network the zoo builds, not in the "
                          "medians above:")
-            parts.append(_table(("network", "measured, ms", "twin, ms", "ratio", "epochs",
+            parts.append(write_table(("network", "measured, ms", "twin, ms", "ratio", "epochs",
                                  "NPU cores", "host", "hand-over"),
                                 [_case_row(case) for case in extra]))
     parts += [_narrow_weights(), _compute_cycles(), _phases()]
@@ -239,7 +240,7 @@ def _narrow_weights() -> str:
     note = (f"Published for {wide.model_name}: {wide.latency_ms} ms with 8-bit weights, "
             f"{mixed.latency_ms} ms with 26.1 % of them in 4 bits.")
     return "\n\n".join([f"**What moves {wide.model_name}**",
-                        _table(("change", "before, ms", "after, ms"), shown), note])
+                        write_table(("change", "before, ms", "after, ms"), shown), note])
 
 
 def _compute_cycles() -> str:
@@ -262,14 +263,9 @@ def _phases() -> str:
              for what, count, theirs, ours in (*compare_dense(), *compare_elementwise())]
     return "\n\n".join([
         "**Host cycles of single epochs, tools 1.1.0 / twin 3.0.0**",
-        _table(("epoch", "published", *PHASES), rows),
+        write_table(("epoch", "published", *PHASES), rows),
         "**Cycles of layers on the host, library 10.1.0 / `st-edge-ai@3.0.0` as stated**",
-        _table(("layer", "published", "cycles", "twin", "twin / published"), dense)])
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        write_table(("layer", "published", "cycles", "twin", "twin / published"), dense)])
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def make_summary(judgement: Judgement) -> str:
         "value: n rows, median, worst, at stated prices: no price is fitted to a published row"
         + ("; `test` rows are shown as aggregates" if sealed else "")
         + f". {len(cases)} rows can be judged.",
-        _table(("at stated prices", *_error_columns(_uses(cases))), [
+        write_table(("at stated prices", *_error_columns(_uses(cases))), [
             [name, *_error_cells(cases, judge, _uses(cases))]
             for name, judge in (("latency", latency_errors), ("energy", energy_errors))]),
     ]
@@ -100,7 +100,7 @@ def _group_table(cases: Sequence[Case], judge: Judge, names: Sequence[str],
     uses = _uses(cases)
     rows = [[*key, *_error_cells(groups[key], judge, uses)] for key in sorted(groups)
             if judge(groups[key]).count]
-    return _table((*names, *_error_columns(uses)), rows)
+    return write_table((*names, *_error_columns(uses)), rows)
 
 
 def _error_cells(cases: Iterable[Case], judge: Judge, uses: Sequence[str]) -> list[str]:
@@ -138,7 +138,7 @@ def _check_table(checks: Sequence[Check]) -> str:
     counters = list(dict.fromkeys(check.counter for check in checks))
     for check in checks:
         rows.setdefault(check.what, {})[check.counter] = f"{check.ratio:.2f}"
-    return _table(("layer", *counters), [
+    return write_table(("layer", *counters), [
         [what, *(cells.get(counter, "-") for counter in counters)]
         for what, cells in rows.items()])
 
@@ -147,6 +147,7 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} %"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def write_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

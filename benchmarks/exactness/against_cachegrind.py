@@ -30,14 +30,7 @@ from hwmodels.kernel import Access, Nest, Operand
 ORACLES = Path(__file__).parents[2] / "tests" / "oracles"
 sys.path.insert(0, str(ORACLES))
 
-from cache_traces import (  # noqa: E402
-    LAYERS,
-    count_dirty,
-    hash_trace,
-    list_accesses,
-    make_layer,
-    stamp_lines,
-)
+import cache_traces as oracle  # noqa: E402
 
 GOLDEN = ORACLES / "cache_golden.csv"
 CACHES = ((1024, 1, 32), (2048, 2, 32), (4096, 4, 32), (16384, 4, 32), (16384, 4, 64))
@@ -114,27 +107,27 @@ def ask_cachegrind(program: Path, cache: Cache) -> tuple[int, int]:
 
 def check_layer(name: str, base_address: int, folder: Path) -> list[dict[str, object]]:
     """Compare one layer at one address under every cache; return its golden rows."""
-    nests, operands = make_layer(name, base_address)
+    nests, operands = oracle.make_layer(name, base_address)
     program, trace = run_valgrind(write_c(nests, operands), folder)
     whole = list(read_trace(trace))
     windows = [(operand.address, operand.address + operand.size_bytes) for operand in operands]
     inside = [access for access in whole
               if any(low <= access[1] < high for low, high in windows)]
-    wanted = list_accesses(nests, operands)
+    wanted = oracle.list_accesses(nests, operands)
     assert inside == wanted, f"{name}: lackey's trace differs from the nest"
     rows: list[dict[str, object]] = []
     for size_bytes, ways, line_bytes in CACHES:
         cache = Cache(name="l1d", size_bytes=size_bytes, ways=ways, line_bytes=line_bytes)
         reported = ask_cachegrind(program, cache)
-        assert list(reported) == stamp_lines(whole, cache)[1], f"{name}, {cache}: cachegrind"
-        misses, _, write_backs = stamp_lines(inside, cache)
+        assert list(reported) == oracle.stamp_lines(whole, cache)[1], f"{name}, {cache}: cachegrind"
+        misses, _, write_backs = oracle.stamp_lines(inside, cache)
         counts, state = simulate_nests(cache, nests, operands, new_state(cache))
         found = [counts.total("read_misses"), counts.total("write_misses")]
         assert found == misses, f"{name}, {cache}: misses"
-        assert counts.write_backs() + count_dirty(state) == write_backs
+        assert counts.write_backs() + oracle.count_dirty(state) == write_backs
         rows.append({
             "layer": name, "base_address": hex(base_address), "size_bytes": size_bytes,
-            "ways": ways, "line_bytes": line_bytes, "trace": hash_trace(inside),
+            "ways": ways, "line_bytes": line_bytes, "trace": oracle.hash_trace(inside),
             "accesses": len(inside), "read_misses": misses[0], "write_misses": misses[1],
             "write_backs": write_backs, "cachegrind_read_misses": reported[0],
             "cachegrind_write_misses": reported[1]})
@@ -144,7 +137,7 @@ def check_layer(name: str, base_address: int, folder: Path) -> list[dict[str, ob
 def main() -> None:
     """Check all layers; print a row each."""
     rows: list[dict[str, object]] = []
-    for name in LAYERS:
+    for name in oracle.LAYERS:
         for base_address in BASES:
             with tempfile.TemporaryDirectory() as folder:
                 rows += check_layer(name, base_address, Path(folder))

@@ -11,13 +11,13 @@ never change a result.
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
+from benchmarks.speed.processor_time import median_cpu_s
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import change_board, load_board
 from hwmodels.cache.set_associative import new_state, simulate_kernels, simulate_nests
@@ -66,16 +66,6 @@ def run(kernels: Sequence[Kernel], cache: Cache, state=None, method="auto"):  # 
     return accesses, misses, touches, state
 
 
-def median_s(call: Callable[[], object]) -> float:
-    """Median processor time of a call: other processes of the machine do not count."""
-    taken = []
-    for _ in range(REPEATS):
-        start = time.process_time()
-        call()
-        taken.append(time.process_time() - start)
-    return statistics.median(taken)
-
-
 def simulate_all(kernels: Sequence[Kernel], cache: Cache, state, method="auto") -> None:  # type: ignore[no-untyped-def]
     """A pass, as predictions make it."""
     simulate_kernels(cache, kernels, state, method=method)
@@ -91,9 +81,9 @@ def time_network(network: str) -> None:
         first = time.perf_counter() - start
         _, misses, touches, _ = run(kernels, cache, state)
         assert run(kernels, cache, state, "accesses")[1] == misses, f"{network}, {policy}"
-        warm = median_s(partial(simulate_all, kernels, cache, state))
-        each = median_s(partial(simulate_all, kernels, cache, state, "phases"))
-        plain = median_s(partial(simulate_all, kernels, cache, state, "accesses"))
+        warm = median_cpu_s(partial(simulate_all, kernels, cache, state), REPEATS)
+        each = median_cpu_s(partial(simulate_all, kernels, cache, state, "phases"), REPEATS)
+        plain = median_cpu_s(partial(simulate_all, kernels, cache, state, "accesses"), REPEATS)
         rate, theirs = accesses / warm / 1e6, time_pycachesim()
         ratio = f"{rate / theirs[0]:10.1f}" if theirs else ""
         print(f"{network:24}{policy:12}{accesses / 1e6:9.2f}M{misses:9}{touches / 1e6:8.2f}M"
@@ -115,9 +105,10 @@ def time_pycachesim() -> tuple[float, float] | None:
     memory.store_from(level)
     simulator = cachesim.CacheSimulator(level, memory)
     lines = 256
-    each = median_s(lambda: [simulator.load(0, length=32 * lines) for _ in range(200)])
-    single = median_s(lambda: [simulator.load(32 * (turn % lines), length=4)
-                               for turn in range(20_000)])
+    each = median_cpu_s(
+        lambda: [simulator.load(0, length=32 * lines) for _ in range(200)], REPEATS)
+    single = median_cpu_s(lambda: [simulator.load(32 * (turn % lines), length=4)
+                                   for turn in range(20_000)], REPEATS)
     return 200 * lines / each / 1e6, 20_000 / single / 1e6
 
 
