@@ -32,7 +32,7 @@ from twin.learning.observations import (
     time_evidence,
 )
 from twin.learning.overlays import learn
-from twin.pricing.calibration import TIME_PRICES
+from twin.pricing.price_names import TIME_PRICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

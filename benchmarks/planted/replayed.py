@@ -28,7 +28,7 @@ from hwmodels.core.schedule import count_block
 from twin.learning.overlays import stated_sds
 from twin.learning.own import OWN_NOISE
 from twin.network.graph import Graph
-from twin.pricing.calibration import TIME_PRICES, price_of_family
+from twin.pricing.price_names import TIME_PRICES, price_of_family
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
 from twin.program.image.compile.verification import random_input

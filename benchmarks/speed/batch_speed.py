@@ -27,8 +27,9 @@ from benchmarks.speed.processor_time import median_cpu_s  # noqa: E402
 from twin.pricing.batch import Batch  # noqa: E402
 from twin.pricing.batched import set_factors  # noqa: E402
 from twin.pricing.calibrated import apply_factors, predict_calibrated  # noqa: E402
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES, choose_calibration  # noqa: E402
+from twin.pricing.calibration import choose_calibration  # noqa: E402
 from twin.pricing.prediction import Prediction  # noqa: E402
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES  # noqa: E402
 from twin.pricing.structure import forget_structures  # noqa: E402
 
 ROWS, COMPARED = 100_000, 12

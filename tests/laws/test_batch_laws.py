@@ -15,8 +15,9 @@ import twin
 from hwmodels.board.file import list_boards
 from twin.errors import PlacementError, RuntimeRefusedError
 from twin.pricing.calibrated import apply_calibration, apply_factors, predict_calibrated
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES, choose_calibration
+from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")

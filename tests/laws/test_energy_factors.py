@@ -14,7 +14,8 @@ from calibration.fitting.prices import Evidence
 from calibration.fitting.spread import fit_pooled
 from twin.learning.overlays import ENERGY_SPREAD, stated_sds
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import ENERGY_PRICES, choose_calibration
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.price_names import ENERGY_PRICES
 from twin.studies.duty import current_paths
 
 UNMEASURED = ("tflm-cmsis-nn@2026", "cmsis-nn@6.0", "tflm-reference@2026", "unknown@any")

@@ -43,24 +43,20 @@ from twin.deployment.costs import bill_us
 from twin.deployment.transfers import count_transfers
 from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
-from twin.pricing.calibration import (
-    CORE_EVENTS,
-    ENERGY_PRICES,
-    EXTERNAL,
-    OWN_PRICE,
-    TIME_PRICES,
-    family_of,
-    list_counted,
-    list_external,
-    name_operators,
-    power_of,
-    price_of_family,
-    unseen_prices,
-    waits_on_memory,
-)
+from twin.pricing.calibration import CORE_EVENTS, unseen_prices
 from twin.pricing.certainty import between_sd, far_sd
+from twin.pricing.counted_prices import list_counted
 from twin.pricing.lines import runtime_prices
 from twin.pricing.locality import replacement_range
+from twin.pricing.operator_evidence import EXTERNAL, OWN_PRICE, list_external, name_operators
+from twin.pricing.price_names import (
+    ENERGY_PRICES,
+    TIME_PRICES,
+    family_of,
+    power_of,
+    price_of_family,
+    waits_on_memory,
+)
 from twin.pricing.structure import find_structure
 from twin.runtimes.choice import float_layers
 from twin.runtimes.runtime import COPY

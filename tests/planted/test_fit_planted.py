@@ -15,7 +15,7 @@ from calibration.fitting.spread import fit_pooled, learn_noise
 from twin.deployment.deployment import deploy
 from twin.learning.design import make_design
 from twin.learning.overlays import stated_sds
-from twin.pricing.calibration import TIME_PRICES
+from twin.pricing.price_names import TIME_PRICES
 
 BOARDS = 40
 TOLD = 0.5

@@ -20,8 +20,8 @@ from twin.learning.design import make_design
 from twin.learning.observations import Observation
 from twin.learning.own import learn_own
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import TIME_PRICES, waits_on_memory
 from twin.pricing.prediction import predict
+from twin.pricing.price_names import TIME_PRICES, waits_on_memory
 
 BOARD, RUNTIME, HERTZ = "nucleo_l4r5zi", "tflm-cmsis-nn@2026", 120e6
 OTHERS = ("ic", "vww", "ad")

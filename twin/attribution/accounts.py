@@ -20,7 +20,7 @@ from twin.attribution.difference import (
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.side import UNITS, Part, Side
 from twin.errors import UsageError
-from twin.pricing.calibration import waits_on_memory
+from twin.pricing.price_names import waits_on_memory
 
 CLOCK = "clock"
 """Pseudo-cause of a time: the clock ran at another frequency than the one predicted with."""

@@ -25,7 +25,8 @@ import numpy as np
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.attribution.diagnosis.faults import OTHER_PRICE_SD, PRICE_SD, ErrorModel
 from twin.attribution.difference import Account, Row
-from twin.pricing.calibration import OWN_FAMILIES, Calibration
+from twin.pricing.calibration import Calibration
+from twin.pricing.price_names import OWN_FAMILIES
 
 KERNELS = "none of these prices"
 """What is left: kernels that do other work, or something no cause counts."""

@@ -13,8 +13,8 @@ import numpy as np
 from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import Support
 from twin.learning.observations import Observation
-from twin.pricing.calibration import TIME_PRICES
 from twin.pricing.certainty import far_sd
+from twin.pricing.price_names import TIME_PRICES
 
 LEAST_SHARE = 1e-6
 """Below, an operator was hardly there."""

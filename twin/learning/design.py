@@ -20,15 +20,10 @@ from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.network.operators import is_assumed
 from twin.pricing.accelerator.learnt import reprice
-from twin.pricing.calibration import (
-    ENERGY_PRICES,
-    EXTERNAL,
-    TIME_PRICES,
-    name_operators,
-    operator_sd,
-)
 from twin.pricing.itemised import itemise
+from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import predict
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.structure import find_structure
 from twin.pricing.task_prices import (
     draws_while,
@@ -42,7 +37,7 @@ LARGEST_KEPT_BYTES = 1 << 20
 """Of a design matrix: a few arrays of tens of numbers."""
 
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/calibration.py", "twin/pricing/itemised.py",
-            "twin/pricing/lines.py", "twin/pricing/structure.py",
+            "twin/pricing/lines.py", "twin/pricing/price_names.py", "twin/pricing/structure.py",
             "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
             "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
             "twin/learning/design.py")

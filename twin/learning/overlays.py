@@ -51,7 +51,7 @@ from twin.learning.observations import (
     time_evidence,
     with_energy,
 )
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 TIME_SD = {"conv": 0.3, "conv_wide": 0.3, "pointwise": 0.3, "depthwise": 0.3,
            "fully_connected": 0.3, "call": 0.7, "memory": 0.4, "stream": 0.4,

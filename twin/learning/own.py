@@ -45,13 +45,8 @@ from twin.learning.overlays import (
     make_learnt,
     stated_sds,
 )
-from twin.pricing.calibration import (
-    ENERGY_PRICES,
-    TIME_PRICES,
-    Calibration,
-    shipped_calibration,
-    unseen_prices,
-)
+from twin.pricing.calibration import Calibration, shipped_calibration, unseen_prices
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.task_prices import state_powers, state_prior
 from twin.runtimes import load_runtime
 

@@ -37,16 +37,7 @@ from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import (
-    ENERGY_PRICES,
-    EXTERNAL,
-    TIME_PRICES,
-    Calibration,
-    name_operators,
-    operator_sd,
-    power_of,
-    unseen_prices,
-)
+from twin.pricing.calibration import Calibration, unseen_prices
 from twin.pricing.certainty import (
     Certainty,
     Draw,
@@ -65,7 +56,9 @@ from twin.pricing.itemised import (
     multiply,
     split_layers,
 )
+from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import Prediction
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES, power_of
 from twin.runtimes.choice import float_layers
 
 NOTABLE_SHARE = 0.1
@@ -128,7 +121,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         operator_sd(name, evidence, BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
-        from twin.pricing.calibration import list_counted
+        from twin.pricing.counted_prices import list_counted
 
         floats = {layer.index for layer in float_layers(deployment.executed)}
         if deployment.runtime.scales_in_float:

@@ -16,13 +16,7 @@ from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.assurance import ALONE, Doubt, bound_energies, deviate, deviate_layers, doubt
-from twin.pricing.calibration import (
-    ENERGY_PRICES,
-    TIME_PRICES,
-    Calibration,
-    choose_calibration,
-    choose_powers,
-)
+from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
 from twin.pricing.itemised import (
     Itemised,
     Work,
@@ -33,6 +27,7 @@ from twin.pricing.itemised import (
     multiply,
 )
 from twin.pricing.prediction import Prediction
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 LEARNT = "learnt"
 """First part of a path of a learnt factor: learnt.time.memory, learnt.energy.leakage."""

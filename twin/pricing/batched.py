@@ -40,15 +40,9 @@ from twin.pricing.batch import (
     read_variation,
 )
 from twin.pricing.calibrated import apply_factors, predict_calibrated
-from twin.pricing.calibration import (
-    AUTO,
-    ENERGY_PRICES,
-    NONE,
-    TIME_PRICES,
-    Calibration,
-    is_read,
-)
+from twin.pricing.calibration import AUTO, NONE, Calibration, is_read
 from twin.pricing.prediction import TEMPERATURES
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.spans import (
     SUPPLY,
     Span,

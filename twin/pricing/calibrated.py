@@ -22,20 +22,22 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.assurance import assure, power_terms
 from twin.pricing.calibration import (
     AUTO,
-    ENERGY_PRICES,
-    FAMILIES_OF,
     NONE,
-    STREAM,
-    WIDE,
     Calibration,
     choose_calibration,
     choose_kernel_prices,
     choose_powers,
-    power_of,
-    waits_on_memory,
 )
 from twin.pricing.certainty import note_missing
 from twin.pricing.prediction import Prediction, predict
+from twin.pricing.price_names import (
+    ENERGY_PRICES,
+    FAMILIES_OF,
+    STREAM,
+    WIDE,
+    power_of,
+    waits_on_memory,
+)
 from twin.runtimes import Runtime
 
 

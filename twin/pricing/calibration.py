@@ -1,302 +1,34 @@
-"""Learnt prices for a deployment: factors on what is stated, of an overlay, shipped or of a file.
-
-Time is split by who does the work: one price per operator family of the kernel library for what
-the core executes, one for calling kernels, one for waiting on memories. Energy is split by what
-draws it: activity, stalls, memories, clock tree, leakage.
-
-Where a library's instructions were counted and its core was not measured, cycles are known to
-
-    sd(log T)^2 = (core's share)^2 (CORE_SD^2 + CARRIED_SD^2) + (waiting's share x WAITING_SD)^2
-                  + (calling's share x CALLING_SD)^2 + errors of network and row
-
-Nothing of the library's structure is left open. `CARRIED_SD` is there where the code was counted on
-another instruction set only.
-"""
+"""Learnt prices of a deployment: factors on what is stated, of an overlay, shipped or a file."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibration.fitting.cell import PARTS, UNSEEN_RUNTIME, Estimate, locate
-from calibration.fitting.intervals import (
-    CALLING_SD,
-    CARRIED_SD,
-    CORE_SD,
-    CORES,
-    LEVEL,
-    OPERATOR_SD,
-    SHOWN,
-    WAITING_SD,
-    Band,
-    remaining_sd,
-)
+from calibration.fitting.intervals import CORE_SD
 from calibration.fitting.overlay import (
-    BandModel,
     Entry,
-    Learnt,
     Overlay,
     find_entry,
     pack_covariance,
     read_overlay,
     read_shipped,
 )
-from calibration.fitting.student import student_quantile
-from hwmodels.board.facts import Board, Core
-from hwmodels.counts import COPYING, CORE_EVENTS, ISSUE_EVENTS
-from hwmodels.isa import load_isa
+from hwmodels.board.facts import Board
 from twin.deployment.deployment import Deployment
-from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
-from twin.network.operators import OPERATORS
-from twin.runtimes.library import find_operators
-from twin.runtimes.runtime import COPY, FAMILIES
-
-if TYPE_CHECKING:
-    from twin.runtimes.runtime import Runtime
-
-WIDE, STREAM = "conv_wide", "stream"
-"""Prices that part another by the shape of layers: convolutions to many channels, and waiting for
-memory in fully connected layers, most of it for weights, each of which is read once.
-"""
-
-OWN_FAMILIES = ("conv", WIDE, "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
-                "reduce", "quantize", COPY)
-"""Families with a price of their own; the rest share "other": too little time to tell apart."""
-
-TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory", STREAM)
-"""Prices of time, each a factor on what the lowered kernels and the datasheet say."""
-
-ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
-"""Prices of energy, each a factor on what the datasheet's currents say."""
-
-EXTERNAL = "memory outside the chip"
-"""Waiting for it is treated as an operator: a row with much of one informs the next."""
-
-STALL_EVENTS = ("pipeline_stall", "branch_refill")
-"""Core events in which nothing issues."""
-
-
-def family_of(family: str, place: str) -> str:
-    """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
-    return COPY if place == COPYING else family
-
-
-def price_of_family(family: str) -> str:
-    """Return the time price an operator family is charged under."""
-    return family if family in OWN_FAMILIES else "other"
-
-
-FAMILIES_OF = {price: tuple(family for family in FAMILIES if price_of_family(family) == price)
-               for price in (*OWN_FAMILIES, "other")}
-"""Operator families behind each price of executed work."""
-
-
-@cache
-def waits_on_memory(event: str) -> bool:
-    """Whether an event is charged under the time price of memories."""
-    return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage", "sleep")
-
-
-def name_work(event: str, place: str, family: str, wide: float) -> str:
-    """Return what scales an event of a kernel: a family, with its width where it is mixed.
-
-    Of every event of a fully connected kernel that waits on memory, whatever operand it is for, it
-    is `STREAM`; of other events outside the core "".
-
-    Parameters
-    ----------
-    wide
-        How wide a convolution is, 0 to 1.
-    """
-    if event not in CORE_EVENTS:
-        return STREAM if family == "fully_connected" and waits_on_memory(event) else ""
-    work = family_of(family, place)
-    return f"{work} {wide}" if wide and work == "conv" else work
-
-
-@cache
-def list_parts(work: str) -> tuple[tuple[str, float], ...]:
-    """Return the families whose efficiencies a line's work mixes, each with its weight."""
-    family, _, wide = work.partition(" ")
-    return ((family, 1 - float(wide)), (WIDE, float(wide))) if wide else ((family, 1.0),)
-
-
-def mix_efficiency(efficiency: Mapping[str, float], work: str) -> float:
-    """Return what the cycles of a line are multiplied by: `name_work`."""
-    return sum(weight * efficiency.get(family, efficiency.get("conv", 1.0) if family == WIDE
-                                       else 1.0) for family, weight in list_parts(work))
-
-
-@cache
-def time_price(event: str, family: str) -> int:
-    """Return the place in `TIME_PRICES` of the price an event of a family is charged under."""
-    return TIME_PRICES.index(
-        price_of_family(family) if event in CORE_EVENTS else
-        "call" if not waits_on_memory(event) else STREAM if family == STREAM else "memory")
-
-
-@cache
-def power_of(event: str) -> str:
-    """Return the energy price an event is charged under."""
-    if event in ("clock_tree", "leakage"):
-        return event
-    if event in STALL_EVENTS:
-        return "stall"
-    return "activity" if event in (*ISSUE_EVENTS, "kernel_dispatch") else "memory"
-
-
-def name_operators(deployment: Deployment) -> tuple[str, ...]:
-    """Return which operator each layer is to a kernel library: its name, type and instructions.
-
-    Parameters
-    ----------
-    deployment
-        Whose executed network is named.
-
-    Returns
-    -------
-    tuple of str
-        One per layer: "conv_2d int8 dsp"; other types and other instructions run other code.
-    """
-    graph = deployment.executed
-    code = load_isa(deployment.board.core.isa).extensions[0]
-    return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
-
-
-OWN_PRICE = tuple(name for name, operator in OPERATORS.items() if operator.sums_products)
-"""Operators that a price of time is stated of: no other of its family is beside them."""
-
-
-def operator_sd(name: str, evidence: Mapping[str, float], sd: float) -> float:
-    """Return what rows leave open of an operator beside its price.
-
-    Parameters
-    ----------
-    name
-        From `name_operators`, or `EXTERNAL`.
-    evidence
-        How well rows of the library know each: `intervals.remaining_sd`.
-    sd
-        Before any row: `OPERATOR_SD` or `BORROWED_SD`.
-
-    Notes
-    -----
-    Where rows show code of its type and instructions, nothing of one in `OWN_PRICE`: the price's
-    deviation is all of it; of others, `SHOWN` of what is assumed where they show none. Code of one
-    library on another instruction set follows one structure: it deviates from what rows show there
-    by `OPERATOR_SD`.
-    """
-    operator, _, code = name.partition(" ")
-    shown = any(f"{other} {code}" in evidence for other in OWN_PRICE)
-    if shown and operator in OWN_PRICE:
-        return 0.0
-    alike = name.rpartition(" ")[0]
-    elsewhere = max((information for other, information in evidence.items()
-                     if other.rpartition(" ")[0] == alike), default=0.0)
-    return min(remaining_sd(evidence.get(name, 0.0), SHOWN * sd if shown else sd),
-               math.hypot(OPERATOR_SD, remaining_sd(elsewhere, sd)))
-
-
-def list_external(board: Board) -> frozenset[str]:
-    """Return the memories of a board that are outside the chip."""
-    return frozenset(memory.name for memory in board.memories
-                     if memory.role in ("external_ram", "external_flash"))
-
-
-HERE, CARRIED = "on this instruction set", "on another instruction set"
-"""What `Calibration.counted` may be."""
-
-
-def core_band() -> Band:
-    """Return how far `CORE_SD` reaches: Student t, as few cores were held out."""
-    reach = student_quantile(0.5 + LEVEL / 2, CORES - 1)
-    return Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=CORES)
-
-
-def tell_basis(runtime: Runtime, core: Core) -> str:
-    """Return where a runtime's instructions were counted, seen from a core.
-
-    Returns
-    -------
-    str
-        `HERE`, `CARRIED`, or "": not counted, or only as a stand-in that is marked assumed.
-    """
-    counted_here, carried = core.isa in runtime.counted_on, bool(runtime.counted_on)
-    if runtime.counted is not None:
-        from twin.runtimes.counted.table import REFERENCE, choose_core
-
-        counted_here = not choose_core(core.isa, core.fpu)[1]
-        carried = runtime.counted[0] == REFERENCE or runtime.is_alone
-    return HERE if counted_here else CARRIED if (
-        carried and load_isa(core.isa).counts_carry) else ""
-
-
-def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
-    """Return which layers' instructions were counted, here or elsewhere, shape (layers,)."""
-    runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core
-    if runtime.counted is not None:
-        from twin.runtimes.counted.lower import stands_in
-        from twin.runtimes.counted.table import choose_core
-
-        near, _ = choose_core(core.isa, core.fpu)
-        return np.array([not stands_in(*runtime.counted, graph, layer, near)
-                         for layer in graph.layers])
-    own = find_operators(runtime.library)
-    return np.array([layer.op in own and not unknown
-                     and layer_dtype(graph, layer) in runtime.dtypes
-                     for layer, unknown in zip(graph.layers, assumed, strict=True)])
-
-
-MIX = {"conv": 0.1, WIDE: 0.2, "pointwise": 0.4, "depthwise": 0.2, "fully_connected": 0.05,
-       "memory": 0.05}
-"""Shares of time of a typical network by price; assumed."""
-
-
-def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
-    """Return prices whose deviations are those of a core's table; None where rows know as much.
-
-    Parameters
-    ----------
-    time
-        Of this release on this board, or of its nearest.
-    basis
-        From `tell_basis`.
-    board_sd
-        How far boards of a core lie apart, where the library was measured on this one: cores left
-        out lacked their boards' rows, too.
-
-    Notes
-    -----
-    What the core executes is off by one factor: its prices are wholly correlated.
-    """
-    shared = CORE_SD**2 - board_sd**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
-    covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
-    for names, sd in ((("memory", STREAM), WAITING_SD), (("call",), CALLING_SD)):
-        places = [TIME_PRICES.index(name) for name in names]
-        covariance[places], covariance[:, places] = 0.0, 0.0
-        covariance[np.ix_(places, places)] = sd**2
-    band = core_band()
-    mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
-    if time.band.up * math.sqrt(mix @ time.matrix() @ mix) <= band.up * math.sqrt(
-            mix @ covariance @ mix):
-        return None
-    lower = np.tril_indices(len(TIME_PRICES))
-    return replace(
-        time, covariance=tuple(covariance[lower].tolist()), unidentified=(),
-        band=BandModel(down=band.down, up=band.up, level=band.level, basis=band.basis,
-                       count=band.count))
-
+from twin.pricing.counted_prices import know_core, tell_basis
+from twin.pricing.price_names import ENERGY_PRICES, EXECUTED, TIME_PRICES
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
@@ -512,11 +244,6 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
         return None
     found = unseen_prices(deployment.board)
     return None if found is None or found.energy is None else found
-
-
-EXECUTED = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool", "memory")
-"""Prices of time that hold for a library's kernels wherever they are linked into: the rest are of
-its runtime, or of what lowering assumes of data."""
 
 
 def choose_kernel_prices(deployment: Deployment, wanted: str | Calibration | None

@@ -19,14 +19,9 @@ from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.rewrites.width import DIVISOR, Block, list_blocks
 from twin.pricing.batch import LEARNT
 from twin.pricing.batched import predict_batch
-from twin.pricing.calibration import (
-    AUTO,
-    ENERGY_PRICES,
-    TIME_PRICES,
-    choose_calibration,
-    choose_powers,
-)
+from twin.pricing.calibration import AUTO, choose_calibration, choose_powers
 from twin.pricing.itemised import POWERS, Itemised, itemise
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 NUDGE = 1e-3
 """By which a price is moved to both sides where a bill is more than counts times prices."""

@@ -22,10 +22,11 @@ from hwmodels.counts import CAUSES, CORE_EVENTS, EVENTS, Prices
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import (
+from twin.pricing.lines import Lines, list_shares, price_lines, price_rivals, runtime_prices
+from twin.pricing.operator_evidence import list_external
+from twin.pricing.price_names import (
     ENERGY_PRICES,
     TIME_PRICES,
-    list_external,
     list_parts,
     mix_efficiency,
     name_work,
@@ -33,7 +34,6 @@ from twin.pricing.calibration import (
     price_of_family,
     time_price,
 )
-from twin.pricing.lines import Lines, list_shares, price_lines, price_rivals, runtime_prices
 from twin.pricing.structure import Groups, Structure, find_structure, list_assumed
 from twin.runtimes import Runtime
 

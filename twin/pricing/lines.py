@@ -42,7 +42,7 @@ from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import mix_efficiency, name_work
+from twin.pricing.price_names import mix_efficiency, name_work
 from twin.pricing.structure import Call, Groups, Structure, find_structure
 from twin.runtimes import Runtime
 

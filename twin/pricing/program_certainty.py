@@ -29,9 +29,11 @@ from calibration.fitting.intervals import (
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
 from twin.pricing.assurance import bound_terms, power_terms
-from twin.pricing.calibration import Calibration, core_band, waits_on_memory
+from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty, between_sd
+from twin.pricing.counted_prices import core_band
 from twin.pricing.prediction import Prediction
+from twin.pricing.price_names import waits_on_memory
 from twin.runtimes.counted.shapes import measure_shape
 
 POWER_SD = 0.3

@@ -15,8 +15,9 @@ from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
 from twin.pricing.calibrated import apply_factors, predict_calibrated
-from twin.pricing.calibration import TIME_PRICES, choose_calibration
+from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
+from twin.pricing.price_names import TIME_PRICES
 
 FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")
 

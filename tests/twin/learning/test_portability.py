@@ -27,8 +27,9 @@ from twin.learning.portability.probes import choose_benchmarks, find_rooms, read
 from twin.learning.portability.rows import measured_rows, share_waits, state_memories
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
-from twin.pricing.calibration import TIME_PRICES, choose_calibration
+from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
+from twin.pricing.price_names import TIME_PRICES
 from twin.reports.documents import load_schema
 
 TFLM = "tflm-cmsis-nn@2023"

@@ -9,7 +9,8 @@ from made_batches import check_row
 import twin
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import TIME_PRICES, choose_calibration
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.price_names import TIME_PRICES
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,11 @@ from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
-from twin.pricing.calibration import TIME_PRICES, choose_calibration, unseen_prices
+from twin.pricing.calibration import choose_calibration, unseen_prices
 from twin.pricing.certainty import probability_faster
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
+from twin.pricing.price_names import TIME_PRICES
 from twin.runtimes import load_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"

@@ -15,7 +15,9 @@ from twin.deployment.deployment import deploy
 from twin.learning.design import make_design
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import EXTERNAL, TIME_PRICES, choose_calibration
+from twin.pricing.calibration import choose_calibration
+from twin.pricing.operator_evidence import EXTERNAL
+from twin.pricing.price_names import TIME_PRICES
 
 BOARD = "stm32h747i_disco"
 RUNTIMES = ("x-cube-ai@10.0.0", "x-cube-ai@9.0.0")

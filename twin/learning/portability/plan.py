@@ -19,10 +19,11 @@ from twin.learning.portability.probes import find_rooms, list_benchmarks
 from twin.learning.portability.rows import expected_rows
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration
-from twin.pricing.calibration import TIME_PRICES, Calibration
+from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty
 from twin.pricing.locality import ReplacementRange, replacement_range
 from twin.pricing.prediction import Prediction, predict
+from twin.pricing.price_names import TIME_PRICES
 
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""

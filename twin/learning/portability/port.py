@@ -35,9 +35,10 @@ from twin.learning.overlays import learn, learn_powers, make_entry
 from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES, Calibration
+from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw
 from twin.pricing.prediction import Prediction, predict
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 SEEN_SHARE = 0.02
 """An operator family with less of the time than this may be one nobody measured."""

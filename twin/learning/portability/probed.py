@@ -34,8 +34,9 @@ from twin.learning.overlays import stated_sds
 from twin.learning.own import learn_own
 from twin.learning.portability.plan import believe
 from twin.learning.portability.rows import measured_rows
-from twin.pricing.calibration import ENERGY_PRICES, TIME_PRICES, Calibration, shipped_calibration
+from twin.pricing.calibration import Calibration, shipped_calibration
 from twin.pricing.prediction import Prediction, predict
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes import load_runtime
 
 SURPRISE = 4.0

@@ -17,8 +17,8 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from twin.pricing.assurance import price_cycles
-from twin.pricing.calibration import TIME_PRICES, waits_on_memory
 from twin.pricing.prediction import Prediction
+from twin.pricing.price_names import TIME_PRICES, waits_on_memory
 from twin.pricing.roofs import peak_macs_per_cycle
 
 

@@ -1,0 +1,124 @@
+"""Where a library's instructions were counted, and how sure that makes prices of the core.
+
+Where its instructions were counted and its core was not measured, cycles are known to
+
+    sd(log T)^2 = (core's share)^2 (CORE_SD^2 + CARRIED_SD^2) + (waiting's share x WAITING_SD)^2
+                  + (calling's share x CALLING_SD)^2 + errors of network and row
+
+Nothing of the library's structure is left open. `CARRIED_SD` is there where the code was counted on
+another instruction set only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from calibration.fitting.intervals import (
+    CALLING_SD,
+    CARRIED_SD,
+    CORE_SD,
+    CORES,
+    LEVEL,
+    WAITING_SD,
+    Band,
+)
+from calibration.fitting.overlay import BandModel, Learnt
+from calibration.fitting.student import student_quantile
+from hwmodels.board.facts import Core
+from hwmodels.isa import load_isa
+from twin.deployment.deployment import Deployment
+from twin.deployment.placement import layer_dtype
+from twin.pricing.price_names import STREAM, TIME_PRICES, WIDE
+from twin.runtimes.library import find_operators
+
+if TYPE_CHECKING:
+    from twin.runtimes.runtime import Runtime
+
+
+HERE, CARRIED = "on this instruction set", "on another instruction set"
+"""What `Calibration.counted` may be."""
+
+
+def core_band() -> Band:
+    """Return how far `CORE_SD` reaches: Student t, as few cores were held out."""
+    reach = student_quantile(0.5 + LEVEL / 2, CORES - 1)
+    return Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=CORES)
+
+
+def tell_basis(runtime: Runtime, core: Core) -> str:
+    """Return where a runtime's instructions were counted, seen from a core.
+
+    Returns
+    -------
+    str
+        `HERE`, `CARRIED`, or "": not counted, or only as a stand-in that is marked assumed.
+    """
+    counted_here, carried = core.isa in runtime.counted_on, bool(runtime.counted_on)
+    if runtime.counted is not None:
+        from twin.runtimes.counted.table import REFERENCE, choose_core
+
+        counted_here = not choose_core(core.isa, core.fpu)[1]
+        carried = runtime.counted[0] == REFERENCE or runtime.is_alone
+    return HERE if counted_here else CARRIED if (
+        carried and load_isa(core.isa).counts_carry) else ""
+
+
+def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
+    """Return which layers' instructions were counted, here or elsewhere, shape (layers,)."""
+    runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core
+    if runtime.counted is not None:
+        from twin.runtimes.counted.lower import stands_in
+        from twin.runtimes.counted.table import choose_core
+
+        near, _ = choose_core(core.isa, core.fpu)
+        return np.array([not stands_in(*runtime.counted, graph, layer, near)
+                         for layer in graph.layers])
+    own = find_operators(runtime.library)
+    return np.array([layer.op in own and not unknown
+                     and layer_dtype(graph, layer) in runtime.dtypes
+                     for layer, unknown in zip(graph.layers, assumed, strict=True)])
+
+
+MIX = {"conv": 0.1, WIDE: 0.2, "pointwise": 0.4, "depthwise": 0.2, "fully_connected": 0.05,
+       "memory": 0.05}
+"""Shares of time of a typical network by price; assumed."""
+
+
+def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
+    """Return prices whose deviations are those of a core's table; None where rows know as much.
+
+    Parameters
+    ----------
+    time
+        Of this release on this board, or of its nearest.
+    basis
+        From `tell_basis`.
+    board_sd
+        How far boards of a core lie apart, where the library was measured on this one: cores left
+        out lacked their boards' rows, too.
+
+    Notes
+    -----
+    What the core executes is off by one factor: its prices are wholly correlated.
+    """
+    shared = CORE_SD**2 - board_sd**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
+    covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
+    for names, sd in ((("memory", STREAM), WAITING_SD), (("call",), CALLING_SD)):
+        places = [TIME_PRICES.index(name) for name in names]
+        covariance[places], covariance[:, places] = 0.0, 0.0
+        covariance[np.ix_(places, places)] = sd**2
+    band = core_band()
+    mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
+    if time.band.up * math.sqrt(mix @ time.matrix() @ mix) <= band.up * math.sqrt(
+            mix @ covariance @ mix):
+        return None
+    lower = np.tril_indices(len(TIME_PRICES))
+    return replace(
+        time, covariance=tuple(covariance[lower].tolist()), unidentified=(),
+        band=BandModel(down=band.down, up=band.up, level=band.level, basis=band.basis,
+                       count=band.count))
