@@ -21,7 +21,7 @@ from calibration.datasets import published_rows, read_table
 from calibration.fitting.intervals import WAITING_SD, student_band
 from calibration.fitting.prices import predict_totals
 from calibration.fitting.validation import total_error
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.design import make_design
 from twin.learning.observations import (
     PMU_SETUP,

@@ -12,7 +12,7 @@ from hwmodels.core.schedule import BlockCounts, count_block
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 
 PMU_COUNTERS = ("INST_RETIRED", "LD_RETIRED", "ST_RETIRED", "DTCM_ACCESS", "MVE_INST_RETIRED")
 """Events of the Apollo510 table that lowering answers for."""

@@ -39,7 +39,7 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Block, Kernel
 from hwmodels.simulator import simulate
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer, Tensor
 from twin.pricing.lines import CANDIDATES
 from twin.pricing.prediction import predict

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibration.datasets.tables import read_table
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer, Tensor
 from twin.pricing.prediction import predict
 

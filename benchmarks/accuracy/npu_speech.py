@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.datasets.tables import read_table
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
 from twin.pricing.prediction import Prediction, predict

@@ -24,7 +24,8 @@ from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.diagnosis import diagnose
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.faults import JOINED
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 
 BOARDS = ("nucleo_l4r5zi", "nucleo_h7a3zi_q", "nucleo_u575zi_q")
 NETWORKS = ("kws", "mobilenet_v1_0.25_32")

@@ -23,7 +23,8 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import firmware_folder, load_port

@@ -23,7 +23,7 @@ from hwmodels.errors import TwinError
 from hwmodels.isa.instruction import parse_code
 from hwmodels.simulator import simulate
 from twin.deployment.core import code_address, lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.lower import COUNTED_WITH

@@ -15,7 +15,7 @@ from functools import cache
 from benchmarks.operators.table import FOLDER, make_graph
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
 
 WHOLE = "whole"

@@ -23,7 +23,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.cache.set_associative import new_state, simulate_kernels, simulate_nests
 from hwmodels.kernel import Kernel
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.zoo import build
 
 NETWORKS = ("kws", "ic", "vww", "ad", "sww", "mobilenet_v1_0.25_224", "mobilenet_v2_1.0_224")

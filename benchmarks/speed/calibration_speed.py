@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets import published_rows
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.observations import Observation, observe_rows
 from twin.learning.overlays import learn, stated_sds
 from twin.pricing.calibrated import predict_calibrated

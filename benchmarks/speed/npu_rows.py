@@ -11,7 +11,7 @@ from benchmarks.speed.row import Row
 from hwmodels.board.file import load_board
 from hwmodels.schedule.run import forget_tasks
 from hwmodels.schedule.timing import plan_task
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 

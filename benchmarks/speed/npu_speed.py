@@ -22,7 +22,7 @@ from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.schedule.run import forget_tasks, run_tasks
 from hwmodels.schedule.task import Task
 from hwmodels.schedule.timing import Plan, plan_task
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.pricing.prediction import predict
 

@@ -17,7 +17,7 @@ from cobs import cobs
 from elftools.elf.elffile import ELFFile
 from unicorn import arm_const
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
 

@@ -57,7 +57,7 @@ def _place(error: BaseException) -> str:
 
 
 def _model(path: Path) -> None:
-    from twin.deployment.deployment import deploy
+    from twin.deployment.deploy import deploy
     from twin.network.readers import read_model
 
     deploy(read_model(path), "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2023")
@@ -167,7 +167,7 @@ def _settings(path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _kws() -> Any:
-    from twin.deployment.deployment import deploy
+    from twin.deployment.deploy import deploy
 
     return deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2023")
 

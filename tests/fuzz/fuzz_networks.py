@@ -28,7 +28,7 @@ READ = re.compile(r"macs says .*, the layers make (\d+)$")
 
 def predict_network(path: Path, runtime: str = "tflm-reference") -> None:
     """Read, place and predict a network; by a library that has kernels for most types."""
-    from twin.deployment.deployment import deploy
+    from twin.deployment.deploy import deploy
     from twin.network.readers import read_model
     from twin.pricing.prediction import predict
 

@@ -18,7 +18,7 @@ from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS, Bill, make_bill
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import add_background
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer
 from twin.pricing.prediction import Prediction, predict
 

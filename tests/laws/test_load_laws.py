@@ -14,7 +14,7 @@ from hwmodels.bus.events import run_bursts, simulate_bus
 from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
 from hwmodels.errors import BoardError
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 CORE_BURSTS = 2000

@@ -16,7 +16,7 @@ from hwmodels.errors import BoardError
 from hwmodels.kernel import Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 CASES = range(25)

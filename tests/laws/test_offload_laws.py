@@ -9,7 +9,7 @@ import pytest
 from hwmodels.board.file import change_board, load_board
 from hwmodels.schedule.run import run_tasks
 from twin.deployment.costs import HAND_OVER_EVENTS
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network import zoo
 from twin.pricing.prediction import predict
 

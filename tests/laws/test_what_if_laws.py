@@ -8,7 +8,7 @@ import pytest
 
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError
 from twin.pricing.prediction import predict
 

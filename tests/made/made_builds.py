@@ -27,7 +27,8 @@ from hwmodels.errors import TwinError
 from twin.api.commands.why import observe_clock
 from twin.attribution.diagnosis.outlook import Outlook, foresee
 from twin.attribution.diagnosis.why import EXPECTED, Why, explain
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 
 CASES = (

@@ -19,7 +19,7 @@ from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import from_plain, to_plain
 from hwmodels.simulator import count_traffic
 from twin.deployment.core import code_address, lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import PlacementError, RuntimeRefusedError
 
 

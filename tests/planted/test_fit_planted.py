@@ -12,7 +12,7 @@ from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Noise, fit_prices
 from calibration.fitting.prior import Spread, known_prior, pool_prior
 from calibration.fitting.spread import fit_pooled, learn_noise
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.design import make_design
 from twin.learning.overlays import stated_sds
 from twin.pricing.price_names import TIME_PRICES

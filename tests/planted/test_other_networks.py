@@ -15,7 +15,7 @@ from calibration.fitting.between import read_between
 from calibration.fitting.cell import locate
 from calibration.fitting.overlay import write_overlay
 from hwmodels.board.file import load_board
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.design import make_design
 from twin.learning.observations import Observation
 from twin.learning.own import learn_own

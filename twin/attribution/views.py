@@ -46,7 +46,8 @@ from twin.attribution.predicted import (
     side_of_prediction,
 )
 from twin.attribution.side import Side
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.published import Comparison, compare_published, row_predictor
 from twin.network.readers import read_model

@@ -7,36 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
-from hwmodels.errors import UnknownPathError
 from hwmodels.kernel import Kernel
+from twin.deployment.changed_board import change_own_board
 from twin.deployment.costs import LayerCost, TaskPrediction
-from twin.deployment.draft import Draft, Placer, check_draft, settle
+from twin.deployment.draft import Draft, Placer
 from twin.deployment.memories import FLASH_ROLES, choose_memories, choose_memory, choose_pool
-from twin.errors import (
-    DoesNotFitError,
-    NotApplicableError,
-    PlacementError,
-    RuntimeRefusedError,
-)
+from twin.deployment.settling import check_draft, settle
+from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
-from twin.network.readers import read_model
 from twin.runtimes import Runtime
-from twin.runtimes.choice import (
-    BEST,
-    DEFAULT,
-    check_network,
-    choose_runtime,
-    default_runtime,
-    list_best,
-    list_defaults,
-    runs,
-)
+from twin.runtimes.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
@@ -94,7 +79,7 @@ class Deployment(Draft):
         changed, overrides = dataclasses.replace(self, **fields), {  # type: ignore[arg-type]
             **named, **(overrides or {})}
         if overrides.get("runtime") == BEST:
-            overrides["runtime"] = _find_best(changed.graph, changed.board, **changed.places)
+            overrides["runtime"] = find_best(changed.graph, changed.board, **changed.places)
         return _apply(changed, parse_changes(overrides, changed.graph, changed.board,
                                              changed.runtime, changed.original,
                                              changed.rewritten))
@@ -131,63 +116,19 @@ class Target(Placer, Protocol):
         """Return what an accelerator and its memories draw, in microjoules."""
 
 
-def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,
-           clock_hz: float | None = None, weights: str | None = None, arena: str | None = None,
-           assume_unsupported: str | None = None, follow_clock: bool = True,
-           network: Mapping[str, object] | None = None) -> Deployment:
-    """Put a model on a board.
+def place_under(graph: Graph, board: Board, wanted: str | None, weights: str | None,
+                arena: str | None) -> tuple[Deployment, tuple[str, ...]]:
+    """Return a network placed under the library wanted of it, and notes on that choice.
 
     Parameters
     ----------
-    model : str, Path or Graph
-        A .tflite or .onnx file, the name of a zoo network, or a graph.
-    board : str, Path or Board
-        A board's name or alias, a board file, or a board.
-    runtime
-        "name@version"; "default" or None: what the board's vendor builds; "best": the fastest of
-        those measured on it; "unknown": nobody described it, at the spread between libraries.
-    clock_hz
-        CPU clock in hertz.
-    follow_clock
-        Whether another clock takes the lowest voltage scale it may run at; what is measured or
-        published keeps the board's.
-    weights, arena
-        Memory role ("flash", "sram", "tcm", ...), memory name, or an NPU's pool ("npuRAM4").
-    assume_unsupported
-        "copy" prices unknown operators as memory copies, marked `assumed`.
-    network
-        Changes of the network, as `replace` takes them ("network.width": 0.5): for one that only
-        fits when it is changed.
-
-    Returns
-    -------
-    Deployment
-        Placed, and checked to fit.
+    wanted, weights, arena
+        As `twin.deployment.deploy.deploy` takes them, but for "best".
     """
-    graph = model if isinstance(model, Graph) else read_model(
-        model, assume_unsupported=assume_unsupported)
-    original, rewritten = graph, dict[str, str]()
-    if network:
-        from twin.network.rewrites.rewrite import drop_neutral, rewrite_network
-
-        rewritten = drop_neutral(network)
-        graph = rewrite_network(graph, rewritten)
-        rewritten = {} if graph is original else rewritten
-    stated = machine = board if isinstance(board, Board) else load_board(board)
-    if clock_hz is not None:
-        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
-                               follow_clock=follow_clock)
-    if runtime == BEST:
-        runtime = _find_best(graph, machine, weights, arena)
-    library, notes = choose_runtime(graph, runtime, machine)
-    machine, sized = _size_npu(graph, machine, library)
-    notes += sized
-    placed = place(graph, machine, library, weights=weights, arena=arena,
-                   code=dict(machine.placement)["code"])
-    return dataclasses.replace(placed.noted((*graph.notes, *notes), first=True),
-                               chosen=notes, own_scale=_other_scale(stated, machine),
-                               original=original if rewritten else None,
-                               rewritten=tuple(rewritten.items()))
+    library, notes = choose_runtime(graph, wanted, board)
+    board, sized = _size_npu(graph, board, library)
+    return place(graph, board, library, weights=weights, arena=arena,
+                 code=dict(board.placement)["code"]), notes + sized
 
 
 def _size_npu(graph: Graph, board: Board, library: Runtime) -> tuple[Board, tuple[str, ...]]:
@@ -207,12 +148,12 @@ def _size_npu(graph: Graph, board: Board, library: Runtime) -> tuple[Board, tupl
         f"npu.config: {config}, which {graph.name} was compiled for",)
 
 
-def _find_best(graph: Graph, board: Board, weights: str | None, arena: str | None) -> str:
+def find_best(graph: Graph, board: Board, weights: str | None, arena: str | None) -> str:
     """Return the library measured on a board that is fastest, of those that run a network there."""
     found = []
     for name in list_best(board):
         with suppress(PlacementError, RuntimeRefusedError):
-            found.append(deploy(graph, board, runtime=name, weights=weights, arena=arena))
+            found.append(place_under(graph, board, name, weights, arena)[0])
     return pick_fastest(found).runtime.identity if found else DEFAULT
 
 
@@ -223,73 +164,6 @@ def pick_fastest(candidates: Sequence[Deployment]) -> Deployment:
     module, _, name = PREDICT.partition(":")
     predict = getattr(import_module(module), name)
     return min(candidates, key=lambda one: float(predict(one).time_us))
-
-
-def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
-                   changes: Mapping[str, object], **chosen: Any) -> Deployment:
-    """Put a model on a board where it fits, or else where and as changes to be made have it.
-
-    Parameters
-    ----------
-    model, board, **chosen
-        Of `deploy`.
-    changes
-        Of `Deployment.replace`, which is to make them: where the model fits as it is, none is made
-        here; else those of network, memories' sizes and places are.
-
-    Raises
-    ------
-    DoesNotFitError, RuntimeRefusedError
-        When it fits, or is for the NPU, neither way.
-
-    Notes
-    -----
-    Where no runtime is asked for, the first of the defaults whose kernels can be had as changes
-    have them: compiler levels are of libraries that were counted.
-    """
-    kernels = {path: str(one) for path, one in changes.items() if path.startswith("kernels.")}
-    if kernels and chosen.get("runtime") in (None, DEFAULT):
-        if not isinstance(model, Graph):
-            model = read_model(model, assume_unsupported=chosen.get("assume_unsupported"))
-        able = _find_able(model, board if isinstance(board, Board) else load_board(board), kernels)
-        if able is not None:
-            notes = (f"runtime: {able}, the first by default with {', '.join(kernels)} to choose: "
-                    "none was asked for",)
-            made = deploy_towards(model, board, changes, **{**chosen, "runtime": able})
-            return dataclasses.replace(made.noted(notes, first=True), chosen=notes)
-    try:
-        return deploy(model, board, **chosen)
-    except (DoesNotFitError, RuntimeRefusedError):
-        room = choose_room(changes)
-        if not room:
-            raise
-    network, sizes = ({path: room.pop(path) for path in [*room] if path.startswith(stems)}
-                      for stems in ("network.", ("memories.", "npu.")))
-    places = {path.removeprefix("placement."): str(value) for path, value in room.items()}
-    machine = board if isinstance(board, Board) else load_board(board)
-    return deploy(model, change_board(machine, sizes), **{"network": network, **chosen, **places})
-
-
-def _find_able(graph: Graph, board: Board, kernels: Mapping[str, str]) -> str | None:
-    """Return the first default library with such kernels, where the first of all has none."""
-    from twin.deployment.kernels import choose_kernels, list_levels
-
-    first, counted = default_runtime(graph, board), None
-    for library in (first, *list_defaults(board)):
-        with suppress(NotApplicableError):
-            choose_kernels(kernels, library, board)
-            if library is first or runs(graph, library, board):
-                return None if library is first else library.identity
-        if "kernels.level" in kernels and list_levels(library):
-            counted = counted or library.identity  # which says what it was counted at
-    return counted
-
-
-def choose_room(changes: Mapping[str, object]) -> dict[str, object]:
-    """Return the changes by which a model may fit that does not fit as it is."""
-    return {path: value for path, value in changes.items()
-            if path.startswith(("network.", "memories."))
-            or path in ("placement.weights", "placement.arena", "npu.config")}
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
@@ -412,7 +286,7 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
             case asked.Choose(field=field, value=value):
                 after = dataclasses.replace(after, **{field: value})  # type: ignore[arg-type]
             case asked.ChangeBoard(settings=settings):
-                after = _change_board(after, settings)
+                after = change_own_board(after, settings)
             case asked.ChangeLoad():
                 loads.append(change)
     if after.graph is not before.graph:
@@ -431,51 +305,3 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     return moved
 
 
-def _change_board(before: Deployment, settings: Mapping[str, object]) -> Deployment:
-    """Change facts of the board; a changed clock takes the lowest scale if none is stated."""
-    scale_stated = before.scale_stated or "supply.voltage_scale" in settings
-    try:
-        board = change_board(before.board, settings, follow_clock=not scale_stated)
-    except UnknownPathError as error:
-        from twin.deployment.changes import name_near_paths
-
-        raise UnknownPathError(
-            f"{before.board.name}: {error.path}: no such path; "
-            f"{name_near_paths(error.path, before.board)}", error.path) from None
-    own = before.own_scale or _other_scale(before.board, board)
-    return dataclasses.replace(
-        before, board=board, scale_stated=scale_stated,
-        own_scale=None if scale_stated or own == board.power.voltage_scale else own)
-
-
-def boards_of(before: Deployment, settings: Mapping[str, object],
-              ) -> Callable[[Mapping[str, object]], Board]:
-    """Return what makes the board of a changed deployment, without placing anything.
-
-    Parameters
-    ----------
-    settings
-        As of `Deployment.replace`.
-
-    Returns
-    -------
-    callable
-        Takes further settings of the board file; raises what the board forbids.
-    """
-    from twin.deployment.changes import ChangeBoard, parse_changes
-
-    own: dict[str, object] = {}
-    for change in parse_changes(settings, before.graph, before.board, before.runtime):
-        if isinstance(change, ChangeBoard):
-            own |= change.settings
-
-    def make(more: Mapping[str, object]) -> Board:
-        return _change_board(before, {**own, **more}).board
-
-    return make
-
-
-def _other_scale(stated: Board, board: Board) -> str | None:
-    """Return the voltage scale a board states, where another is in force."""
-    own = stated.power.voltage_scale
-    return None if own == board.power.voltage_scale else own

@@ -20,7 +20,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
 from hwmodels.quantities import format_time
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs

@@ -22,7 +22,8 @@ from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.learning.design import DesignMatrix, make_design
 from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row

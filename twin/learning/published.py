@@ -21,7 +21,8 @@ from calibration.datasets import (
 )
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs

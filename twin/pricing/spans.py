@@ -19,7 +19,8 @@ from hwmodels.board.facts import Board
 from hwmodels.board.operating_points import bounds_of_supply, spread_clocks
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
-from twin.deployment.deployment import Deployment, boards_of
+from twin.deployment.changed_board import boards_of
+from twin.deployment.deployment import Deployment
 from twin.pricing.batch import Failure, Variation
 
 Ints = np.ndarray

@@ -24,7 +24,7 @@ SHOWN = 8
 
 DEFAULT, BEST = "default", "best"
 """Names that stand for a library: what the vendor's SDK builds for the board; the fastest of those
-measured on it or on its core (`twin.deployment.deployment.deploy` tries them)."""
+measured on it or on its core (`twin.deployment.deploy.deploy` tries them)."""
 
 PORTABLE = ("tflm-cmsis-nn", "tflm-reference", "float-reference")
 """Libraries of every vendor's cores, tried in this order behind what the vendor ships."""

@@ -13,7 +13,8 @@ from typing import TypeVar
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import Deployment, deploy_towards
+from twin.deployment.deploy import deploy_towards
+from twin.deployment.deployment import Deployment
 from twin.errors import (
     DoesNotFitError,
     ModelError,

@@ -14,7 +14,7 @@ from calibration.fitting.prices import Evidence, log_total
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from calibration.fitting.validation import leave_out_closely, total_error
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 
 BOARDS, NETWORKS = 6, 12

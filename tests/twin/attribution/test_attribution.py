@@ -24,7 +24,7 @@ from twin.attribution.predicted import side_of_document, side_of_prediction
 from twin.attribution.rounding import round_signed
 from twin.attribution.side import Part
 from twin.attribution.views import attribute
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.document import to_document

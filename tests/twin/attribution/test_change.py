@@ -16,7 +16,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, sum_parts
 from twin.attribution.views import diff
 from twin.cli.learn import parse_percent
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.prediction import predict
 from twin.reports.ci import to_bencher, write_junit

@@ -21,7 +21,7 @@ from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, Side, Work
 from twin.attribution.views import View
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError
 from twin.network.operators import layer_macs
 from twin.pricing.prediction import predict

@@ -5,7 +5,7 @@ from dataclasses import replace
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import NO_FINDING
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 

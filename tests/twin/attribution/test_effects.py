@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from hwmodels.board.file import load_board
 from twin.attribution.effects import list_effects
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Window
 from twin.pricing.prediction import predict
 

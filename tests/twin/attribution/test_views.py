@@ -20,7 +20,7 @@ from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import attribute, diff, set_what_if
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.pricing.document import to_document
 from twin.pricing.prediction import predict

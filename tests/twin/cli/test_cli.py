@@ -60,7 +60,7 @@ def made(monkeypatch):
                    "twin.learning.portability.plan", "twin.learning.portability.probed",
                    "twin.attribution.diagnosis.setup", "twin.attribution.views"):
         import_module(module)  # they keep the name: loaded now, they keep the real one
-    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setattr("twin.deployment.deploy.deploy", deploy)
     monkeypatch.setattr("twin.pricing.calibrated.predict_calibrated", predict)
     monkeypatch.setattr("twin.cli.decide.show_advice", lambda *asked: None)  # it needs a board
     return asked
@@ -199,7 +199,7 @@ def test_a_place_is_checked_before_work_starts(tmp_path, monkeypatch, arguments)
 
 
 def test_a_bad_picture_is_refused_before_anything_is_computed(monkeypatch):
-    monkeypatch.setattr("twin.deployment.deployment.deploy",
+    monkeypatch.setattr("twin.deployment.deploy.deploy",
                         lambda *_, **__: pytest.fail("deployed"))
     result = run("predict", "kws", "-b", "x", "--plot", "kws.bmp")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -223,7 +223,7 @@ def test_check_says_what_does_not_fit(monkeypatch):
     def deploy(*_, **__):
         raise DoesNotFitError("does not fit: kws needs 2 bytes, sram has 1")
 
-    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setattr("twin.deployment.deploy.deploy", deploy)
     result = run("check", "kws", "-b", "x")
     assert result.exit_code == 1
     assert "needs 2 bytes, sram has 1" in result.stdout
@@ -290,7 +290,7 @@ def test_every_way_to_fail_has_its_code_and_no_traceback(monkeypatch, error, cod
         raise error
 
     monkeypatch.delenv("TWIN_DEBUG", raising=False)
-    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setattr("twin.deployment.deploy.deploy", deploy)
     result = run("predict", "kws", "-b", "x")
     assert (result.exit_code, result.stdout) == (code, "")
     assert (str(error) or "interrupted") in result.stderr
@@ -307,7 +307,7 @@ def test_what_a_library_makes_of_ctrl_c_is_an_interruption(monkeypatch, made_of_
         except KeyboardInterrupt as error:
             raise made_of_it from error
 
-    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setattr("twin.deployment.deploy.deploy", deploy)
     result = run("predict", "kws", "-b", "x")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -319,7 +319,7 @@ def test_a_bug_says_how_to_report_it_and_shows_a_traceback_on_demand(monkeypatch
     def deploy(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setattr("twin.deployment.deploy.deploy", deploy)
     monkeypatch.setenv("TWIN_DEBUG", "1")
     result = run("predict", "kws", "-b", "x")
     assert "report it" in result.stderr

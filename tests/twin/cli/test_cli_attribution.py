@@ -16,7 +16,7 @@ from twin.attribution.measured import read_side
 from twin.attribution.predicted import side_of_document
 from twin.attribution.views import attribute
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.pricing.document import to_document
 from twin.pricing.prediction import predict

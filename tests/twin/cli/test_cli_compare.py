@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from calibration.measurement.measurement import read_measurement
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 WHERE = ("-b", "nucleo_l4r5zi")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from twin.attribution.predicted import side_of_prediction
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 from twin.reports.tables.epochs import epochs_part
 

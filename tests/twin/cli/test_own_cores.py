@@ -13,7 +13,7 @@ from hwmodels.board.file import load_board
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import BoardError
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 from twin.pricing.structure import structure_key
 

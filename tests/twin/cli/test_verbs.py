@@ -12,7 +12,7 @@ import pytest
 import twin
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_calibrated
 

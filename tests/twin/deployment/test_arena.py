@@ -7,7 +7,7 @@ import pytest
 import twin.runtimes
 from hwmodels.errors import TwinError
 from twin.deployment.arena import plan_arena
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network

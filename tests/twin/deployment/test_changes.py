@@ -17,7 +17,7 @@ from twin.deployment.changes import (
     list_paths_of,
     parse_changes,
 )
-from twin.deployment.deployment import choose_room, deploy, deploy_towards
+from twin.deployment.deploy import choose_room, deploy, deploy_towards
 from twin.errors import DoesNotFitError, RuntimeRefusedError, TwinError, UsageError
 from twin.network.readers import read_model
 from twin.runtimes import load_runtime

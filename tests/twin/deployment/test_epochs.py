@@ -8,7 +8,7 @@ from made_graphs import one_layer, tensor
 
 from benchmarks.accuracy.npu_speech import build_speech_network
 from hwmodels.board.file import change_board, load_board
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network import zoo
 from twin.network.graph import Graph, Layer, Window

@@ -6,7 +6,7 @@ import pytest
 from made_outlines import compare_kept, outline
 
 from twin.deployment.core import arena_address, code_address, lower_network, weights_address
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.deployment.transformations import list_transformations
 
 KEPT = Path(__file__).parent / "kept"

@@ -5,7 +5,7 @@ import pytest
 from made_graphs import conv_graph
 
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 
 
 @pytest.mark.parametrize("runtime", ["tflm-cmsis-nn@2023", "tflm-cmsis-nn@2026", "x-cube-ai"])

@@ -9,7 +9,7 @@ from made_graphs import one_layer, tensor
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError
 from twin.deployment.accelerator.pools import Demand, Wish, plan_pools
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.deployment.placement import ArenaSlot
 from twin.errors import DoesNotFitError, PlacementError, UsageError
 from twin.pricing.prediction import predict

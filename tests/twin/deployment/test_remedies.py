@@ -12,7 +12,7 @@ import twin
 from hwmodels.board.file import load_board
 from twin.api.commands.predict import deploy_as_stated
 from twin.attribution.views import what_if
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.deployment.split import list_moves
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build

@@ -10,7 +10,8 @@ import pytest
 import twin
 from hwmodels.kernel import Operand
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.deployment.memories import Buffer, spread_buffers
 from twin.deployment.placement import constant_sizes
 from twin.deployment.split import further_memories

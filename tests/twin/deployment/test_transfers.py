@@ -8,7 +8,7 @@ import pytest
 
 from hwmodels.bus.transfer import copy_cycles
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.deployment.transfers import plan_buffers
 from twin.pricing.prediction import predict
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import twin
-from twin.deployment.deployment import deploy_towards
+from twin.deployment.deploy import deploy_towards
 from twin.deployment.transformations import list_transformations
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph

@@ -12,7 +12,7 @@ from hwmodels.core.file import list_built_cores
 from hwmodels.errors import BoardError
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration

@@ -17,7 +17,7 @@ from calibration.microbench.probe_rows import learn_rows
 from calibration.microbench.probes import PROBES_KEY, RUNTIME, pack_probes
 from hwmodels.board.file import load_board
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.plan import believe, rank_benchmarks

@@ -5,7 +5,7 @@ import pytest
 from made_graphs import QUANTIZED, tensor
 
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.operators import is_alias

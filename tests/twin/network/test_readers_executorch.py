@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import ModelError, UsageError
 from twin.network.accuracy import measure_accuracy
 from twin.network.operators import graph_macs, graph_parameters, is_alias

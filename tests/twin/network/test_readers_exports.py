@@ -14,7 +14,7 @@ from hwmodels.quantities import format_time
 from twin.api.commands.predict import describe_numbers
 from twin.api.live.reading import Reader
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.operators import graph_macs, graph_parameters, list_states
 from twin.network.readers import read_model

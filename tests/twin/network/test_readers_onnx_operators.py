@@ -15,7 +15,7 @@ from made_onnx import (
     weights,
 )
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import ModelError
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model

@@ -6,7 +6,7 @@ from made_loops import Subgraph, keras_lstm, write_subgraphs
 from made_onnx import described
 
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.arithmetic import find_operation
 from twin.network.operators import graph_macs, list_states

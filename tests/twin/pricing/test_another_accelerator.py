@@ -15,7 +15,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.cli import app
 from twin.deployment.accelerator.plan import plan_of
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime

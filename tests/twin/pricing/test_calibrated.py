@@ -13,7 +13,7 @@ from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import load_board
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.design import make_design
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence

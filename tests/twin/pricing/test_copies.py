@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 

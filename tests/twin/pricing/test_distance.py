@@ -5,7 +5,7 @@ import math
 import pytest
 
 from calibration.fitting.intervals import DRIFT_SD, FLOAT_SD, OPERATOR_SD
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from made_outlines import compare_kept, outline
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
 from twin.pricing.ledger import explain_time

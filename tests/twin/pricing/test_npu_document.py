@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from hwmodels.board.file import load_board
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.pricing.accelerator.energy import estimate_npu_energy
 from twin.pricing.calibrated import predict_calibrated

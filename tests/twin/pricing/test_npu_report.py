@@ -12,7 +12,7 @@ from hwmodels.quantities import significant
 from hwmodels.schedule import BURST_BEATS
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.prediction import predict
 from twin.reports.tables.coverage import coverage_pairs

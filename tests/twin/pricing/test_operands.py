@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.document import load_schema, to_document
 from twin.pricing.ledger import make_ledger, make_operand_ledger, split_document
 from twin.pricing.prediction import predict

@@ -6,7 +6,7 @@ import pytest
 
 import twin
 from hwmodels.counts import EVENTS
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.zoo import build
 from twin.pricing.prediction import predict

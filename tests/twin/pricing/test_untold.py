@@ -11,7 +11,7 @@ from calibration.fitting.intervals import BORROWED_SD, concentrate, remaining_sd
 from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.design import make_design
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated

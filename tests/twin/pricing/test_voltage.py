@@ -11,7 +11,7 @@ from hwmodels.quantities import format_energy
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.setup import redeploy
 from twin.attribution.views import what_if
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.learning.published import build_published, deploy_row
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document

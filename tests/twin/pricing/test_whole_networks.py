@@ -9,7 +9,7 @@ from made_loops import keras_lstm, write_subgraphs
 from rich.console import Console
 
 from hwmodels.board.file import list_boards
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError, ModelError, RuntimeRefusedError, TwinError
 from twin.network import zoo
 from twin.network.graph import Graph

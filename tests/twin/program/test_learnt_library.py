@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import twin
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
 from twin.network.operators import layer_macs
 from twin.program.image.compile.store import keep_image

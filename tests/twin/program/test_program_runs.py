@@ -24,7 +24,7 @@ from hwmodels.program.thumb import find_target, measure_instructions, without_ta
 from twin.attribution.compatibility import agree
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import ProgramError, UsageError
 from twin.pricing.prediction import predict
 from twin.program import finding

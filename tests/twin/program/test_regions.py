@@ -7,7 +7,7 @@ import pytest
 
 from hwmodels.board.file import load_board
 from twin.api.commands.check import check
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.program.regions import Region, read_regions
 

@@ -60,7 +60,7 @@ def test_our_own_image_runs_the_instructions_qemu_counts(board, tmp_path):
 
 
 def test_both_windows_of_the_flash_are_one_memory(tmp_path, monkeypatch):
-    from twin.deployment.deployment import deploy
+    from twin.deployment.deploy import deploy
     from twin.program.image.compile.store import keep_image
 
     monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))

@@ -5,7 +5,7 @@ import csv
 import pytest
 from made_predictions import make_prediction
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document

@@ -10,7 +10,7 @@ from made_predictions import make_prediction
 from calibration.microbench.machine import Machine, MemoryFound
 from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.prediction import predict
 from twin.pricing.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle

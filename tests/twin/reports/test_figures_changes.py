@@ -6,7 +6,7 @@ import pytest
 from made_predictions import make_prediction
 
 from twin.api.commands.sweep import sweep
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")

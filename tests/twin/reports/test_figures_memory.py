@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from hwmodels.bus.events import GRANT
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.access_sample import run_layer_bus, sample_accesses
 from twin.pricing.locality import measure_locality

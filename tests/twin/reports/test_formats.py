@@ -9,7 +9,7 @@ from made_predictions import make_prediction
 from typer.testing import CliRunner
 
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.network import zoo
 from twin.pricing.calibrated import predict_calibrated

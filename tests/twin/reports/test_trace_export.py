@@ -7,7 +7,7 @@ import math
 import pytest
 from made_predictions import make_prediction
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.accelerator.timeline import list_spans, sample_bandwidth
 from twin.pricing.prediction import predict

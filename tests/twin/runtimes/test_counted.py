@@ -11,7 +11,7 @@ from benchmarks.operators.__main__ import execute
 from benchmarks.operators.table import read_graphs, read_rows
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.network.graph import Quantization, Window
 from twin.network.operators import layer_macs
 from twin.pricing.prediction import predict

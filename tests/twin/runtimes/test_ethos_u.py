@@ -14,7 +14,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.deployment import deploy_towards
+from twin.deployment.deploy import deploy_towards
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.readers import read_model

@@ -12,7 +12,7 @@ from made_outlines import compare_kept, outline
 
 from hwmodels.kernel import walk_accesses
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.runtimes.file import load_runtime
 
 KEPT = Path(__file__).parent / "kept"

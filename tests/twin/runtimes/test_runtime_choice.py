@@ -9,7 +9,7 @@ import pytest
 import twin
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.quantities import format_time, join_words
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.learning.folders import describe_measured_runtime
 from twin.network import zoo

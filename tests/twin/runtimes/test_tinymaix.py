@@ -6,7 +6,7 @@ from made_graphs import conv_graph, one_layer, tensor
 
 from benchmarks.operators.__main__ import BOARDS, execute, read_amounts
 from benchmarks.operators.table import read_rows
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Window
 from twin.pricing.prediction import predict

@@ -12,7 +12,8 @@ import twin
 from hwmodels.cache.counters import count_uncached
 from hwmodels.kernel import Kernel
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS
 from twin.network.zoo import build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.locality import measure_locality
 from twin.studies.caches import sweep_caches
 

@@ -91,7 +91,7 @@ class Run:
 
     def build(self, name: str) -> Path:
         """Build the image; an emulated core gets the memories of the board it stands for."""
-        from twin.deployment.deployment import deploy
+        from twin.deployment.deploy import deploy
         from twin.program.image.compile.build import build_firmware, choose_kernels
         from twin.program.image.compile.ports import load_port
 
@@ -272,7 +272,7 @@ class Run:
         """Predict the image's kernels; None on the host and where they cannot be placed."""
         if self.board is None:
             return None
-        from twin.deployment.deployment import deploy
+        from twin.deployment.deploy import deploy
         from twin.pricing.calibrated import predict_calibrated
 
         try:

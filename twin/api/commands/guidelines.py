@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.board.file import load_board
 from twin.api.commands.report import check_report, write_page
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 from twin.reports.guide import chart_decisions, describe_guide
 from twin.reports.page.parts import Page

@@ -235,7 +235,7 @@ def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
                    cycles: float | None) -> tuple[str, ...]:
     """Return what is faster than the library's instructions can be, where that is known."""
     from hwmodels.errors import TwinError
-    from twin.deployment.deployment import deploy
+    from twin.deployment.deploy import deploy
     from twin.learning.lower_bound import find_impossible
     from twin.runtimes.stated import describe_open
 

@@ -11,7 +11,7 @@ from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from hwmodels.quantities import format_time
 from twin.api.requests import Predict
-from twin.deployment import deployment as placing
+from twin.deployment import deploy as placing
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.api.commands.measure import Measured
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.studies.advice import suggest_change
 from twin.studies.change import Change
 

@@ -20,7 +20,8 @@ from twin.api.live.controls import list_controls, list_paths
 from twin.api.live.figures import tell_prediction
 from twin.api.live.reading import Operation, Reader
 from twin.api.live.state import State, check_names
-from twin.deployment.deployment import Deployment, choose_room, deploy_towards
+from twin.deployment.deploy import choose_room, deploy_towards
+from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, UsageError
 from twin.pricing.calibrated import predict_calibrated
 

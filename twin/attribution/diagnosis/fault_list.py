@@ -30,7 +30,8 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.marks import CLOCK_SD
 from twin.deployment.core import lower_network
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.network.rewrites.channels import repeat_channels, trace_channels
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes

@@ -14,7 +14,8 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.measured import read_folder
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import (
     BuildRefusedError,
     NotTheSameError,

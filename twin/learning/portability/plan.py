@@ -12,7 +12,8 @@ from calibration.fitting.prior import Prior, Spread, pool_prior
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.overlays import stated_sds
 from twin.learning.portability.probes import find_rooms, list_benchmarks

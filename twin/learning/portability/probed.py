@@ -27,7 +27,7 @@ from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.observations import Observation
 from twin.learning.overlays import stated_sds

@@ -11,7 +11,8 @@ from typing import Any
 
 from calibration.virtual_board import check_virtual_board
 from hwmodels.board.facts import Board
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import TILES
 from twin.errors import FirmwareError, UsageError
 from twin.network.graph import Graph

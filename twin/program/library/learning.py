@@ -13,7 +13,7 @@ import yaml
 from hwmodels.board.facts import Board
 from hwmodels.files import MISSHAPEN, DocumentError, read_yaml, write_whole
 from hwmodels.isa import read_name
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
 from twin.program.asking import Wanted

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.prices import leakage_pj
-from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.deployment.memories import choose_memory
 from twin.errors import ScenarioError
 from twin.pricing.calibrated import predict_calibrated

@@ -28,7 +28,7 @@ from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.prediction import predict
 

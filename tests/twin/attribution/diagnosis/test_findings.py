@@ -11,7 +11,7 @@ from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN
 from twin.attribution.diagnosis.finding import say_ratio
 from twin.attribution.diagnosis.telling import tell_otherwise
 from twin.attribution.diagnosis.weighing import Weight, note_header
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 
 
 @pytest.mark.parametrize(("ratio", "said"), [

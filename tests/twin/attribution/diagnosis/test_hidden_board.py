@@ -8,7 +8,7 @@ from made_faults import diagnose
 
 from benchmarks.diagnosis.planted import Bench, list_plants
 from twin.attribution.diagnosis.fault_effects import Forecasts
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 
 needs_boards = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or find_spec("unicorn") is None,

@@ -9,7 +9,7 @@ from made_measurements import measure
 from twin.attribution.diagnosis.diagnosis import diagnose
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.setup import BUILT_KINDS, SAME_IMAGE, read_build, require_alike
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError
 from twin.pricing.prediction import predict
 

@@ -16,7 +16,7 @@ from twin.attribution.diagnosis.setup import (
     read_build,
     unread_build,
 )
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import BuildRefusedError, UsageError
 from twin.program.image.compile.permission import building_refused
 

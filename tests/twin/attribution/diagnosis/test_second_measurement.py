@@ -20,7 +20,7 @@ from twin.attribution.diagnosis.faults import (
     UNKNOWN,
     prior_of,
 )
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.prediction import predict
 

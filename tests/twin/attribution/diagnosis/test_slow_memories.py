@@ -13,7 +13,7 @@ from twin.attribution.diagnosis.telling import choose_rivals, tell_apart
 from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 

@@ -12,7 +12,7 @@ import twin
 from twin.attribution.diagnosis import why as weighing
 from twin.attribution.diagnosis.outlook import at_clock, foresee
 from twin.cli import app
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 
 LIBRARY = "tflm-cmsis-nn@2026"

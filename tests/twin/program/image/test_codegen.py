@@ -15,7 +15,8 @@ from made_graphs import one_layer, tensor
 import twin
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
-from twin.deployment.deployment import deploy, place
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import place
 from twin.deployment.placement import plan_placement
 from twin.errors import (
     DoesNotFitError,

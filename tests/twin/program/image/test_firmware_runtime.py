@@ -12,7 +12,7 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
-from twin.deployment.deployment import deploy
+from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.observations import name_runtime
 from twin.pricing.prediction import predict
