@@ -25,6 +25,7 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.counts import (
     COPYING,
+    CORE_EVENTS,
     EXACT,
     Bill,
     BillLine,
@@ -43,7 +44,7 @@ from twin.deployment.costs import bill_us
 from twin.deployment.transfers import count_transfers
 from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
-from twin.pricing.calibration import CORE_EVENTS, unseen_prices
+from twin.pricing.calibration import unseen_prices
 from twin.pricing.certainty import between_sd, far_sd
 from twin.pricing.counted_prices import list_counted
 from twin.pricing.lines import runtime_prices
