@@ -15,8 +15,6 @@ from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join, spread
 from twin.runtimes.reference.sequences import Machine
 
-CORES = ("rv32imc", "rv32imafc-xesp", "xtensa-lx6", "xtensa-lx7")
-"""Instruction sets ESP-NN is built for and counted on: Espressif's, and plain C elsewhere."""
 INT8 = Machine("rv32", "int8")
 """What the accesses of the int8 kernels are: bytes, parameters of four."""
 
@@ -120,6 +118,6 @@ def check_core(graph: Graph, layer: Layer, site: Site) -> None:
     RuntimeRefusedError
         Naming those it is.
     """
-    if site.isa not in CORES:
+    if site.isa not in LEVELS["cores"]:
         raise RuntimeRefusedError(f"layer {layer.name}: ESP-NN was not counted on {site.isa}; "
-                                  f"accepted: a board with a core of {', '.join(CORES)}")
+                                  f"accepted: a board with a core of {', '.join(LEVELS['cores'])}")
