@@ -69,6 +69,9 @@ def test_a_tool_is_tried_without_a_board(tmp_path, monkeypatch):
         rehearse(load_port("nrf52840dk"))
     offer(tmp_path, monkeypatch, "pyocd", "echo nrf52840 rp2040")
     assert rehearse(load_port("rpi_pico")) == "pyocd flash --target rp2040 --no-wait IMAGE"
+    offer(tmp_path, monkeypatch, "openocd", "exit 0")
+    assert rehearse(load_port("nucleo_l4r5zi")).startswith("openocd ")  # pyocd lacks its pack
+    (tmp_path / "openocd").unlink()
     with pytest.raises(ToolMissingError, match="pyocd pack install stm32l4r5zitx"):
         rehearse(load_port("nucleo_l4r5zi"))
 

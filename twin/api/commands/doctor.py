@@ -221,7 +221,8 @@ What you see, and what if not:
   when it is asked. Else the probe's driver or cable; `twin doctor -b BOARD` tries the tool.
   Dry runs passed: OpenOCD 0.12.0 for ten boards (its targets lack Apollo510, RA6M4, nRF5340 and
   RP2350: a newer release), pyOCD 0.46.0 for nRF52840, RP2040 and RP2350 (others: `pyocd pack
-  install`, not tried), esptool 5.6.0. STM32CubeProgrammer was not tried.
+  install`, not tried), esptool 5.6.0. STM32CubeProgrammer was not tried. Of a part pyOCD does not
+  know OpenOCD is taken, where it is installed.
 - A terminal program shows nothing; close it, as a port in use is refused. Text there: another
   program runs, flash again.
 - `measure`: the clock by the host's, progress, then a table of layers.

@@ -148,7 +148,7 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
     table = new_table(headers, (*names, *(name for name in heads if name != "mostly")),
                       title=title,
                       drops=("op", "%", "mostly", *(("verdict",) if limit is None else ()), ratio,
-                             "unexplained", "gap"))
+                             "unexplained", "explained"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
         cells = [row.label, name_unit(row.unit) if unit else row.op,

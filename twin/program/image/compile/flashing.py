@@ -47,9 +47,10 @@ def find_programmer(port: Port) -> tuple[str, ...]:
     target, files = port.settings.get("PYOCD"), port.settings.get("OPENOCD")
     if not target and not files:
         raise UsageError(f"port {port.name} is not a board to be flashed")
-    if target and shutil.which("pyocd"):
+    has_openocd = bool(files and shutil.which("openocd"))
+    if target and shutil.which("pyocd") and (not has_openocd or _is_known(target)):
         return ("pyocd", "flash", "--target", target, "--no-wait", "IMAGE")
-    if files and shutil.which("openocd"):
+    if files and has_openocd:
         return ("openocd", *configure_openocd(files), "-c", "program {IMAGE} verify reset exit")
     raise ToolMissingError("neither pyocd nor openocd is installed: pip install pyocd, or "
                            "apt-get install openocd")
@@ -149,8 +150,7 @@ def rehearse(port: Port) -> str:
     command = find_programmer(port)
     tool = Path(command[0]).name
     if tool == "pyocd":
-        known = _ask((command[0], "list", "--targets")).split()
-        if command[3] not in known:
+        if not _is_known(command[3]):
             raise ToolMissingError(f"pyocd does not know {command[3]}: "
                                    f"pyocd pack install {command[3]}")
     elif tool == "openocd":
@@ -164,6 +164,11 @@ def rehearse(port: Port) -> str:
             raise ToolMissingError(f"{loader}: the loader of the external flash is not there; it "
                                    "comes with STM32CubeProgrammer")
     return shlex.join(command)
+
+
+def _is_known(target: str) -> bool:
+    """Whether pyocd has a part, built in or from a pack that was installed."""
+    return target in _ask(("pyocd", "list", "--targets")).split()
 
 
 def _ask(words: tuple[str, ...]) -> str:
