@@ -69,7 +69,7 @@ STAND_IN = {"cortex-m0plus": "rpi_pico", "cortex-m3": "nucleo_f401re", "cortex-m
             "cortex-m7": "nucleo_h723zg", "cortex-m33": "nucleo_u575zi_q",
             "cortex-m55": "stm32n6570_dk", "cortex-m85": "ek_ra8d1", "rv32imc": "esp32c3_devkitm",
             "ri5cy": "gap9evk", "esp32p4-hp": "esp32p4_function_ev",
-            "qingke-v4": "ch32v307v_evt"}
+            "qingke-v4": "ch32v307v_evt", "c906": "m1s_dock"}
 """Boards whose memories ports of emulators and of cores are linked to."""
 
 
