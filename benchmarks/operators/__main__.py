@@ -31,7 +31,7 @@ from twin.runtimes.counted.table import FOLDER, Amounts, look_up
 
 BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
           "cortex-m0plus": "rpi_pico", "cortex-m55": "apollo510_evb",
-          "cortex-m33": "nucleo_u575zi_q"}
+          "cortex-m33": "nucleo_u575zi_q", "c906": "m1s_dock"}
 """Where rows of a core run; rows of other cores are held against the table itself."""
 
 LIBRARIES = {"cmsis-nn": "tflm-cmsis-nn", "reference": "tflm-reference"}

@@ -53,8 +53,9 @@ class Work:
         return {**{name: often for name, often in self.terms.items() if name in SHARED}, **self.own}
 
     def code(self, kernels: str, core: str) -> str:
-        """Return which code of a library's kernels runs on a core ("m4")."""
-        vectors = load_isa(load_core(f"cortex-{core}").traits.isa).vector_bits
+        """Return which code of a library's kernels runs on a core ("m4", "c906")."""
+        model = f"cortex-{core}" if core.startswith("m") else core
+        vectors = load_isa(load_core(model).traits.isa).vector_bits
         path = self.vector_path or self.path if vectors else self.path
         return path if path and kernels != "reference" else self.variant
 
