@@ -88,7 +88,7 @@ def read_amounts(row: Counted) -> Amounts:
 
 def describe_errors(name: str, errors: Iterable[float]) -> str:
     """Return a line: how many, median, 90 % and largest of absolute relative errors."""
-    found = np.abs(np.array(list(errors)))
+    found = np.abs(list(errors))
     return (f"{name:44} {len(found):5} {np.median(found):7.1%} {np.quantile(found, 0.9):7.1%} "
             f"{found.max():8.1%}")
 

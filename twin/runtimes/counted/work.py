@@ -54,9 +54,8 @@ class Work:
 
     def code(self, kernels: str, core: str) -> str:
         """Return which code of a library's kernels runs on a core ("m4", "c906")."""
-        model = f"cortex-{core}" if core.startswith("m") else core
-        vectors = load_isa(load_core(model).traits.isa).vector_bits
-        path = self.vector_path or self.path if vectors else self.path
+        vectors = load_isa(load_core(core.replace("m", "cortex-m")).traits.isa).vector_bits
+        path = (vectors and self.vector_path) or self.path
         return path if path and kernels != "reference" else self.variant
 
 
