@@ -59,6 +59,8 @@ class InstructionSet:
         FPU ("none", "single", "double") -> core whose table of counted instructions is nearest.
     counted_elsewhere
         Whether that core has another instruction set.
+    counted_as
+        Kernels not counted on that core -> instruction set whose core stands in.
     counts_carry
         Whether instruction counts of another 32-bit instruction set hold.
     learnt_from
@@ -86,6 +88,7 @@ class InstructionSet:
     priority_bits: int = 4
     counted: Mapping[str, str]
     counted_elsewhere: bool = False
+    counted_as: Mapping[str, str] = field(default_factory=dict)
     counts_carry: bool = False
     learnt_from: tuple[str, ...] = ()
     assumed: bool = False
@@ -98,9 +101,8 @@ def load_isa(name: str) -> InstructionSet:
     """Return an instruction set by name; raises `BoardError` for one that is not known."""
     if name not in ISAS:
         raise BoardError(f"instruction set {name!r}; {did_you_mean(name, ISAS)}")
-    document = read_yaml_once(_FOLDER / f"{name}.yaml")
-    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value
-                             for key, value in document.items() if key != "schema"}
+    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value
+                             in read_yaml_once(_FOLDER / f"{name}.yaml").items() if key != "schema"}
     return InstructionSet(name=name, **facts)
 
 

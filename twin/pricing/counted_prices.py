@@ -62,7 +62,7 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
     if runtime.counted is not None:
         from twin.runtimes.counted.table import REFERENCE, choose_core
 
-        counted_here = not choose_core(core.isa, core.fpu)[1]
+        counted_here = not choose_core(core.isa, core.fpu, runtime.counted[0])[1]
         carried = runtime.counted[0] == REFERENCE or runtime.is_alone
     return HERE if counted_here else CARRIED if (
         carried and load_isa(core.isa).counts_carry) else ""
@@ -75,7 +75,7 @@ def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
         from twin.runtimes.counted.lower import stands_in
         from twin.runtimes.counted.table import choose_core
 
-        near, _ = choose_core(core.isa, core.fpu)
+        near, _ = choose_core(core.isa, core.fpu, runtime.counted[0])
         return np.array([not stands_in(*runtime.counted, graph, layer, near)
                          for layer in graph.layers])
     own = find_operators(runtime.library)

@@ -120,7 +120,7 @@ def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: str) -
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
            site: Site) -> tuple[Kernel, ...]:
     work = describe(graph, layer, kernels)
-    core, foreign = choose_core(site.isa, site.fpu)
+    core, foreign = choose_core(site.isa, site.fpu, kernels)
     amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)

@@ -73,10 +73,10 @@ _COLUMNS = ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_by
 _Rows = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
 
 
-def choose_core(isa: str, fpu: str | None) -> tuple[str, bool]:
+def choose_core(isa: str, fpu: str | None, kernels: str) -> tuple[str, bool]:
     """Return the counted core nearest to a core, and whether it is of another instruction set."""
-    described = load_isa(isa)
-    return described.counted[fpu or "none"], described.counted_elsewhere
+    described = load_isa(load_isa(isa).counted_as.get(kernels, isa))
+    return described.counted[fpu or "none"], described.counted_elsewhere or described.name != isa
 
 
 @lru_cache(maxsize=64)
