@@ -133,15 +133,16 @@ def test_sixteen_bit_layers_of_other_releases_run_their_own_kernels(board):
     assert old.assumed
 
 
-@pytest.mark.parametrize("level, core", [
-    ("Os", "m33"), ("Os", "m0plus"), ("O2-dcheck", "m3"), ("Os@2023", "m33"),
-    ("O2@2.3.1", "m0plus")])
-def test_a_build_counted_on_one_core_is_carried_to_others(level, core):
+@pytest.mark.parametrize("kernels, level, core", [
+    ("reference", "Os", "m33"), ("reference", "Os", "m0plus"), ("reference", "O2-dcheck", "m3"),
+    ("reference", "Os@2023", "m33"), ("reference", "O2@2.3.1", "m0plus"),
+    ("cmsis-nn", "Os@2.3.1", "m33")])
+def test_a_build_counted_on_one_core_is_carried_to_others(kernels, level, core):
     graph = conv_graph()
     work = describe(graph, graph.layers[0])
     assert work is not None
     plain, built, there, here = (
-        look_up("reference", where, how, "conv_2d", work) for where, how in (
+        look_up(kernels, where, how, "conv_2d", work) for where, how in (
             (core, "O2"), (core, level), ("m4", level), ("m4", "O2")))
     assert plain and built and there and here and built.stands_in and not there.stands_in
     assert built.total / plain.total == pytest.approx(there.total / here.total, rel=1e-3)

@@ -116,9 +116,9 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
     -----
     A table of an older release holds only code that executes otherwise than the next newer one's,
     and operators its library lacked. What was not counted on a core at a level is carried from the
-    Cortex-M4, by the ratio of what both have counted (assumed). A variant nobody counted takes the
-    coefficients of the operator's nearest: the same path of the library without its strides, then
-    the same types.
+    Cortex-M4, by the ratio of what both have counted there or at O2 (assumed). A variant nobody
+    counted takes the coefficients of the operator's nearest: the same path of the library without
+    its strides, then the same types.
     """
     op = ALIASES.get(op, op)
     if kernels in ALONE:
@@ -131,10 +131,10 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
         return found
     options, _, release = level.partition("@")
     if release:
-        newer = find_newer(level)
-        found = look_up(kernels, core, newer, op, work)
-        there = _find(kernels, BASE, f"O2@{release}", op, work)
-        return _carry(found, there, look_up(kernels, BASE, find_newer(f"O2@{release}"), op, work))
+        found = look_up(kernels, core, find_newer(level), op, work)
+        level = level if _find(kernels, BASE, level, op, work) else f"O2@{release}"
+        return _carry(found, _find(kernels, BASE, level, op, work),
+                      look_up(kernels, BASE, find_newer(level), op, work))
     if options != "O2" and core != BASE:
         return _carry(look_up(kernels, core, "O2", op, work),
                       _find(kernels, BASE, level, op, work), _find(kernels, BASE, "O2", op, work))
@@ -147,8 +147,8 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
     if not near:
         return None
     types = work.variant.split(" ")[0]
-    same = [terms for variant, terms in near if variant.split(" ")[0] == types]
-    return _sum_up((same or [terms for _, terms in near])[0], work.terms, stands_in=True)
+    _, terms = max(near, key=lambda one: one[0].split(" ")[0] == types)
+    return _sum_up(terms, work.terms, stands_in=True)
 
 
 def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
