@@ -70,3 +70,14 @@ def test_a_board_without_scales_is_as_it_would_be(name):
     if board.power.voltage_scale == "default":
         assert kept == followed
     assert followed.clocks[0].frequency_hz == clock.frequency_hz / 2
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])
+def test_one_stated_efficiency_of_an_smps_gives_the_others(known):
+    # STM32U585 datasheet, 160 MHz: SMPS currents at 1.8, 3.0 and 3.3 V beside the LDO's.
+    stated = [[1.8, 0.857], [3.0, 0.755], [3.3, 0.733]]
+    board = load_board("nucleo_u575zi_q")
+    one = change_board(board, {"supply.efficiency_by_v": [stated[known]]})
+    for volts, efficiency in stated:
+        there = change_board(one, {"supply.voltage_v": volts}).power.efficiency
+        assert there == pytest.approx(efficiency, abs=0.003)
