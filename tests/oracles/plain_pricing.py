@@ -17,6 +17,7 @@ from calibration.fitting.cell import UNSEEN_RUNTIME
 from calibration.fitting.intervals import (
     BORROWED_SD,
     FLOAT_SD,
+    LAYER_REACH,
     LAYER_SD,
     OPERATOR_SD,
     SHOWN,
@@ -204,20 +205,24 @@ def bound_plainly(prediction, calibration):
     Of a prediction of a deployment the calibration was applied to.
     """
     entry, deployment, one = calibration.entry, prediction.deployment, np.ones(1)
-    band, network = entry.time.band.band(), deployment.graph.architecture_id
+    network = deployment.graph.architecture_id
     sds, weights = deviate_plainly(prediction, calibration)
     policies = replacement_range(deployment)
     times, energies = [], []
     for place, (part, sd) in enumerate(zip([prediction, *prediction.layers], sds, strict=True)):
         widest = (1.0, 1.0) if place else (policies.low, policies.high)
+        band = entry.time.band.band()
+        if place and calibration.origin == "shipped":
+            band = dataclasses.replace(band, down=LAYER_REACH, up=LAYER_REACH)
         times.append((part.time_us * math.exp(-band.down * sd) * widest[0],
                       part.time_us * math.exp(band.up * sd) * widest[1]))
         least = 0.0 if place else between_sd(network, entry, time=False)
-        energies.append(bound_energy(part, calibration, sd, one if place else weights, least))
+        energies.append(bound_energy(part, calibration, (sd, band),
+                                     one if place else weights, least))
     return times, energies
 
 
-def bound_energy(part, calibration, time_sd, weights, least):
+def bound_energy(part, calibration, sure, weights, least):
     """Ends of an energy: those of the time, and of the power besides."""
     learnt, estimate = calibration.entry.energy, calibration.energy
     if learnt is None or estimate is None or not part.energy_uj:
@@ -227,7 +232,7 @@ def bound_energy(part, calibration, time_sd, weights, least):
         terms[power_of(line.event)] += line.energy_pj
     drawn = np.array(list(terms.values()))
     sd = max(spread(estimate.covariance, drawn / drawn.sum(), learnt, weights), least)
-    time, power = calibration.entry.time.band, learnt.band
+    (time_sd, time), power = sure, learnt.band
     ends = (part.energy_uj * math.exp(-math.hypot(time.down * time_sd, power.down * sd)),
             part.energy_uj * math.exp(math.hypot(time.up * time_sd, power.up * sd)))
     if calibration.entry.powers_are_own:

@@ -23,6 +23,7 @@ from calibration.fitting.cell import UNSEEN_RUNTIME, Estimate
 from calibration.fitting.intervals import (
     BORROWED_SD,
     FLOAT_SD,
+    LAYER_REACH,
     LAYER_SD,
     OPERATOR_SD,
     TYPICAL,
@@ -102,6 +103,13 @@ class Doubt:
     least_time: float
     least_power: float
     unseen: Doubt | None = None
+
+    @property
+    def layer_band(self) -> Band:
+        """How far intervals of layers reach: as published layers say, or a user's own rows."""
+        band = self.calibration.entry.time.band.band()
+        return band if self.calibration.origin != "shipped" else dataclasses.replace(
+            band, down=LAYER_REACH, up=LAYER_REACH)
 
 
 def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt:
@@ -307,7 +315,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     whole = bound(prediction.time_us, sd, band)
     terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])
     energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
-                           least=doubted.least_power)
+                           doubted.layer_band, least=doubted.least_power)
     unclear = {name: share for name, share in zip(TIME_PRICES, work.shares[0], strict=True)
                if share >= NOTABLE_SHARE and name in entry.time.unidentified}
     return Certainty(
@@ -318,7 +326,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         publisher=entry.publisher, publisher_factor=entry.publisher_factor,
-        layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
+        layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, doubted.layer_band),
+                                    energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
                                                   strict=True)),
         extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry, temperature),
@@ -333,7 +342,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
 
 
 def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band: Band,
-                spread: float, *, least: float = 0.0) -> list[Interval | None]:
+                spread: float, layer_band: Band, *, least: float = 0.0) -> list[Interval | None]:
     """Return intervals of the energies of an inference and of its layers; None without one.
 
     Parameters
@@ -344,15 +353,18 @@ def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band:
         Picojoules of the whole and of each layer; NaN is not known.
     time_sds : ndarray of float, (1 + layers,)
         Deviations of the logarithms of their times.
+    band, layer_band
+        How far intervals of the whole time, and of times of layers, reach.
     spread
         How concentrated in few layers the whole time is.
     least
         The least the power of the whole is known to.
     """
     factors = np.ones(1) if calibration.energy is None else calibration.energy.factors
-    parts = [bound_energies(calibration, own, sd, band, one, factors=factors, least=at_least)
-             for own, sd, one, at_least in ((terms[:1], time_sds[:1], spread, least),
-                                            (terms[1:], time_sds[1:], ALONE, 0.0))]
+    parts = [bound_energies(calibration, own, sd, reach, one, factors=factors, least=at_least)
+             for own, sd, reach, one, at_least in (
+                 (terms[:1], time_sds[:1], band, spread, least),
+                 (terms[1:], time_sds[1:], layer_band, ALONE, 0.0))]
     known = ~np.isnan(terms[0]).any()
     return [Interval(low=low, high=high, level=band.level) if known and low == low else None
             for lows, highs in parts

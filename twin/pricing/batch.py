@@ -408,6 +408,7 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
         return
     sd = deviate_layers(item, doubted, work, found)
     columns = (at[:, None], np.arange(sd.shape[1]))
+    band = doubted.layer_band
     write_ends(layers, columns, sd, band, bound_energies(
         calibration, draw_layers(item, work), sd, band, ALONE, factors=power[:, None]))
 

@@ -113,7 +113,7 @@ def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
     terms = np.array([power_terms(bill) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))])
     times_us = np.array([layer.time_us for layer in prediction.layers])
-    return bound_terms(powers, terms, sds, band, concentrate(times_us), least=between_sd(
+    return bound_terms(powers, terms, sds, band, concentrate(times_us), band, least=between_sd(
         prediction.deployment.graph.architecture_id, powers.entry, time=False))
 
 
