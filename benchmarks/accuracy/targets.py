@@ -108,17 +108,22 @@ def _groups(validation: Validation) -> list[Target]:
         for name in (PER_MAC, FOUR, BOOSTING)]
     return [*rivals, judge("90 % intervals cover too few or too many", lambda guesses: not (
         0.85 <= coverage(guesses)[2] <= 0.95), "85 to 95 %; "
-        f"{sum(map(_stray, groups.values())):.0f} groups would be outside by chance, were all rows "
-        "independent and covered with 90 %"), judge(
+        f"{sum(map(_stray, groups.values())):.0f} groups would be outside by chance, were each "
+        "covered with 90 %, its networks independent and rows of one as alike as found"), judge(
             "intervals are wider than needed", lambda guesses: _excess(guesses) > MOST_WIDTH,
             "high over low at most 1.3 times what was needed")]
 
 
 def _stray(guesses: Sequence[Guess]) -> float:
-    """Return how probably so many rows, each covered with 90 %, are outside 85 to 95 %."""
-    rows = len(guesses)
-    inside = binom.cdf([math.ceil(0.85 * rows) - 1, math.floor(0.95 * rows)], rows, 0.9)
-    return float(1 - inside[1] + inside[0])
+    """Return how probably rows covered with 90 % are outside 85 to 95 %.
+
+    Rows of a network on a board count as the independent ones they are worth.
+    """
+    inside = np.array([one.time_covered for one in guesses], dtype=float)
+    rows = round(effective_count([(one.observation.cell.board, one.observation.network)
+                                  for one in guesses], inside))
+    below, above = binom.cdf([math.ceil(0.85 * rows) - 1, math.floor(0.95 * rows)], rows, 0.9)
+    return float(1 - above + below)
 
 
 def _excess(guesses: Sequence[Guess]) -> float:
