@@ -14,6 +14,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.zoo.builder import Builder
+from twin.reports.tables.header import answer_pairs
 from twin.runtimes.gap import ne16
 from twin.runtimes.gap.cluster import Part, count_cycles, count_trips
 
@@ -133,7 +134,20 @@ def test_transfers_are_hidden_with_two_buffers():
 def test_what_no_tile_of_fits_stays_on_the_host():
     deployment = deploy(conv(channels=64, size=40, inputs=32)).replace(
         {"npu.pools.L1.size_bytes": "16KiB"})
-    assert deployment.plan.reasons == ("not a row of it fits L1",)
+    assert deployment.plan.reasons == (
+        "L1 of 16,384 bytes holds no row of it, even for one core",)
+    assert "L1 of 16,384 bytes" in dict(answer_pairs(twin.predict(deployment)))["helps"]
+
+
+def test_columns_that_find_no_room_leave_cores_idle():
+    graph = conv(channels=64, size=8, inputs=64)
+    made = [twin.predict(deploy(graph, "gapuino").replace({"npu.pools.L1.size_bytes": size}))
+            for size in ("28KiB", "24KiB", "20KiB")]
+    counts = [{unit.count for task in one.tasks for unit in task.run.task.units} for one in made]
+    assert counts == [{8}, {4}, {2}]
+    assert 1.3 < made[1].time_us / made[0].time_us < made[2].time_us / made[1].time_us
+    assert any("layers 0 take 4 of them" in text for text in made[1].warnings)
+    assert not any("columns" in text for text in made[0].warnings)
 
 
 def test_energy_of_the_cluster_goes_with_the_square_of_its_voltage():

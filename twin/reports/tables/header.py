@@ -29,6 +29,7 @@ from twin.pricing.ledger import (
     make_ledger,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.runtimes.compiler import TOO_SMALL, Reason
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
@@ -130,7 +131,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
         core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
-        lines["helps"] = ((on_npu and npu) or core).rstrip(".")
+        lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
         if not deployment.target.executes:
             lines["helps"] += ("; `twin advise --max-ms "
                                f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}` "
@@ -138,6 +139,14 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
     notes = place_warnings(prediction).beside
     return [pair for name, text in lines.items() if text
             for pair in ((name, text), *([("", notes[name])] if name in notes else []))]
+
+
+def _find_short(prediction: Prediction) -> str:
+    """Say what an accelerator has too little of for the costliest layer; "" if for none."""
+    layer, reason = max(zip(prediction.layers, prediction.deployment.plan.reasons, strict=False),
+                        key=lambda one: one[0].time_us, default=(None, ""))
+    return f"A larger accelerator, as layer {layer.index} is on the host: {reason}" if (
+        layer and reason and isinstance(reason, Reason) and reason.why in TOO_SMALL) else ""
 
 
 def _within(interval: Interval | None, show: Callable[[float], str]) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import ClassVar
 
+from hwmodels.quantities import list_first
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
 from hwmodels.schedule.tiles import Tile, bill_tiles, pipeline_tiles
 from twin.errors import RuntimeRefusedError
@@ -74,9 +75,24 @@ class Gap(UnitRules):
         if traits(layer).is_depthwise and graph.input(layer).shape[-1] != (
                 graph.output(layer).shape[-1]):
             return "several filters a channel"
-        fits = any(True for _ in self._list_ways(graph, layer, read_shape(
-            graph, layer, layer.inputs[0]), npu, None, 2))
-        return "" if fits else Reason("not a row of it fits L1", Why.MEMORY)
+        _, ways = self._find_ways(graph, layer, layer.inputs[0], npu, None, 2)
+        scratch = npu.scratch
+        return "" if ways or scratch is None else Reason(
+            f"{scratch.name} of {scratch.size_bytes:,} bytes holds no row of it, even for one core",
+            Why.MEMORY)
+
+    def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
+        """Yield which convolutions leave cores idle, whose columns would find no room."""
+        whole, scratch, find = planner.npu.unit(cluster.UNIT).count, planner.npu.scratch, partial(
+            self._find_ways, npu=planner.npu, tile_rows=None, buffers=2)
+        machines = {layer.index: find(graph, layer, layer.inputs[0])
+                    for layer in graph.layers if traits(layer).is_convolution}
+        fewer = {index: npu.unit(cluster.UNIT).count for index, (npu, ways) in machines.items()
+                 if ways and npu.unit(cluster.UNIT).count < whole}
+        if fewer and scratch is not None:
+            yield (f"{scratch.name} of {scratch.size_bytes:,} bytes is too small for the columns "
+                   f"{whole} cores copy windows to: layers {list_first([*fewer], 8)} take "
+                   f"{list_first(sorted({*fewer.values()}), 3)} of them")
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
         """Whether padding disappears into the window that reads it."""
@@ -161,18 +177,36 @@ class Gap(UnitRules):
 
         `places` are pools by operand.
         """
+        machine, listed = self._find_ways(graph, layer, source, npu, tile_rows, buffers)
         make = lru_cache(maxsize=None)(partial(
-            self._make_tile, graph, layer, npu=npu, pools=dict(places)))
+            self._make_tile, graph, layer, npu=machine, pools=dict(places)))
         shape = read_shape(graph, layer, source)
         sizes = {(held, rows, channels): math.ceil(shape.rows / rows) * math.ceil(
-            shape.channels / channels) for held, rows, channels in self._list_ways(
-                graph, layer, shape, npu, tile_rows, buffers)}
+            shape.channels / channels) for held, rows, channels in listed}
         most = _MOST_TIMES * min(sizes.values(), default=0)
         ways = [([make(piece) for piece in cut_layer(shape, rows, channels)], held)
                 for (held, rows, channels), tiles in sizes.items() if tiles <= most]
         cycles = bill_tiles(ways, npu)
         return min(zip(cycles, ways, strict=True), key=lambda one: one[0], default=(
             0, ([], buffers)))[1]
+
+    @lru_cache(maxsize=256)  # noqa: B019  (rules are few and live as long as the process)
+    def _find_ways(self, graph: Graph, layer: Layer, source: int, npu: Npu,
+                   tile_rows: int | None, buffers: int,
+                   ) -> tuple[Npu, list[tuple[int, int, int]]]:
+        """Return ways to cut a layer, and the machine with half its cores as often as none fits.
+
+        Each core copies two windows to columns of its own.
+        """
+        shape = read_shape(graph, layer, source)
+        while True:
+            cores = npu.unit(cluster.UNIT)
+            ways = list(self._list_ways(graph, layer, shape, npu, tile_rows, buffers))
+            if ways or cores.count == 1:
+                return npu, ways
+            npu = replace(npu, units=tuple(
+                replace(unit, count=cores.count // 2) if unit is cores else unit
+                for unit in npu.units))
 
     def _list_ways(self, graph: Graph, layer: Layer, shape: Shape, npu: Npu, tile_rows: int | None,
                    buffers: int) -> Iterator[tuple[int, int, int]]:
