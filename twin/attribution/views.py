@@ -49,6 +49,7 @@ from twin.attribution.side import Side
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
+from twin.learning.folders import start_with_counter
 from twin.learning.published import Comparison, compare_published, row_predictor
 from twin.network.readers import read_model
 from twin.pricing import calibrated
@@ -111,11 +112,13 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     if is_compiled(model):
         ours = _side_of_compiler(model, board, clock_hz)
     else:
-        deployment = deploy(model, board, clock_hz=clock_hz, follow_clock=False,
-                            runtime=runtime or find_runtime(measurement))
+        deployment, uncounted = start_with_counter(deploy(
+            model, board, clock_hz=clock_hz, follow_clock=False,
+            runtime=runtime or find_runtime(measurement)), measurement)
         prediction = calibrated.predict_calibrated(
             deployment, temperature=theirs.temperature or "warm", calibration=calibration)
-        ours, remarks = side_of_prediction(prediction, theirs), prediction.warnings
+        ours, remarks = side_of_prediction(prediction, theirs), (
+            *filter(None, [uncounted]), *prediction.warnings)
     difference = compare_sides(ours, theirs, anyway=anyway)
     texts = [f"the measurement: {text}" for text in (theirs.environment.get("remarks"),)
             if text and ours.part == "layer"]

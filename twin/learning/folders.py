@@ -21,6 +21,7 @@ from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
 from hwmodels.quantities import format_time
 from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
@@ -140,6 +141,21 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
             hint = (f"{best[0]} was, and is predicted to take "
                     f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}")
     return (f"runtime: {runtime.identity} was not measured on {board.name}; {hint}",)
+
+
+def start_with_counter(deployment: Deployment, measurement: Measurement) -> tuple[Deployment, str]:
+    """Return a deployment without what a log does not count, and a note of that; "" where it does.
+
+    The cycle counter of an Ethos-U starts when the host has set it up, and its total is the only
+    time such a log has.
+    """
+    npu = deployment.board.npu
+    if (npu is None or npu.family != "ethos-u" or not deployment.target.offloads
+            or measurement.count("cpu_cycles") or not measurement.count("npu_cycles")):
+        return deployment, ""
+    return deployment.replace({"npu.hand_over.pre_cycles": 0}), (
+        f"predicted without the {npu.hand_over.pre_cycles:,.0f} cycles in which the host sets the "
+        "NPU up: the log's counter starts after them")
 
 
 NEAR = 2.0

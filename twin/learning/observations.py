@@ -25,6 +25,7 @@ from hwmodels.errors import TwinError
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.learning.design import DesignMatrix, make_design
+from twin.learning.folders import start_with_counter
 from twin.learning.lower_bound import find_impossible
 from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
@@ -244,7 +245,7 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
                                f"{deployment.board.name}")
     if header.architecture_id not in (None, deployment.graph.architecture_id):
         raise MeasurementError(f"{where}: measured another network than {header.model} is now")
-    return deployment, runtime
+    return start_with_counter(deployment, measurement)[0], runtime
 
 
 def _are_ours(measurement: Measurement, deployment: Deployment) -> bool:

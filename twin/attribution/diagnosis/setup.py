@@ -22,6 +22,7 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
+from twin.learning.folders import start_with_counter
 from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
@@ -53,7 +54,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     Deployment
         To predict.
     str
-        Which library stands in for the measured one; "" when none does.
+        Which library stands in for the measured one, or what the log does not count; else "".
 
     Raises
     ------
@@ -74,12 +75,12 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
         raise UsageError("the measurement does not say which board it is of: give it (--board), "
                          "or import the log with --board")
     if runtime is not None:
-        return deploy(named, where, runtime=runtime, **options), ""
+        return start_with_counter(deploy(named, where, runtime=runtime, **options), measurement)
     try:
         deployment = deploy(named, where, runtime=measured_runtime(measurement), **options)
         if deployment.runtime.name == "firmware":
             _build(deployment)
-        return deployment, ""
+        return start_with_counter(deployment, measurement)
     except BuildRefusedError:
         raise  # another library would give another verdict, silently
     except TwinError as error:
