@@ -49,6 +49,11 @@ class Deployment(Draft):
         return load_target(self.runtime.target)
 
     @property
+    def store_name(self) -> str:
+        """What the image fills: a flash, or a memory a loader fills, which no flash limits."""
+        return "loaded" if self.store.loaded and not self.target.executes else "flash"
+
+    @property
     def is_itemised(self) -> bool:
         """Whether its bill is counts of kernels on the core times prices, and nothing beside."""
         return not self.target.offloads and self.transfers is None

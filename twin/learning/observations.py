@@ -6,7 +6,7 @@ import hashlib
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -158,10 +158,10 @@ def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
     measured = {shape: statistics.median(float(str(rows[layer]["ARM_PMU_CPU_CYCLES"]))
                                          for layer in layers)
                 for shape, layers in shapes.items()}
-    return _observe_layers(
-        deployment, PMU_SETUP["runtime"], make_design(deployment, cache=cache),
-        {shape: (layers[0], measured[shape]) for shape, layers in shapes.items()},
-        label=PMU_TABLE, source=str(rows[0]["source"]))
+    whole = _observe_whole(deployment, PMU_SETUP["runtime"], label=PMU_TABLE, cache=cache,
+                           source=str(rows[0]["source"]), kind="published")
+    return _observe_layers(whole, {shape: (layers[0], measured[shape])
+                                   for shape, layers in shapes.items()})
 
 
 def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None,
@@ -189,9 +189,11 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     header, where = measurement.header, str(folder)
     deployment, runtime = _deploy_measured(measurement, board, runtime, where)
     _check_units(measurement, where)
-    design = make_design(deployment, cache=cache)
-    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
-    measured = list_cycles(measurement, hertz)
+    energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
+    whole = replace(_observe_whole(deployment, runtime, label=where, source=header.source,
+                                   kind=header.kind, cache=cache), supply_v=header.supply_v,
+                    energy_pj=None if energy_uj is None else energy_uj * 1e6)
+    measured = list_cycles(measurement, whole.clock_hz)
     layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
               if layer is not None}
     listed = (layers and not measurement.counts_epochs
@@ -200,9 +202,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         one for one in measured if listed or one[0] is None])
     if impossible is not None:
         raise MeasurementError(f"{where}: {impossible}")
-    each = _observe_layers(deployment, runtime, design, layers, label=where, source=header.source,
-                           kind=header.kind, measurement=measurement) if listed else ()
-    energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
+    each = _observe_layers(whole, layers, measurement) if listed else ()
     if each and (energy_uj is None or all(one.energy_pj is not None for one in each)):
         return each
     cycles = dict(measured).get(None)
@@ -211,12 +211,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
                                + (", ".join(measurement.counters) or "no finished run"))
-    return (*each, Observation(
-        label=where, source=header.source, network=deployment.graph.architecture_id,
-        runtime=runtime, cell=_cell(deployment, runtime), design=design,
-        cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
-        supply_v=header.supply_v, arena=deployment.arena, kind=header.kind, timed=not each,
-        power=_power_cell(deployment, runtime)))
+    return (*each, replace(whole, cycles=cycles, timed=not each))
 
 
 def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, where: str,
@@ -323,23 +318,29 @@ def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) ->
     return None
 
 
-def _observe_layers(deployment: Deployment, runtime: str, design: DesignMatrix,
-                    layers: Mapping[str, tuple[int, float]], *, label: str, source: str,
-                    kind: str = "published", measurement: Measurement | None = None,
-                    ) -> tuple[Observation, ...]:
-    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+def _observe_whole(deployment: Deployment, runtime: str, *, label: str, source: str, kind: str,
+                   cache: Path | None) -> Observation:
+    """Return an inference of a deployment, of which neither cycles nor energy are known yet."""
+    board = deployment.board
+    return Observation(
+        label=label, source=source, network=deployment.graph.architecture_id, runtime=runtime,
+        cell=_cell(deployment, runtime), design=make_design(deployment, cache=cache), cycles=0.0,
+        energy_pj=None, clock_hz=board.clock(board.core.clock).frequency_hz, supply_v=None,
+        arena=deployment.arena, kind=kind, power=_power_cell(deployment, runtime))
+
+
+def _observe_layers(whole: Observation, layers: Mapping[str, tuple[int, float]],
+                    measurement: Measurement | None = None) -> tuple[Observation, ...]:
+    """Return layers of an inference, with their energies where a measurement has them."""
     found = []
     for name, (layer, cycles) in layers.items():
-        one, energy_pj = design.select(slice(layer, layer + 1)), None
+        design, energy_pj = whole.design.select(slice(layer, layer + 1)), None
         if measurement is not None and measurement.count("energy", layer):
             energy_pj = measurement.percentile("energy", 50, layer) * 1e6
-        if one.cycles.sum() and cycles > 0:
-            found.append(Observation(
-                label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
-                network=f"{deployment.graph.architecture_id} {name}", whole=False,
-                cell=_cell(deployment, runtime), design=one, clock_hz=hertz,
-                energy_pj=energy_pj, supply_v=None, arena=deployment.arena, kind=kind,
-                power=_power_cell(deployment, runtime)))
+        if design.cycles.sum() and cycles > 0:
+            found.append(replace(
+                whole, label=f"{whole.label} {name}", network=f"{whole.network} {name}",
+                whole=False, design=design, cycles=cycles, energy_pj=energy_pj, supply_v=None))
     return tuple(found)
 
 

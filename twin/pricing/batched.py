@@ -294,12 +294,10 @@ class _Maker:
             self.failures += [Failure(row=row, error=error) for row in rows]
 
     def _fill_span(self, span: Span) -> None:
-        from twin.pricing.offloaded import Offloaded
-        from twin.pricing.offloaded_rows import Asked, fill_offloaded
+        from twin.pricing.offloaded_rows import fill_offloaded
 
         unsure = self.calibration not in (None, NONE)
-        fill_offloaded(self.batch, Offloaded(span.deployment), Asked(
-            rows=span.rows, hertz=dict(span.hertz), volts=span.volts), unsure=unsure)
+        fill_offloaded(self.batch, span, unsure=unsure)
         if unsure:
             self.level = LEVEL
 

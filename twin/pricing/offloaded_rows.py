@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hwmodels.counts import CAUSES, EVENTS
@@ -18,6 +16,7 @@ from twin.pricing.accelerator.certainty import (
 from twin.pricing.accelerator.columns import POWERED
 from twin.pricing.batch import Batch, write_ends
 from twin.pricing.offloaded import Ints, Lines, Offloaded
+from twin.pricing.spans import Span
 
 BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
@@ -25,33 +24,11 @@ BOARDS, ROWS = 1024, 2048
 MULTIPLIED = 1 << 18
 """Multiplications of a product that OpenBLAS does on one core, where others may be busy."""
 
-FEW = 16
-"""Rows of one board below which they are worked out with those of other boards."""
-
 _HARDWARE = PARTS.index("hardware")
 _POWERED_CAUSES = tuple(CAUSES.index(EVENTS[event].cause) for event in POWERED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
-    """Rows of a batch that share a placement and a voltage scale.
-
-    Parameters
-    ----------
-    rows : ndarray of int, (n,)
-        Of the batch.
-    hertz : mapping of str to ndarray of float, (n,)
-        Clocks that are varied.
-    volts : ndarray of float, (n,), or None
-        Supply voltage, where it is.
-    """
-
-    rows: Ints
-    hertz: dict[str, Floats]
-    volts: Floats | None
-
-
-def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool) -> None:
+def fill_offloaded(batch: Batch, span: Span, *, unsure: bool) -> None:
     """Work out rows of a batch on an accelerator.
 
     Parameters
@@ -59,37 +36,23 @@ def fill_offloaded(batch: Batch, item: Offloaded, asked: Asked, *, unsure: bool)
     unsure
         Whether intervals are wanted.
     """
-    deployment = item.deployment
-    batch.ram_bytes[asked.rows] = deployment.ram_bytes
-    batch.flash_bytes[asked.rows] = deployment.flash_bytes
-    names = sorted(asked.hertz, key=lambda name: name != item.clock)  # neighbours run as SIMD lanes
-    columns = [asked.hertz[name] for name in names]
-    columns += [] if asked.volts is None else [asked.volts]
-    if columns:
-        found, board = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    else:
-        found, board = np.zeros((1, 0)), np.zeros(len(asked.rows), np.int64)
+    item, rows = Offloaded(span.deployment), span.rows
+    batch.ram_bytes[rows] = span.deployment.ram_bytes
+    batch.flash_bytes[rows] = span.deployment.flash_bytes
+    names = sorted(span.hertz, key=lambda name: name != item.clock)  # neighbours run as SIMD lanes
+    columns = [*(span.hertz[name] for name in names), *([] if span.volts is None else [span.volts])]
+    found, board = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True) if columns \
+        else (np.zeros((1, 0)), np.zeros(len(rows), np.int64))
     order = np.argsort(board.ravel(), kind="stable")
-    board = board.ravel()[order]
     for begin in range(0, len(found), BOARDS):
         piece = found[begin:begin + BOARDS].T
         lines = item.make_lines(dict(zip(names, piece, strict=False)),
-                                None if asked.volts is None else piece[-1])
+                                None if span.volts is None else piece[-1])
         sums = _Sums(item, lines, unsure=unsure, layers=batch.layers is not None)
-        first, last = np.searchsorted(board, [begin, begin + BOARDS])
-        for at in _cut(board[first:last]):
-            own = order[first + at]
-            sums.fill(batch, asked.rows[own], board[first + at] - begin)
-
-
-def _cut(board: Ints) -> list[Ints]:
-    """Rows, sorted by board, in pieces: of one board each where it has many."""
-    places, counts = np.arange(len(board)), np.bincount(board)
-    alone = counts[board] >= FEW
-    pieces = [places[~alone], *np.split(places[alone], np.flatnonzero(
-        np.diff(board[alone])) + 1)]
-    return [piece[begin:begin + ROWS] for piece in pieces
-            for begin in range(0, len(piece), ROWS)]
+        first, last = np.searchsorted(board.ravel()[order], [begin, begin + BOARDS])
+        for at in range(first, last, ROWS):
+            own = order[at:min(at + ROWS, last)]
+            sums.fill(batch, rows[own], board.ravel()[own] - begin)
 
 
 class _Sums:

@@ -74,6 +74,8 @@ class Spread:
         Roles of the units in profiled tasks.
     boards, sizes
         Where they were profiled, and as which `Npu.config`; none stated: on all its family's.
+    measured
+        Boards of which published times stand behind it; a model's or a formula's are none.
     """
 
     reach: float = 2.92
@@ -91,6 +93,7 @@ class Spread:
     boards: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()
     host_known: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
 
     def sd(self, part: str) -> float:
         """Return the deviation a part of the time has in common; of profiled hardware none."""

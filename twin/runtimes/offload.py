@@ -84,7 +84,7 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
     for key in leaves:
         if key not in known:
             raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
-    lists = ("profiled", "boards", "sizes", "host_known")
+    lists = ("profiled", "boards", "sizes", "host_known", "measured")
     values: dict[str, Any] = {key: number(f"offload.spread.{key}", raw)
                               for key, raw in leaves.items() if key not in lists}
     if "families" in values:

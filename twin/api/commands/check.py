@@ -242,8 +242,8 @@ def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
     requirements = [
         *(Requirement(name=f"fits {name}", unit="bytes", predicted=used, limit=size)
           for name, (used, size) in ram.items()),
-        Requirement(name="fits flash", unit="bytes", predicted=prediction.flash_bytes,
-                    limit=prediction.flash_available_bytes),
+        Requirement(name=f"fits {prediction.deployment.store_name}", unit="bytes",
+                    predicted=prediction.flash_bytes, limit=prediction.flash_available_bytes),
     ]
     if max_ms is not None:
         requirements.append(Requirement(

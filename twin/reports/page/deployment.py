@@ -188,7 +188,8 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
         *([] if report.row is None else [
             _answer("mean power", report.row.mean_mw, report.row.mean, format_power)]),
         _room("RAM", prediction.ram_bytes, prediction.ram_available_bytes),
-        _room("flash", prediction.flash_bytes, prediction.flash_available_bytes))
+        _room(prediction.deployment.store_name, prediction.flash_bytes,
+              prediction.flash_available_bytes))
 
 
 def _answer(name: str, value: float | None, interval: Interval | None,
@@ -286,7 +287,8 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
     cached = () if report.locality is None else list_cache_plots(report.locality)
     return (Pairs(pairs=(
         *parts, *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
-        ("flash", f"{prediction.flash_bytes:,} of {prediction.flash_available_bytes:,} bytes"),
+        (deployment.store_name, f"{prediction.flash_bytes:,} of "
+                                f"{prediction.flash_available_bytes:,} bytes"),
         ("placement", f"weights in {deployment.weights_named}, arena in {deployment.arena_named}, "
                       f"code in {deployment.code}"))),
         *([Notes(notes=("What to put where, each move alone: " + "; ".join(places),))]

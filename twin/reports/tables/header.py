@@ -90,12 +90,15 @@ def describe_library(prediction: Prediction) -> str:
 
 
 def grade_trust(prediction: Prediction) -> str:
-    """Return whether board and library were measured together; "" on an accelerator."""
-    if prediction.tasks:
-        return ""
-    sure = prediction.certainty
-    return "guess: " if sure is None else (
-        "measured here: " if sure.basis == "conformal" else "not measured here: ")
+    """Return whether board and library were measured together.
+
+    Of an accelerator the runtime's file says of which boards; a guess rests on no time at all.
+    """
+    sure, offload = prediction.certainty, prediction.deployment.runtime.offload
+    here = sure is not None and (sure.basis == "conformal" if offload is None else bool(
+        sure.version) or prediction.deployment.board.name in offload.spread.measured)
+    known = sure is not None and (offload is None or sure.version or offload.spread.families)
+    return "measured here: " if here else "not measured here: " if known else "guess: "
 
 
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
@@ -105,9 +108,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
     frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
     filled = {**(deployment.plan.filled or {
         "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}),
-        # Where a loader fills the memory that keeps weights and code, no flash limits them.
-        "loaded" if not deployment.target.executes and deployment.store.loaded else "flash":
-            (prediction.flash_bytes, prediction.flash_available_bytes)}
+        deployment.store_name: (prediction.flash_bytes, prediction.flash_available_bytes)}
     lines = {
         "model": f"{deployment.graph.name}, {prediction.macs:,} MACs" + "".join(
             f", figures are of a batch of {inputs} inputs"
@@ -169,7 +170,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         *subject,
         ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
         *memory,
-        ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
+        (deployment.store_name, _used(prediction.flash_bytes, prediction.flash_available_bytes)),
         *_offloaded(prediction),
         *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
@@ -284,7 +285,8 @@ def setup_line(prediction: Prediction, ledger: Ledger) -> str:
                         for clock, count in cycles_by_clock(ledger.setup).items())
     if not counted:
         return f"set-up, once, not included above: {NOT_KNOWN}"
-    energy = format_energy(bill_energy_uj(prediction.setup))
+    energy = NOT_KNOWN if prediction.energy_uj is None else format_energy(
+        bill_energy_uj(prediction.setup))
     return (f"set-up, once, not included above: {counted}, "
             f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}"
             + (_say_cold_start(prediction) if prediction.temperature == "cold" else ""))

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from hwmodels.board.file import load_board
 from hwmodels.board.npu import Npu
-from hwmodels.errors import reworded
+from hwmodels.errors import TwinError, reworded
 from hwmodels.file_cache import Same
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
@@ -102,7 +104,14 @@ class EthosU(Compiler):
                 "arena": npu.pools[min(arena, last)].memory}
 
     def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
-        """Yield what Vela made of the network, and its own estimate beside it."""
+        """Yield another family than the chip's, what Vela made, and its own estimate beside it."""
+        npu = planner.npu
+        with suppress(TwinError):  # A user's board may be no file of a known name.
+            own = load_board(npu.name).npu
+            if own is not None and not npu.sizes and (
+                    own.config.rpartition("-")[0] != npu.config.rpartition("-")[0]):
+                yield (f"assumed: {npu.config} in place of the {own.config} of {npu.name}, with "
+                       "its memories: another family than its chip's")
         if any(layer.op == COMPILED for layer in graph.layers):
             return
         made = compiled_of(graph, planner.npu, tuple(planner.host))

@@ -83,16 +83,12 @@ class Gap(UnitRules):
 
     def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
         """Yield which convolutions leave cores idle, whose columns would find no room."""
-        whole, scratch, find = planner.npu.unit(cluster.UNIT).count, planner.npu.scratch, partial(
-            self._find_ways, npu=planner.npu, tile_rows=None, buffers=2)
-        machines = {layer.index: find(graph, layer, layer.inputs[0])
-                    for layer in graph.layers if traits(layer).is_convolution}
-        fewer = {index: npu.unit(cluster.UNIT).count for index, (npu, ways) in machines.items()
-                 if ways and npu.unit(cluster.UNIT).count < whole}
+        npu, scratch = planner.npu, planner.npu.scratch
+        fewer = [layer.index for layer in graph.layers if traits(layer).is_convolution
+                 and self._find_ways(graph, layer, layer.inputs[0], npu, None, 2)[0] is not npu]
         if fewer and scratch is not None:
-            yield (f"{scratch.name} of {scratch.size_bytes:,} bytes is too small for the columns "
-                   f"{whole} cores copy windows to: layers {list_first([*fewer], 8)} take "
-                   f"{list_first(sorted({*fewer.values()}), 3)} of them")
+            yield (f"{scratch.name} of {scratch.size_bytes:,} bytes has no room for the columns all"
+                   f" cores copy windows to: layers {list_first(fewer, 8)} leave cores idle")
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
         """Whether padding disappears into the window that reads it."""
@@ -198,15 +194,15 @@ class Gap(UnitRules):
 
         Each core copies two windows to columns of its own.
         """
-        shape = read_shape(graph, layer, source)
+        shape, machine = read_shape(graph, layer, source), npu
         while True:
-            cores = npu.unit(cluster.UNIT)
-            ways = list(self._list_ways(graph, layer, shape, npu, tile_rows, buffers))
+            cores = machine.unit(cluster.UNIT)
+            ways = list(self._list_ways(graph, layer, shape, machine, tile_rows, buffers))
             if ways or cores.count == 1:
-                return npu, ways
-            npu = replace(npu, units=tuple(
+                return machine if ways else npu, ways
+            machine = replace(machine, units=tuple(
                 replace(unit, count=cores.count // 2) if unit is cores else unit
-                for unit in npu.units))
+                for unit in machine.units))
 
     def _list_ways(self, graph: Graph, layer: Layer, shape: Shape, npu: Npu, tile_rows: int | None,
                    buffers: int) -> Iterator[tuple[int, int, int]]:
