@@ -69,13 +69,11 @@ def draws_while(line: BillLine, names: Sequence[str]) -> Floats:
     A line without cycles draws while the other side works, or all the time; what is counted,
     however long it takes, draws while none passes.
     """
-    if line.cycles:
-        own = (name_price(line.event, line.place),)
-        return np.array([name in own for name in names], np.float64)
-    host = np.array([name in (HOST_LAUNCH, HOST) for name in names], np.float64)
-    found: Floats = {"npu_idle": host, "sleep": 1 - host, "clock_tree": np.ones(len(names)),
-                     "leakage": np.ones(len(names))}.get(line.event, np.zeros(len(names)))
-    return found
+    host = (HOST_LAUNCH, HOST)
+    drawing = (name_price(line.event, line.place),) if line.cycles else {
+        "npu_idle": host, "sleep": tuple(name for name in names if name not in host),
+        "clock_tree": names, "leakage": names}.get(line.event, ())
+    return np.array([name in drawing for name in names], np.float64)
 
 
 def state_prior(npu: Npu, spread: Spread) -> Floats:

@@ -14,6 +14,7 @@ from twin.cli import app
 from twin.deployment.costs import bill_us
 from twin.errors import UsageError
 from twin.pricing.accelerator.learnt import reprice
+from twin.pricing.accelerator.report import count_tasks
 from twin.pricing.accelerator.timeline import list_spans
 from twin.pricing.task_prices import (
     HOST_LAUNCH,
@@ -22,6 +23,7 @@ from twin.pricing.task_prices import (
     split_by_power,
     split_by_price,
 )
+from twin.reports.tables.header import grade_trust
 
 
 def plant_log(prediction, folder, factors, of_ops=()):
@@ -151,3 +153,24 @@ def test_every_cycle_of_a_bill_has_a_price(model, board):
     assert split_by_price(stated.bill, deployment.board).sum() == pytest.approx(stated.time_us)
     doubled = twin.predict(reprice(deployment, dict.fromkeys(names, 2.0), {}), calibration="none")
     assert doubled.time_us == pytest.approx(2 * stated.time_us)
+
+
+def test_the_counter_of_an_npu_starts_after_the_host_has_set_it_up(tmp_path):
+    deployment = twin.deploy("kws", "alif_e7_devkit", runtime="ethos-u-vela")
+    counted = count_tasks(twin.predict(deployment))
+    active = sum(one["npu_active"] for one in counted)
+    idle = deployment.board.npu.hand_over.post_cycles
+    (tmp_path / "log").write_text(f"NPU ACTIVE: {active:.0f}\nNPU IDLE: {idle:.0f}\n"
+                                  f"NPU TOTAL: {active + idle:.0f}\n")
+    measured = twin.import_log("ethos-u", tmp_path / "log", board="alif_e7_devkit", model="kws",
+                               clock_hz=400e6, output=tmp_path / "m").folder
+    assert twin.attribute("kws", str(measured)).difference.main.rows[0].gap == 0
+    learnt = twin.calibrate(str(measured), "alif_e7_devkit").entries[0].time
+    assert learnt.log == pytest.approx([0.0] * len(learnt.log), abs=1e-6)
+
+
+@pytest.mark.parametrize(("board", "grade"), [
+    ("gap9evk", "measured here: "), ("gapuino", "not measured here: "),
+    ("max78000evkit", "guess: ")])
+def test_prices_of_an_accelerator_say_how_far_to_trust_them(board, grade):
+    assert grade_trust(twin.predict(twin.deploy("ad", board))) == grade

@@ -8,6 +8,9 @@ compiler cutting the network otherwise. Deviations are the runtime's (`offload.s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from calibration.fitting.intervals import LEVEL, Band, Interval, bound, find_ends
@@ -65,30 +68,46 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     by_name = dict(zip([one.name for one in tasks], alone.tolist(), strict=True))
     sds = [max((by_name[name] for name in layer.tasks), default=0.0)
            for layer in prediction.layers]
-    energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in (
+    energies = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
-    bounds = [make_interval(*ends) for ends in zip(*bound_energies(
-        energy_pj, unsure_pj, np.array([*sd, *sds]), band), strict=True)]
     own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
-    return Certainty(
+    return make_certainty(
+        prediction, [*sd.tolist(), *sds, *alone.tolist()], energies, band,
         calibration=f"spread of {offload.family} networks and profiled tasks, "
                     f"{spread.families} families" if spread.families else
                     f"assumed spread: no time of {offload.family} networks was learnt from",
-        time_us=bound(total_us, float(sd[0]), band), energy_uj=bounds[0], basis=band.basis,
-        errors=band.count,
-        layers=tuple(LayerCertainty(time_us=bound(layer.time_us, one, band), energy_uj=energy)
-                     for layer, one, energy in zip(prediction.layers, sds, bounds[1:],
-                                                   strict=True)),
-        tasks=tuple(bound(one.time_us, own_sd, band)
-                     for one, own_sd in zip(tasks, alone.tolist(), strict=True)),
         extrapolating=tuple(reason.format(shares[PARTS.index(name)])
                             for name, reason in _REASONS.items()
                             if shares[PARTS.index(name)] >= NOTABLE),
-        unidentified=(),
         draw=Draw(source=("accelerator", board.name, deployment.runtime.identity),
                   covariance=np.diag([spread.sd(name) ** 2 for name in PARTS]),
                   time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
                   network_sd=spread.network, network=deployment.graph.architecture_id))
+
+
+def make_certainty(prediction: Prediction, sds: Sequence[float], energies: Floats, band: Band,
+                   **rest: Any) -> Certainty:
+    """Return intervals of an inference, its layers and its tasks.
+
+    Parameters
+    ----------
+    sds
+        Of the logarithms of their times, in this order.
+    energies : ndarray of float, (2, 1 + layers)
+        Picojoules, and by how much their prices make each unsure.
+    **rest
+        Further fields of the result.
+    """
+    layers, count = prediction.layers, len(prediction.layers)
+    times_us = [prediction.time_us, *(one.time_us for one in layers),
+                *(one.time_us for one in prediction.tasks)]
+    whole, *bounds = [bound(us, sd, band) for us, sd in zip(times_us, sds, strict=True)]
+    drawn, *each = [make_interval(*ends) for ends in zip(*bound_energies(
+        energies[0], energies[1], np.array(sds[:count + 1]), band), strict=True)]
+    return Certainty(
+        time_us=whole, energy_uj=drawn, basis=band.basis, errors=band.count, unidentified=(),
+        layers=tuple([LayerCertainty(time_us=us, energy_uj=energy) for us, energy in zip(
+            bounds[:count], each, strict=True)]), tasks=tuple(bounds[count:]), **rest)
 
 
 def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Floats:

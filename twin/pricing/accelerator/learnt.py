@@ -16,20 +16,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from calibration.fitting.intervals import bound, concentrate
+from calibration.fitting.intervals import concentrate
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.board.npu import THROUGH
 from hwmodels.counts import EVENTS, Bill
 from hwmodels.prices import derive_prices
 from hwmodels.schedule.prices import CYCLE_EVENTS
 from twin.deployment.deployment import Deployment
-from twin.pricing.accelerator.certainty import bound_energies, make_interval
+from twin.pricing.accelerator.certainty import make_certainty
 from twin.pricing.accelerator.energy import sum_energy
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import (
     Certainty,
     Draw,
-    LayerCertainty,
     between_sd,
     far_sd,
     find_extrapolation,
@@ -96,17 +95,11 @@ def assure_learnt(prediction: Prediction, calibration: Calibration,
     sds[0] = max(sds[0], between_sd(deployment.graph.architecture_id, entry, time=True)) + far_sd(
         cycles, hertz, entry.support, measured=entry.board is not None)
     band = time.band.band()
-    energies = [make_interval(*ends) for ends in zip(*bound_energies(
-        *_sum_energies(bills[:layers], calibration, board, spread), sds[:layers], band),
-        strict=True)]
-    bounds = [bound(us, sd, band) for us, sd in zip(totals.tolist(), sds.tolist(), strict=True)]
-    return Certainty(
-        calibration=calibration.description, time_us=bounds[0], energy_uj=energies[0],
-        layers=tuple(LayerCertainty(time_us=one, energy_uj=energy) for one, energy in zip(
-            bounds[1:layers], energies[1:], strict=True)),
-        tasks=tuple(bounds[layers:]), basis=band.basis, errors=band.count,
+    return make_certainty(
+        prediction, sds.tolist(), _sum_energies(bills[:layers], calibration, board, spread), band,
+        calibration=calibration.description,
         extrapolating=find_extrapolation(deployment, cycles, entry, temperature),
-        unidentified=(), doubtful=tuple(time.tied), version=calibration.version,
+        doubtful=tuple(time.tied), version=calibration.version,
         draw=Draw(source=("accelerator", calibration.version), time=shares[0],
                   covariance=calibration.time.covariance, row_sd=time.row_sd,
                   network_sd=time.network_sd * spread,
@@ -114,17 +107,17 @@ def assure_learnt(prediction: Prediction, calibration: Calibration,
 
 
 def _sum_energies(bills: Sequence[Bill], calibration: Calibration, board: Board,
-                  spread: float) -> tuple[np.ndarray, np.ndarray]:
+                  spread: float) -> np.ndarray:
     """Return picojoules of a network's bill and of its layers', and how unsure prices make each.
 
     Where prices of energy were learnt, by their covariance and what no price explains.
     """
-    energy_pj, unsure_pj = np.array([sum_energy(bill, board) for bill in bills]).T
-    learnt = calibration.entry.energy
-    if calibration.energy is None or learnt is None:
-        return energy_pj, unsure_pj
-    drawn = np.array([split_by_power(bill, board) for bill in bills])
-    apart = np.full(len(bills), learnt.network_sd)
-    apart[0] = max(learnt.network_sd * spread, learnt.between_sd)
-    variance = np.einsum("ij,jk,ik->i", drawn, calibration.energy.covariance, drawn)
-    return energy_pj, np.sqrt(variance + energy_pj**2 * (apart**2 + learnt.row_sd**2))
+    energies, learnt = np.array([sum_energy(bill, board) for bill in bills]).T, (
+        calibration.entry.energy)
+    if calibration.energy is not None and learnt is not None:
+        drawn = np.array([split_by_power(bill, board) for bill in bills])
+        apart = np.full(len(bills), learnt.network_sd)
+        apart[0] = max(learnt.network_sd * spread, learnt.between_sd)
+        energies[1] = np.sqrt(energies[0]**2 * (apart**2 + learnt.row_sd**2) + np.einsum(
+            "ij,jk,ik->i", drawn, calibration.energy.covariance, drawn))
+    return energies

@@ -29,7 +29,7 @@ from twin.pricing.ledger import (
     make_ledger,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
-from twin.runtimes.compiler import TOO_SMALL, Reason
+from twin.runtimes.compiler import TOO_SMALL
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
@@ -144,10 +144,10 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
 
 def _find_short(prediction: Prediction) -> str:
     """Say what an accelerator has too little of for the costliest layer; "" if for none."""
-    layer, reason = max(zip(prediction.layers, prediction.deployment.plan.reasons, strict=False),
-                        key=lambda one: one[0].time_us, default=(None, ""))
-    return f"A larger accelerator, as layer {layer.index} is on the host: {reason}" if (
-        layer and reason and isinstance(reason, Reason) and reason.why in TOO_SMALL) else ""
+    _, index, reason = max(((layer.time_us, layer.index, reason) for layer, reason in zip(
+        prediction.layers, prediction.deployment.plan.reasons, strict=False)), default=(0, 0, ""))
+    return f"A larger accelerator, as layer {index} is on the host: {reason}" if (
+        reason and getattr(reason, "why", None) in TOO_SMALL) else ""
 
 
 def _within(interval: Interval | None, show: Callable[[float], str]) -> str:
