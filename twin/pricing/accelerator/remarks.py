@@ -12,7 +12,7 @@ from twin.runtimes.compiler import TOO_SMALL, Grouping, Why
 
 
 def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
-    """Yield remarks on a deployment that uses an accelerator.
+    """Yield warnings of a deployment that uses an accelerator.
 
     Parameters
     ----------
