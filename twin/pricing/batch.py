@@ -278,6 +278,28 @@ def count_layers(deployments: Iterable[Any]) -> int:
     return max((len(one.graph.layers) for one in deployments), default=0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Span:
+    """Rows of one placement and voltage scale.
+
+    Parameters
+    ----------
+    rows : ndarray of int, (n,)
+        Of the batch.
+    deployment
+        As all of them but for clocks and supply voltage.
+    hertz : mapping of str to ndarray of float, (n,)
+        Clocks that are varied.
+    volts : ndarray of float, (n,), or None
+        Supply voltage, where it is.
+    """
+
+    rows: NDArray[np.int64]
+    deployment: Deployment
+    hertz: Mapping[str, Floats]
+    volts: Floats | None = None
+
+
 ROWS = 1024
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
 

@@ -30,6 +30,7 @@ from twin.errors import UsageError
 from twin.pricing.batch import (
     Batch,
     Failure,
+    Span,
     Variation,
     count_layers,
     empty_batch,
@@ -45,7 +46,6 @@ from twin.pricing.prediction import TEMPERATURES
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.spans import (
     SUPPLY,
-    Span,
     Spans,
     is_varied_clock,
     is_varied_supply,

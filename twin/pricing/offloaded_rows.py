@@ -14,9 +14,8 @@ from twin.pricing.accelerator.certainty import (
     deviate_tasks,
 )
 from twin.pricing.accelerator.columns import POWERED
-from twin.pricing.batch import Batch, write_ends
+from twin.pricing.batch import Batch, Span, write_ends
 from twin.pricing.offloaded import Ints, Lines, Offloaded
-from twin.pricing.spans import Span
 
 BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,35 +21,13 @@ from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from twin.deployment.changed_board import boards_of
 from twin.deployment.deployment import Deployment
-from twin.pricing.batch import Failure, Variation
+from twin.pricing.batch import Failure, Span, Variation
 
 Ints = np.ndarray
 
 _CLOCK = re.compile(r"clocks\.(\w+)\.frequency_hz")
 SUPPLY = "supply.voltage_v"
 _BOUNDS = re.compile(r"supply\.voltage_range_v|memories\.\w+\.wait_states_min_supply_v")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Span:
-    """Rows of one placement and voltage scale.
-
-    Parameters
-    ----------
-    rows : ndarray of int, (n,)
-        Of the batch.
-    deployment
-        As all of them but for clocks and supply voltage.
-    hertz : mapping of str to ndarray of float, (n,)
-        Clocks that are varied.
-    volts : ndarray of float, (n,), or None
-        Supply voltage, where it is.
-    """
-
-    rows: Ints
-    deployment: Deployment
-    hertz: Mapping[str, Floats]
-    volts: Floats | None = None
 
 
 def list_spans(base: Deployment, variation: Variation, rows: Ints) -> Iterator[Span | Failure]:

@@ -46,6 +46,11 @@ class Reason(str):
         made.why = why
         return made
 
+    @property
+    def too_small(self) -> bool:
+        """Whether a larger machine would not have it."""
+        return bool(self) and self.why in TOO_SMALL
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Return both parts."""
         return Reason, (str(self), self.why)

@@ -29,7 +29,6 @@ from twin.pricing.ledger import (
     make_ledger,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
-from twin.runtimes.compiler import TOO_SMALL
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
@@ -147,7 +146,7 @@ def _find_short(prediction: Prediction) -> str:
     _, index, reason = max(((layer.time_us, layer.index, reason) for layer, reason in zip(
         prediction.layers, prediction.deployment.plan.reasons, strict=False)), default=(0, 0, ""))
     return f"A larger accelerator, as layer {index} is on the host: {reason}" if (
-        reason and getattr(reason, "why", None) in TOO_SMALL) else ""
+        getattr(reason, "too_small", False)) else ""
 
 
 def _within(interval: Interval | None, show: Callable[[float], str]) -> str:

@@ -27,7 +27,6 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as TextTable
-from twin.runtimes.file import load_runtime
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import Table
@@ -283,10 +282,7 @@ def say_duty(row: Row) -> str:
     """Say what a duty takes, and in which state the board sleeps."""
     if row.mean_mw is None:
         return "mean power not known: " + (
-            "its energy is not; " + (
-                "--currents states yours"
-                if row.is_program or load_runtime(row.runtime).offload is None else
-                "its board file states no npu.energy, or no byte_pj of a pool")
+            "its energy is not; --currents states a core's, a board file an accelerator's"
             if row.energy_uj is None else
             "its sleep current is not; --sleep BOARD=CURRENT states yours"
             if row.sleep == "not known" else "wake-up and inference outlast the period")
