@@ -9,7 +9,7 @@ from twin.errors import RuntimeRefusedError
 from twin.runtimes import list_runtimes, load_runtime
 
 ASKED = ["Syntiant", "qualcomm-qcs6490", "SR110", "rzv2l_smarc", "MCXN947", "axon", "K210", "hifi5",
-         "hsp", "C29x", "C910", "rvv", "rvv0.7.1", "andes-d25f", "TMS320C6748"]
+         "hsp", "C29x", "C910", "muRISCV-NN@1.0", "rvv", "rvv0.7.1", "andes-d25f", "TMS320C6748"]
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -244,7 +244,7 @@ def test_a_name_without_a_version_is_the_release_measured_there(kws, board, name
     assert deploy(kws, board).replace({"runtime": name}).runtime.identity == identity
 
 
-@pytest.mark.parametrize("name", ["HALE", "Plumerai", "TinyEngine", "TVM", "muRISCV-NN@1.0", "con",
+@pytest.mark.parametrize("name", ["HALE", "Plumerai", "TinyEngine", "TVM", "NNoM@0.4", "con",
                                   "-inf"])
 def test_a_library_nobody_knows_is_refused_and_unknown_named(kws, name):
     for ask in (lambda: deploy(kws, BOARD, runtime=name),
