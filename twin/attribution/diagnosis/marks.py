@@ -23,6 +23,11 @@ QUIET_SCATTER, LOUD_SCATTER = (2e-4, 1.3), (1e-2, 2.3)
 and with interrupts: assumed; a core without caches repeats to the cycle, one with an operating
 system to a percent, a tick of 2 kHz to a thousandth."""
 
+SERVED_SCATTER = 0.2, 1.5
+"""The same of interrupts that take a share of the time, by that share: they come as whole services,
+so layers and runs get unequal numbers of them. Assumed: ticks of 2 kHz make 0.03, a radio's more
+than 1."""
+
 LEAST_SCATTER = 1e-5
 """Scatter below this is none."""
 
@@ -260,14 +265,14 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
         # runs that interrupts hit may have come in this order by chance
         total += math.log(marks.step[1])
-        total += _weigh_scatter(True, marks.loose, right.scatter if right else None)
+        total += _weigh_scatter(fault, marks.loose, right)
         return total + _weigh_interrupts(fault, marks, right)
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None:
-        weights = [_weigh_scatter(fault.scatters, marks.scatter, right.scatter if right else None)]
+        weights = [_weigh_scatter(fault, marks.scatter, right)]
         if fault.scatters and marks.interrupts:  # a tick comes as often in each run
-            weights.append(_weigh_scatter(False, marks.scatter, right.scatter if right else None))
+            weights.append(_weigh_scatter(None, marks.scatter, right))
         total += max(weights)
     return total + _weigh_interrupts(fault, marks, right)
 
@@ -301,11 +306,16 @@ def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
     return LOG_LOADED if known is not None or marks.least_share > NOTABLE_SHARE else LOG_SERVED
 
 
-def _weigh_scatter(scatters: bool, scatter: float, right: float | None) -> float:
-    """Log likelihood of how far runs scatter."""
-    middle, sd = LOUD_SCATTER if scatters else QUIET_SCATTER
-    if right is not None and not scatters:
-        middle, sd = right, SAME_SCATTER_SD
+def _weigh_scatter(fault: Fault | None, scatter: float, right: Marks | None) -> float:
+    """Log likelihood of how far runs scatter; without a fault, of quiet ones."""
+    middle, sd = QUIET_SCATTER
+    if fault is not None and fault.scatters:
+        middle, sd = LOUD_SCATTER
+        if fault.stretch:
+            share, sd = SERVED_SCATTER
+            middle = share * math.expm1(fault.stretch)
+    elif right is not None and right.scatter is not None:
+        middle, sd = right.scatter, SAME_SCATTER_SD
     return _log_normal(math.log(max(scatter, LEAST_SCATTER) / max(middle, LEAST_SCATTER)), sd)
 
 

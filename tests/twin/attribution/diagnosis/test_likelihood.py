@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from twin.attribution.diagnosis.faults import BINARY
+from twin.attribution.diagnosis.faults import BINARY, Fault
 from twin.attribution.diagnosis.likelihood import (
     FREEDOM,
     Temper,
@@ -16,6 +16,7 @@ from twin.attribution.diagnosis.likelihood import (
     log_student,
     log_total,
 )
+from twin.attribution.diagnosis.marks import Marks, weigh_marks
 from twin.attribution.diagnosis.weighing import Errors, _weigh_close
 
 
@@ -90,3 +91,12 @@ def test_layers_lie_closely_only_under_what_explains_the_factor_too(
     shape = log_shape(left.residual, left.shared, left.own, ones)
     found = _weigh_close(left, ones, shape, np.array(moved), foreseen=foreseen)
     assert bool(found > shape + 1) is likelier and bool(found == shape) is not likelier
+
+
+@pytest.mark.parametrize(("share", "scatter", "likelier"), [
+    (0.3, 1e-4, False), (0.3, 0.05, True), (0.05, 1.6e-3, True), (0.02, 1e-5, False)])
+def test_interrupts_that_take_much_make_runs_scatter(share, scatter, likelier):
+    marks = Marks(clock_log=None, drift=0.0, scatter=scatter)
+    quiet = Fault(kind="as declared", name="as declared", remedy="")
+    busy = Fault(kind="interrupts", name="", remedy="", scatters=True, stretch=math.log1p(share))
+    assert (weigh_marks(busy, marks) > weigh_marks(quiet, marks)) is likelier
