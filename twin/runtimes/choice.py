@@ -333,6 +333,27 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
             f"{more}): they run on portable float kernels beside {runtime.identity}, assumed",)
 
 
+def list_makers(runtime: Runtime) -> frozenset[str]:
+    """Return the makers whose parts a closed library was measured on; none: it is built for any."""
+    return frozenset(maker_of(row.soc) for row in list_measured() if
+                     runtime.structure == "assumed" and row.runtime.startswith(f"{runtime.name}@"))
+
+
+def check_maker(runtime: Runtime, board: Board) -> None:
+    """Refuse a closed library on another maker's part: nobody could link it there.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        Naming the makers it is for.
+    """
+    makers = list_makers(runtime)
+    if makers and maker_of(board.soc) not in makers:
+        raise RuntimeRefusedError(
+            f"{runtime.identity} is closed; {board.name} has {board.soc}, accepted: boards "
+            f"with parts named {' or '.join(f'{maker}...' for maker in sorted(makers))}")
+
+
 def list_each_runtime(board: Board) -> tuple[str, ...]:
     """Return every library a board may have, at the release its name means there.
 
@@ -344,16 +365,13 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     """
     from twin.runtimes.lowering import list_extensions
 
-    makers: dict[str, set[str]] = {}
-    for row in list_measured():
-        makers.setdefault(row.runtime.partition("@")[0], set()).add(maker_of(row.soc))
     names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
     found, own = [], list_extensions(board.core.isa)
     for runtime in map(load_runtime, dict.fromkeys(names)):
-        closed = runtime.structure == "assumed" and runtime.name in makers
+        makers = list_makers(runtime)
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or (runtime.offload is not None and board.npu is None)
-                or (closed and maker_of(board.soc) not in makers[runtime.name])
+                or (makers and maker_of(board.soc) not in makers)
                 or (runtime.extensions and not {*runtime.extensions} & {*own})
                 or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
             found.append(settle_release(runtime.name, runtime, board)[0].identity)
