@@ -74,7 +74,7 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
     if found.prediction.voltage and not as_json:
         show(open_console(), f"voltage {found.prediction.voltage}")
     if found.row is not None and not as_json:
-        from twin.reports.tables.studies import say_duty
+        from twin.reports.tables.study_sentences import say_duty
 
         show(open_console(), f"duty: {say_duty(found.row)}")
     from twin.reports.tables.header import describe_library, list_doubts

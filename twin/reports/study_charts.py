@@ -12,7 +12,7 @@ from twin.network.model_names import name_model
 from twin.reports.charts import Axis, Chart, Curve, Grid, label_rows, look_of, share_of_log
 from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
-from twin.reports.tables.studies import rank_rows
+from twin.reports.tables.study_sentences import rank_rows
 from twin.studies.results import Table
 from twin.studies.rows import Row
 from twin.studies.study.definition import Finding

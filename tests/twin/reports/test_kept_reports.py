@@ -42,8 +42,9 @@ from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import sweep_report
 from twin.runtimes.file import load_runtime
 from twin.studies.limits import Limits
+from twin.studies.penalties import Penalty
 from twin.studies.results import Table
-from twin.studies.selection import Choice, Penalty, Selection
+from twin.studies.selection import Choice, Selection
 
 KEPT = Path(__file__).parent / "kept"
 LIMITS = Limits(max_time_us=60e3, max_ram_bytes=90_000)

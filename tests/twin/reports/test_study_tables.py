@@ -13,7 +13,8 @@ from calibration.fitting.intervals import Interval
 from twin.errors import UsageError
 from twin.reports.page.studies import describe_table
 from twin.reports.tables.selection import selection_report
-from twin.reports.tables.studies import rank_rows, summarise, sweep_report
+from twin.reports.tables.studies import summarise, sweep_report
+from twin.reports.tables.study_sentences import rank_rows
 from twin.studies.limits import Limits
 from twin.studies.results import Table, list_columns
 from twin.studies.rows import Row

@@ -15,6 +15,7 @@ from twin.studies.axes import (
     read_axis,
     read_sample,
 )
+from twin.studies.points import Deployer
 
 
 def test_every_combination_in_order_with_named_axes_first() -> None:
@@ -91,6 +92,17 @@ def test_runtimes_of_a_board_are_those_it_may_have() -> None:
     assert not any(name.startswith(("x-cube-ai", "st-edge-ai", "neural")) for name in pico)
     assert any(name.startswith("tflm-cmsis-nn") for name in pico)
     assert any(name.startswith("neural-art") for name in n6)
+
+
+def test_a_closed_library_is_refused_on_another_makers_part_alone() -> None:
+    """`each` does not list it there; a study that names it has a row with the reason."""
+    other, own = Deployer().predict([
+        {"model": "kws", "board": board, "runtime": "x-cube-ai@9.0.0"}
+        for board in ("esp32c3_devkitm", "nucleo_l4r5zi")])
+    assert (other.failure, other.reason) == ("runtime", (
+        "x-cube-ai@9.0.0 is closed; esp32c3_devkitm has esp32c3, accepted: boards with parts "
+        "named stm..."))
+    assert not own.failure
 
 
 @pytest.mark.parametrize("values", ["1..2:1000000000000", "1..2:" + "9" * 5000, "1..2:1000001"])

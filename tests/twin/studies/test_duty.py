@@ -21,7 +21,7 @@ from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
 from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
 from twin.reports.rivals import name_rivals
-from twin.reports.tables.studies import say_life
+from twin.reports.tables.study_sentences import say_life
 from twin.studies.duty import (
     Battery,
     Duty,
@@ -38,10 +38,11 @@ from twin.studies.duty import (
 )
 from twin.studies.filling import add_duty
 from twin.studies.limits import Limits, probability_of_all, read_limits
+from twin.studies.penalties import list_penalties
 from twin.studies.points import Deployer
 from twin.studies.results import list_columns, read_row
 from twin.studies.rows import Row, judge
-from twin.studies.selection import list_metrics, list_penalties
+from twin.studies.selection import list_metrics
 from twin.studies.sweep import mark_front
 
 SECOND = Duty(every_us=1e6, cell=Battery(capacity_mah=1000, voltage_v=3.7))

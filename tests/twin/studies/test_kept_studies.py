@@ -7,8 +7,8 @@ from made_studies import make_table
 
 import twin
 from twin.studies.limits import Limits
+from twin.studies.penalties import list_penalties
 from twin.studies.results import list_columns, list_settings
-from twin.studies.selection import list_penalties
 
 KEPT = Path(__file__).parent / "kept"
 

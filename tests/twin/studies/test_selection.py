@@ -17,8 +17,9 @@ from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import say_mostly, say_pick, selection_report
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
+from twin.studies.penalties import draw_least, find_least, is_far, list_penalties
 from twin.studies.rows import Row, judge
-from twin.studies.selection import draw_least, find_least, find_winners, is_far, list_penalties
+from twin.studies.selection import find_winners
 
 BOARDS = ["nucleo_h7a3zi_q", "nucleo_u575zi_q", "nucleo_f401re"]
 

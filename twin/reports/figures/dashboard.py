@@ -14,7 +14,7 @@ from twin.reports.rivals import (
     list_quantities,
     name_rivals,
 )
-from twin.reports.tables.studies import name_network
+from twin.reports.tables.study_sentences import name_network
 from twin.studies.results import Table
 from twin.studies.sweep import network_of
 

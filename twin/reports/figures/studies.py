@@ -14,7 +14,7 @@ from twin.reports.figures.overview import is_folder
 from twin.reports.palette import DARK_GREY
 from twin.reports.rivals import chart_front, choose_objectives, name_rivals
 from twin.reports.study_charts import chart_parallel, grid_cells
-from twin.reports.tables.studies import name_network
+from twin.reports.tables.study_sentences import name_network
 from twin.studies.results import Table
 from twin.studies.sweep import network_of
 

@@ -44,7 +44,7 @@ from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.roofline import chart_roofline, list_sides
 from twin.reports.tables.header import header_pairs, setup_line
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.studies import say_duty
+from twin.reports.tables.study_sentences import say_duty
 from twin.studies.change import Change
 from twin.studies.rows import Row
 

@@ -18,7 +18,7 @@ from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, find_lowest, write_figure
 from twin.reports.tables.limits import format_chance, say_meets
-from twin.reports.tables.studies import say_life, say_sleep
+from twin.reports.tables.study_sentences import say_life, say_sleep
 from twin.studies.rows import QUANTITIES, Row
 from twin.studies.selection import Choice, find_winners
 

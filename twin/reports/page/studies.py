@@ -40,9 +40,9 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
 from twin.reports.study_charts import chart_effects, chart_levels, chart_parallel, grid_cells
-from twin.reports.tables.studies import (
+from twin.reports.tables.studies import head_placement
+from twin.reports.tables.study_sentences import (
     describe_limits,
-    head_placement,
     name_network,
     rank_rows,
     say_idle,

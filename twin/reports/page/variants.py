@@ -37,7 +37,7 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
 from twin.reports.rivals import BEST, Rival, choose_objectives
-from twin.reports.tables.studies import say_idle
+from twin.reports.tables.study_sentences import say_idle
 from twin.studies.limits import Limits, idle_energy_uj
 from twin.studies.rows import Row as Point
 

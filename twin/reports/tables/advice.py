@@ -17,11 +17,11 @@ from twin.pricing.variables import USED
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Content, Group, Text, tabulate
-from twin.reports.tables.studies import describe_limits, say_idle, say_life
+from twin.reports.tables.study_sentences import describe_limits, say_idle, say_life
 from twin.studies.advice import Advice
 from twin.studies.change import Change
+from twin.studies.penalties import describe_miss
 from twin.studies.rows import WORDS, Row
-from twin.studies.selection import describe_miss
 
 SHOWN = 12
 """Changes shown."""

@@ -13,24 +13,27 @@ from twin.reports.tables.advice import say_best
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import Console, Content, Group, Text
 from twin.reports.tables.studies import (
-    LISTED,
-    describe_limits,
-    describe_row,
     draw_columns,
     fit_widths,
     group_alike,
-    group_by,
     head_placement,
     list_figures,
     mark_row,
+    write_legend,
+)
+from twin.reports.tables.study_sentences import (
+    LISTED,
+    describe_limits,
+    describe_row,
+    group_by,
     say_idle,
     say_others,
     say_prices,
-    write_legend,
 )
 from twin.studies.limits import Limits
+from twin.studies.penalties import NEAR, draw_least, is_far, list_ratios
 from twin.studies.rows import SURE, WORDS, Row
-from twin.studies.selection import NEAR, Choice, Selection, Winner, draw_least, is_far, list_ratios
+from twin.studies.selection import Choice, Selection, Winner
 
 MISSES = 6
 """Most boards that miss limits, each with its change."""

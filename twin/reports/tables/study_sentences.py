@@ -1,0 +1,197 @@
+"""What a table of rows says in sentences: the best, their limits, what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hwmodels.quantities import (
+    NOT_KNOWN,
+    format_energy,
+    format_frequency,
+    format_power,
+    format_size,
+    format_time,
+    list_first,
+    significant,
+)
+from twin.network.model_names import name_model
+from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
+from twin.pricing.calibrated import OWN_CURRENTS
+from twin.reports.tables.limits import format_chance
+from twin.studies.duty import IDLE, TYPED
+from twin.studies.limits import Limits
+from twin.studies.results import Table
+from twin.studies.rows import VERDICTS, WORDS, Row
+from twin.studies.selection import find_winners
+from twin.studies.sweep import network_of
+
+LISTED = 4
+"""Most boards a note names."""
+
+
+def rank_rows(table: Table) -> list[Row]:
+    """Return predicted rows, best first within each network, networks in the order asked.
+
+    Those that meet the limits, those that may, then by how sure that is in steps of a per cent,
+    then by the first objective; what is not known last.
+    """
+    order = {network: place for place, network in enumerate(dict.fromkeys(
+        map(network_of, table.rows)))}
+
+    def key(row: Row) -> tuple[int, int, float, float, float]:
+        first, second = (value if (value := getattr(row, name)) is not None else float("inf")
+                         for name in (*table.objectives, "time_us")[:2])
+        return (order[network_of(row)], VERDICTS.index(row.verdict),
+                -round(row.probability or 0.0, 2), first, second)
+
+    return sorted(table.predicted, key=key)
+
+
+def list_winners(table: Table) -> list[tuple[str, Row]]:
+    """Return the best rows: of each of several networks, else by each figure."""
+    ranked, networks = rank_rows(table), dict.fromkeys(map(network_of, table.predicted))
+    if len(ranked) < 2:
+        return []
+    if len(networks) > 1:
+        best = [next(row for row in ranked if network_of(row) == one) for one in networks]
+        return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
+                for row in best] if table.limits else []
+    winners = [("most probable", ranked[0])] if ranked[0].met and ranked[0].probability else []
+    return winners + [(won.words, won.row) for won in find_winners(table.predicted)
+                      if won.quantity != "ram_bytes"]
+
+
+def say_others(rows: Sequence[Row]) -> str:
+    """Say how many predicted rows may meet the limits, what would decide that, how many do not."""
+    may = [row for row in rows if row.verdict == "may"]
+    no = sum(row.verdict == "no" for row in rows)
+    return (f"; {len(may)} may ({say_unknown(may)})" * bool(may)
+            + f"; {no} do{'es' * (no == 1)} not" * bool(no))
+
+
+def say_unknown(rows: Sequence[Row]) -> str:
+    """Say which limited figures of rows are not known: what would decide whether they meet."""
+    names = {name for row in rows for name in row.unknown}
+    return " and ".join(text for name, text in WORDS.items() if name in names) + " not known"
+
+
+def describe_row(row: Row, *, changes: bool = True) -> str:
+    """Say what a row is and what it costs, on one line; with or without changes of its network."""
+    clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
+    figures = [f"{format_time(row.time_us)}"]
+    if row.energy_uj is not None:
+        figures.append(format_energy(row.energy_uj))
+    if row.mean_mw is not None:
+        figures.append(say_life(row))
+    if row.probability is not None:
+        figures.append(f"meets with {format_chance(row.probability)}")
+    more = "".join(f", {name} {value}" for name, value in row.inputs
+                   if name not in ("model", "board", "runtime", "clock")
+                   and (changes or not name.startswith("network."))
+                   and not name.endswith(".frequency_hz"))
+    return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(figures)}"
+
+
+def describe_limits(limits: Limits) -> str:
+    """List limits as people write them: "100 ms, 5 mJ, 256 KiB of RAM"."""
+    texts = {"time_us": format_time(limits.max_time_us), "energy_uj": format_energy(
+        limits.max_energy_uj), "ram_bytes": f"{format_size(limits.max_ram_bytes)} of RAM",
+        "flash_bytes": f"{format_size(limits.max_flash_bytes)} of flash",
+        "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
+        + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
+                                              f" ({limits.min_life_days:g} days)")}
+    texts["parameter_bytes"] = f"{format_size(limits.max_parameter_bytes)} of parameters"
+    texts["error"] = f"accuracy of {1 - (limits.max_error or 0):.4g}"
+    if limits.every_us is not None:
+        period = format_time(limits.every_us)
+        texts["time_us"] = (f"a period of {period}" if limits.max_time_us is None else
+                           f"{texts['time_us']} every {period}")
+    return ", ".join(texts[name] for name, _ in limits.list_limits())
+
+
+def say_life(row: Row) -> str:
+    """Say the battery life of a row's duty with its interval, or its mean power."""
+    if row.life_days is None:
+        return f"{format_power(row.mean_mw)} on average"
+    ends = "" if row.life is None else (
+        f" ({significant(row.life.low)}-{significant(row.life.high)})")
+    days = significant(row.life_days)
+    return f"{days} day{'s' * (days != '1')}{ends}"
+
+
+def say_duty(row: Row) -> str:
+    """Say what a duty takes, and in which state the board sleeps."""
+    if row.mean_mw is None:
+        return "mean power not known: " + (
+            "its energy is not; --currents states a core's, a board file an accelerator's"
+            if row.energy_uj is None else
+            "its sleep current is not; --sleep BOARD=CURRENT states yours"
+            if row.sleep == "not known" else "wake-up and inference outlast the period")
+    life = "" if row.life_days is None else f", {say_life(row)}"
+    a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
+    parts = "" if row.wake_mw is None or row.asleep_mw is None else (
+        f" ({100 - 100 * (row.wake_mw + row.asleep_mw) / row.mean_mw:.0f} % inference, "
+        f"{100 * row.wake_mw / row.mean_mw:.0f} % wake-up, "
+        f"{100 * row.asleep_mw / row.mean_mw:.0f} % sleep)")
+    return (f"{format_power(row.mean_mw)} on average{parts}, {a_day} a day{life}; asleep "
+            f"{say_sleep(row)}; energy of the {row.boundary}")
+
+
+def say_sleep(row: Row) -> str:
+    """Say in which state a board sleeps, or that it only idles."""
+    if row.sleep == IDLE:
+        return "never, only the idle power of the whole board is known"
+    return row.sleep if row.sleep in (TYPED, "not known") else f"in {row.sleep}"
+
+
+def say_idle(rows: Sequence[Row]) -> list[str]:
+    """Say in which state boards sleep, and which energies are of a whole board with its idle."""
+    sleeps = group_by((row.sleep and say_sleep(row), row.board) for row in rows)
+    boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
+    own = dict.fromkeys(row.board for row in rows if row.currents)
+    cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
+                    if row.life_days is not None and row.mean_mw is not None), None)
+    return [*([] if cell_wh is None else [
+        f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
+        "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
+        *([f"energy of {list_first(own, LISTED)}: {OWN_CURRENTS}"] if own else ()),
+        *(["sleep: " + "; ".join(
+            f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
+           + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
+        f"energy of {board} " + ("is taken" if idle_mw is None else
+                                 f"includes {idle_mw:,.0f} mW of the idle board")
+        + ", at the board's input; do not compare it with a chip's at its rail"
+        for board, idle_mw in boards.items())]
+
+
+def say_prices(rows: Sequence[Row]) -> list[str]:
+    """Say what the prices of rows are of, and how well they are known."""
+    kinds = group_by((row.price_of, row.board) for row in rows)
+    reasons = "; ".join(kind + f" ({list_first(boards, LISTED)})" * (len(kinds) > 1)
+                     for kind, boards in kinds.items())
+    return [f"USD: {reasons}; kits are not compared (kit_usd of -o, --json); --price BOARD=USD "
+            "states yours"] if reasons else []
+
+
+def say_rounding(rows: Sequence[Row]) -> list[str]:
+    """Say how values of axes are rounded, so that two of them may be one network."""
+    asked = dict.fromkeys(name for row in rows for name, _ in row.inputs)
+    found = {name: load_rewrite(name).rounds for name in asked if name in find_rewrites()}
+    return [f"{name}: {rounds}; values that round alike are one network"
+            for name, rounds in found.items() if rounds]
+
+
+def group_by(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, None]]:
+    """Return the second of pairs by the first, each once; pairs without a first are dropped."""
+    groups: dict[str, dict[str, None]] = {}
+    for head, member in pairs:
+        if head:
+            groups.setdefault(head, {})[member] = None
+    return groups
+
+
+def name_network(row: Row) -> str:
+    """Return a row's network: its model, and what was changed of it."""
+    return " ".join((name_model(row.model), *(
+        f"{name.removeprefix('network.')} {value}" for name, value in row.inputs
+        if name.startswith("network."))))
