@@ -138,6 +138,31 @@ def test_what_a_map_shows_no_arena_of_is_said(tmp_path: Path) -> None:
     assert "variables of 32,768 bytes named as a model, taken to be them" in found.remarks[0]
 
 
+def test_an_arena_lies_where_data_are_addressed_though_code_has_another_window(
+        tmp_path: Path) -> None:
+    path = tmp_path / "esp.map"
+    path.write_text("""
+Memory Configuration
+
+Name             Origin             Length
+iram0_0_seg      0x40380000         0x4e710
+dram0_0_seg      0x3fc80000         0x4e710
+drom0_0_seg      0x3c000020         0x3fffe0
+
+Linker script and memory map
+
+.iram0.text     0x40380000     0xa800
+.dram0.dummy    0x3fc80000     0xa800
+.dram0.bss      0x3fc8a800     0x2000
+.flash.rodata   0x3c000020     0x8000
+OUTPUT(app.elf elf32-littleriscv)
+""")
+    found = check(deploy("kws", "esp32c3_devkitm", runtime="tflm-esp-nn"), map_file=path)
+    limits = {one.name: one.limit for one in found.requirements}
+    assert limits["arena in dram0_0_seg"] == 0x4e710 - 0xa800 - 0x2000
+    assert limits["weights in drom0_0_seg"] == 0x3fffe0 - 0x8000
+
+
 def test_a_map_that_was_cut_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.map"
     path.write_text(GNU[:GNU.index(".bss ")])

@@ -179,7 +179,8 @@ def _check_regions(deployment: Deployment, regions: Sequence[Region], stated: in
             raise UsageError(f"--map: no region in {memory} of {deployment.board.name}, the "
                              f"memory of the {what}; its regions: " + ", ".join(
                                  f"{one.name} at {one.start:#x}" for one in regions))
-        region = max(inside, key=lambda one: one.left_bytes + one.arena_bytes)
+        own = range(*spans[0])  # as data are addressed, where code has another window on it
+        region = max(inside, key=lambda one: (one.start in own, one.left_bytes + one.arena_bytes))
         held = max(one.weights_bytes for one in inside)
         if what == "weights" and held >= deployment.placement.weights_bytes:
             notes.append(f"weights: the program has variables of {held:,} bytes named as a model, "
