@@ -127,8 +127,9 @@ def models_table(graphs: Mapping[str, Graph]) -> Table:
 
 
 FACTS = (
-    Column("path", "path"), Column("value", "value", lambda value: NOT_KNOWN if value is None else
-                                   str(value), number=True), Column("kind", "kind"),
+    Column("path", "path"), Column("value", lambda fact: NOT_KNOWN if fact.value is None else
+                                   f"{fact.value:#010x}" if fact.path.endswith(".address") else
+                                   str(fact.value), number=True), Column("kind", "kind"),
     Column("source", lambda fact: fact.source + (
         "" if fact.rel_sd is None else f" (relative sd {fact.rel_sd:g})")))
 
