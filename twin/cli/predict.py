@@ -254,7 +254,7 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
     if as_json:
         show_json(prediction, per_operand=per_operand, duty=row, counters=counters)
         return
-    duty = "" if row is None else load("twin.reports.tables.studies:say_duty")(row)
+    duty = "" if row is None else load("twin.reports.tables.study_sentences:say_duty")(row)
     if details is None:
         details = prediction.deployment.target.executes
     views = ["report:report" if details else "brief:brief_report"]
