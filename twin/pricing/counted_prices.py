@@ -73,10 +73,8 @@ def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
     runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core
     if runtime.counted is not None:
         from twin.runtimes.counted.lower import stands_in
-        from twin.runtimes.counted.table import choose_core
 
-        near, _ = choose_core(core.isa, core.fpu, runtime.counted[0])
-        return np.array([not stands_in(*runtime.counted, graph, layer, near)
+        return np.array([not stands_in(*runtime.counted, graph, layer, core)
                          for layer in graph.layers])
     own = find_operators(runtime.library)
     return np.array([layer.op in own and not unknown

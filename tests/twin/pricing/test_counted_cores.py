@@ -41,6 +41,14 @@ def test_what_is_counted_is_as_sure_as_cores_left_out_are():
         assert wide > 3 * table and "counted" not in made.certainty.calibration.partition("@")[0]
 
 
+def test_an_fpu_gives_a_core_no_dsp_instructions_of_arm():
+    fpu, none = (twin.predict(twin.deploy("kws", board, runtime="tflm-cmsis-nn@2026"))
+                 for board in ("ch32v307v_evt", "esp32c3_devkitm"))
+    counts = [[layer.instructions for layer in made.layers if layer.op == "conv_2d"]
+              for made in (fpu, none)]
+    assert counts[0] and counts[0] == counts[1]
+
+
 def test_times_are_those_of_the_overlay_and_only_intervals_are_narrower():
     deployment = twin.deploy("ad", "rpi_pico", runtime="tflm-cmsis-nn@2026")
     chosen = choose_calibration(deployment)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
+from hwmodels.board.facts import Core
 from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
@@ -104,24 +105,31 @@ def lower_stand_in(runtime: str, op: str) -> Lowering:
     return assume(lower_counted(REFERENCE, "O2", None))
 
 
-def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: str) -> bool:
+def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: Core) -> bool:
     """Whether a layer's instructions are those of another variant, or were not counted at all.
 
     Parameters
     ----------
-    kernels, level, core
+    kernels, level
         Columns of the table.
     """
-    work = describe(graph, layer, kernels)
-    amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
+    amounts, _ = _find_amounts(kernels, level, graph, layer, core)
     return amounts is None or amounts.stands_in
+
+
+def _find_amounts(kernels: str, level: str, graph: Graph, layer: Layer,
+                  at: Site | Core) -> tuple[Amounts | None, bool]:
+    """Return what a layer executes, and whether another instruction set's core was counted."""
+    work = describe(graph, layer, kernels)
+    if work is None:
+        return None, False
+    core, foreign = choose_core(at.isa, at.fpu, "" if "float" in work.variant else kernels)
+    return look_up(kernels, core, level, layer.op, work), foreign
 
 
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
            site: Site) -> tuple[Kernel, ...]:
-    work = describe(graph, layer, kernels)
-    core, foreign = choose_core(site.isa, site.fpu, kernels)
-    amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
+    amounts, foreign = _find_amounts(kernels, level, graph, layer, site)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)
     lowered = _try_base(base, graph, layer, site)

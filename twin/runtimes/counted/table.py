@@ -74,7 +74,10 @@ _Rows = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
 
 
 def choose_core(isa: str, fpu: str | None, kernels: str) -> tuple[str, bool]:
-    """Return the counted core nearest to a core, and whether it is of another instruction set."""
+    """Return the counted core nearest to a core, and whether it is of another instruction set.
+
+    Kernels in floating point, "", are those of a core with the same FPU.
+    """
     described = load_isa(load_isa(isa).counted_as.get(kernels, isa))
     return described.counted[fpu or "none"], described.counted_elsewhere or described.name != isa
 
