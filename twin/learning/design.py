@@ -19,7 +19,6 @@ from hwmodels.files import read_regular, write_whole
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.network.operators import is_assumed
-from twin.pricing.accelerator.learnt import reprice
 from twin.pricing.itemised import itemise
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import predict
@@ -207,7 +206,7 @@ def code_hash() -> str:
 def _count_tasks(deployment: Deployment) -> DesignMatrix:
     """Count an inference on an accelerator, in cycles of the host's clock."""
     board = deployment.board
-    layers = predict(reprice(deployment, {}, {})).layers
+    layers = predict(deployment).layers
     assert board.npu is not None, "a deployment that offloads has an accelerator"
     names, powers = list_prices(board.npu), list_powers(board.npu)
     times_us = np.array([split_by_price(layer.bill, board) for layer in layers])

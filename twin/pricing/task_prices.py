@@ -70,8 +70,9 @@ def draws_while(line: BillLine, names: Sequence[str]) -> Floats:
     however long it takes, draws while none passes.
     """
     host = (HOST_LAUNCH, HOST)
+    own = tuple(name for name in names if name not in host)
     drawing = (name_price(line.event, line.place),) if line.cycles else {
-        "npu_idle": host, "sleep": tuple(name for name in names if name not in host),
+        "npu_idle": host, "sleep": own, "npu_active": own,
         "clock_tree": names, "leakage": names}.get(line.event, ())
     return np.array([name in drawing for name in names], np.float64)
 

@@ -76,6 +76,21 @@ def plant_energies(deployment, folder, factors, powers):
     return truth.energy_uj
 
 
+@pytest.mark.parametrize(("factor", "power"), [(1.0, 1.0), (1.5, 1.0), (1.0, 1.4)])
+def test_factors_move_no_energy_between_causes_nor_into_the_set_up(factor, power):
+    deployment = twin.deploy("ad", "max78000evkit", runtime="ai8x")
+    npu = deployment.board.npu
+    stated, priced = (twin.predict(one, calibration="none") for one in (deployment, reprice(
+        deployment, dict.fromkeys(list_prices(npu), factor),
+        {name: power for name in list_powers(npu) if name.startswith("npu.")})))
+    of_npu = [[(line.event, line.place, line.energy_pj) for bill in (one.bill, one.setup)
+               for line in bill.lines if line.event.startswith("npu_")] for one in (stated, priced)]
+    for (event, place, own_pj), (*named, energy_pj) in zip(*of_npu, strict=True):
+        passes = factor if event in ("npu_active", "npu_idle") else 1.0
+        assert named == [event, place]
+        assert energy_pj == pytest.approx(own_pj * passes * power, rel=1e-6)
+
+
 @pytest.mark.parametrize(("model", "board", "runtime", "factors", "cause", "powers"), [
     ("kws", "gap9evk", "gap", {"mac_waste": 1.3, "launch": 1.6}, "mac_waste",
      {"npu.energy.mac_pj.8x8": UNIT, "npu.energy.active_pj_per_cycle": UNIT,

@@ -26,6 +26,7 @@ from hwmodels.columns import (
 )
 from hwmodels.counts import EXACT, Bill, CountLine, Counts, Prices
 from hwmodels.paths.timing import stack_columns
+from hwmodels.schedule.prices import CYCLE_EVENTS
 from hwmodels.schedule.run import TaskCounts
 from twin.pricing.lines import spend
 
@@ -156,7 +157,8 @@ def price_tasks(counts: TaskCounts, hosted: Sequence[Hosted], prices: Prices,
         [one.cycles for one in found], [_known(one.pj) for one in found]))
     occurred = counts.occurred[counts.machines]
     exposed = np.where(counts.shown, occurred, 0.0)
-    columns = [(occurred, exposed, exposed * rates, spend(occurred, pj)), *(
+    columns = [(occurred, exposed, exposed * rates, spend(
+        occurred, pj) * _stretch_active(counts, exposed, rates)), *(
         (one.occurred, one.exposed, one.cycles, one.energy_pj) for one in hosted)]
     boards = max(len(column) for own in columns for column in own)
     occurred, exposed, cycles, energy_pj = (np.concatenate([np.broadcast_to(
@@ -168,6 +170,21 @@ def price_tasks(counts: TaskCounts, hosted: Sequence[Hosted], prices: Prices,
         clock=np.array([clocks.index(one.clock) for one in found], np.int64)[number],
         occurred=occurred, exposed=exposed, cycles=cycles, energy_pj=energy_pj,
         powered_pj=stack_columns([_known(one.pj) for one in powered]))
+
+
+def _stretch_active(counts: TaskCounts, exposed: Floats, rates: Floats) -> Floats | float:
+    """Return by how much active cycles are more than counted, where learnt prices stretch tasks.
+
+    Whatever a part's cycles are spent on, their number is that of `npu_active`; 1 for other lines.
+    """
+    events = np.array([counts.keys.known[key][0] for key in counts.key.tolist()], str)
+    passes = np.isin(events, CYCLE_EVENTS)
+    if (rates[..., passes] == 1).all():
+        return 1.0
+    _, first, part = np.unique(counts.task, return_index=True, return_inverse=True)
+    stated, passed = (np.add.reduceat(np.where(passes, cycles, 0.0), first, axis=-1)[..., part]
+                      for cycles in (exposed, exposed * rates))
+    return np.where(events == "npu_active", passed / np.maximum(stated, 1 / EXACT), 1.0)
 
 
 def _known(pj: float | None) -> float:

@@ -51,23 +51,19 @@ def reprice(deployment: Deployment, factors: Mapping[str, float],
     Parameters
     ----------
     factors, powers
-        Of time and of energy. What an active cycle draws is charged to what the cycle is spent on,
-        as a longer task has more of them.
+        Of time and of energy. A longer task has more active cycles, whatever they are spent on.
     """
     board = deployment.board
     assert board.npu is not None, "a deployment that offloads has an accelerator"
     stated, places = [], (*(unit.kind for unit in board.npu.units), THROUGH)
-    table = derive_prices(board).table
-    active_pj = table["npu_active", ""].pj
-    for (event, place), price in sorted(table.items(), key=lambda item: item[0]):
+    for (event, place), price in sorted(derive_prices(board).table.items(),
+                                        key=lambda item: item[0]):
         works = event in CYCLE_EVENTS and EVENTS[event].cause in WORK
-        own_pj = price.pj if active_pj is None else active_pj if event in CYCLE_EVENTS else (
-            0.0 if event == "npu_active" else price.pj)
         for where in places if works and not place else (place,):
             factor = factors.get(name_price(event, where), 1.0) if price.cycles else 1.0
             stated.append(EventPrice(
                 event=event, place=where, cycles=price.cycles * factor, clock=price.clock,
-                pj=None if own_pj is None else own_pj * factor * powers.get(
+                pj=None if price.pj is None else price.pj * factor * powers.get(
                     name_power(event, place), 1.0)))
     runtime = deployment.runtime
     return deployment.repriced(board=replace(board, prices=tuple(stated)), runtime=replace(
