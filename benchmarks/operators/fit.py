@@ -292,6 +292,10 @@ def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
              if len(shapes.get(key, ())) > len(rows)}
     bases = {key: rows for key, rows in groups.items() if (key.core, key.level) == BASE}
     least = {key: min(row.counted.instructions for row in rows) for key, rows in groups.items()}
+    for key in groups:
+        if key.variant == "int8 convolution":  # CMSIS-NN transposes weights and runs that.
+            like = groups[key._replace(op="conv_2d", variant="int8 window")]
+            found[key] = Prior(like, (*choose_terms(like), "weight"))
     for key, rows in groups.items():
         base = key._replace(core=BASE[0], level=BASE[1])
         if key == base or key in found or base not in bases:

@@ -161,7 +161,7 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     vector = "int8 columns" if name == "3x3" else ""
     if depth == 1 and channels > 1 and source.dtype == "int8":  # Helium runs it as convolution.
         vector = "int8 convolution"
-        own |= {"weight": channels * size} | {
+        own |= {"weight": channels * size, "window tap": pixels * size, f"{VECTOR}copy": taps} | {
             part: count for part, count in count_blocks(pixels, channels, size).items()
             if part.startswith(VECTOR)}
     return Work(variant=source.dtype, path=f"{source.dtype} {name}", vector_path=vector,
