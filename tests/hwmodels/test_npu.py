@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from made_tasks import run_launched, run_task
 
@@ -13,8 +14,15 @@ from hwmodels.errors import BoardError, KernelError
 from hwmodels.prices import derive_prices
 from hwmodels.schedule import Link, Task, Transfer, UnitWork
 from hwmodels.schedule.launch import launch_cycles, launch_tasks
-from hwmodels.schedule.run import forget_tasks, trace_task
+from hwmodels.schedule.run import (
+    count_many,
+    forget_tasks,
+    gather_counts,
+    run_tasks,
+    trace_task,
+)
 from hwmodels.schedule.table import list_links
+from hwmodels.schedule.timing import plan_task
 from hwmodels.schedule.traffic import run_transfers
 from hwmodels.schedule.units import estimate_unit_cycles
 from twin.runtimes.neural_art.profile import active_cycles, describe_runs, estimate_max_cycles
@@ -456,3 +464,29 @@ def test_a_unit_with_one_buffer_of_results_waits_until_it_is_emptied(single, cyc
     run = run_task(Task(name="conv", units=units, steps=4), replace(NPU, units=tuple(
         replace(unit, fill_cycles=0) for unit in NPU.units)))
     assert run.core_npu_cycles - run.task.start_cycles == cycles
+
+
+def test_blocks_a_compiler_states_are_handed_on_whole_and_weights_as_they_come():
+    def blocks(operand="input", kind="ARITH_ACC", steps=1):
+        work = UnitWork(kind=kind, compute_cycles=500)
+        return plan_task(Task(name="conv", steps=steps, units=(work,), transfers=(
+            engine(0, "in", 6400, operand=operand),)), NPU).nodes
+    waits = -1  # from a block's start to its first hand-over
+    assert blocks(steps=0)[0, 0] > 1 and (blocks()[:, 0] == 1).all()
+    assert blocks("weights")[0, waits] * 50 <= blocks()[0, waits]
+    assert blocks(kind="CONV_ACC")[1, waits] * 50 <= blocks()[1, waits]
+
+
+@pytest.mark.parametrize("ratios", [(1.0, 1.5), (0.5, 2.0, 2.0)])
+def test_tasks_counted_on_many_machines_are_those_run_on_each(ratios):
+    def machine(ratio):
+        return replace(NPU, pools=tuple(
+            replace(pool, clock_ratio=pool.clock_ratio * ratio) for pool in NPU.pools))
+    tasks = [element_wise(4000), element_wise(64)]
+    many = count_many(tasks, machine(np.array(ratios)))
+    for row, ratio in zip(many.machines, ratios, strict=True):
+        one = gather_counts(run_tasks(tasks, machine(ratio)))
+        found, wanted = ({(task, key): n for task, key, n in zip(
+            counts.task, counts.key, counts.occurred[place], strict=True) if n}
+            for counts, place in ((many, row), (one, 0)))
+        assert found == wanted
