@@ -25,7 +25,7 @@ from twin.studies.study.definition import list_asked
 from twin.studies.study.file import find_study, load_study
 from twin.studies.study.session import begin_session
 from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, make_plan
-from twin.studies.study.workers import WELL, TaskCosts, find_most_workers, simulate_workers
+from twin.studies.study.workers import WELL, TaskCosts, simulate_workers
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 STUDY, EMPTY, POINTS, EACH = "hardware", 300, 100_000, 4
@@ -145,13 +145,13 @@ def tell(costs: TaskCosts, many_s: float, two: Sequence[tuple[float, float]],
         yield f"| {workers:,} | {one:.2f} | {other:.2f} |"
     yield ""
     for name, each in ((f"tasks of `{STUDY}`", costs), (f"tasks of {POINTS:,} points", many)):
-        most, slower = find_most_workers(each), max(each.send_s, each.keep_s)
-        told = f"{most:,} workers" if most < 4096 else "more than 4,096 workers"
-        yield (f"- {name} keep {WELL} of linear up to {told}: {each.mean_s * 1e3:,.0f} ms of work "
-               f"for each {slower * 1e3:.2f} ms of "
+        slower, most = max(each.send_s, each.keep_s), max(
+            n for n in range(1, 401) if simulate_workers(each, n).efficiency >= WELL)
+        yield (f"- {name} keep {WELL} of linear up to {most} workers: "
+               f"{each.mean_s * 1e3:,.0f} ms of work for each {slower * 1e3:.2f} ms of "
                f"{'the client' if each.keep_s > each.send_s else 'the scheduler'}, which beyond "
-               f"{each.most_workers:,.0f} workers is always busy. 1,000 workers at {WELL} need "
-               f"tasks of {1000 * WELL * slower:.1f} s.")
+               f"{each.most_workers:,.0f} workers is always busy. 1,000 workers at "
+               f"that share need tasks of {1000 * WELL * slower:.1f} s.")
 
 
 def main() -> None:

@@ -232,8 +232,7 @@ def name_near_paths(path: str, board: Board) -> str:
     near = sorted(known, key=rank)[:NEAREST]
     if rank(near[0]) > -ALIKE:
         return f"nothing is like it; all of them: twin explain paths {board.name}"
-    meant = f"did you mean {near[0]}? " * bool(difflib.get_close_matches(path, near[:1]))
-    return f"{meant}nearest: {', '.join(near)}; all of them: twin explain paths {board.name}"
+    return f"nearest: {', '.join(near)}; all of them: twin explain paths {board.name}"
 
 
 def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,

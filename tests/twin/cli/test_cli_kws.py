@@ -98,7 +98,7 @@ def test_slower_clock_takes_longer_and_needs_fewer_wait_states(document):
 
 @pytest.mark.parametrize(("setting", "words"), [
     ("clocks.cpu.frequency_hz=240MHz", "accepted: up to 120 MHz"),
-    ("clocks.cpu.frequency_hy=80MHz", "did you mean clocks.cpu.frequency_hz"),
+    ("clocks.cpu.frequency_hy=80MHz", "nearest: clocks.cpu.frequency_hz"),
     ("placement.arena=tcm", "no memory of role 'tcm'"),
     ("runtime=cmsis", "did you mean cmsis-nn"),
 ])

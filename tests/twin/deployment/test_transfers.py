@@ -94,7 +94,7 @@ def test_weights_by_dma_leave_flash_to_the_copies(plain):
 
 @pytest.mark.parametrize(("board", "settings", "message"), [
     ("nucleo_l4r5zi", {"load.dma1.memory": "sram"}, "bytes_per_second: is required"),
-    ("nucleo_l4r5zi", {"load.dma7.memory": "sram"}, "did you mean load.dma1"),
+    ("nucleo_l4r5zi", {"load.dma7.memory": "sram"}, "nearest: load.dma1"),
     ("nucleo_l4r5zi", {"load.dma1.bytes_per_second": "much"}, "accepted: a number"),
     ("nucleo_l4r5zi", {"load.dma1.memory": "flash", "load.dma1.bytes_per_second": 1}, "on a bus"),
     ("nucleo_l4r5zi", {"placement.weights_via": "dma9"}, "dma1"),

@@ -314,25 +314,3 @@ def simulate_workers(costs: TaskCosts, workers: int, tasks: int | None = None) -
         kept_s = max(kept_s, end) + costs.keep_s
     return Scaling(workers=workers, tasks=count, seconds=kept_s,
                    efficiency=alone / (workers * kept_s) if kept_s else 1.0)
-
-
-def find_most_workers(costs: TaskCosts, share: float = WELL, most: int = 4096) -> int:
-    """Return the most workers, of `most`, that a study runs on at a share of linear speed.
-
-    Parameters
-    ----------
-    share
-        Of linear, above 0 and below 1.
-    most
-        Where it stops looking.
-    """
-    if not 0 < share < 1:
-        raise UsageError(f"share {share:g}; accepted: above 0 and below 1")
-    low, high = 0, most + 1
-    while high - low > max(1, low // 50):  # To 2 %: the simulation is no finer.
-        middle = (low + high) // 2
-        if simulate_workers(costs, middle).efficiency >= share:
-            low = middle
-        else:
-            high = middle
-    return low
