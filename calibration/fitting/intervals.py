@@ -38,9 +38,12 @@ BASES: Mapping[Basis, str] = {
 """What an interval may rest on, and how many errors."""
 
 
-def describe_basis(basis: Basis, errors: int) -> str:
-    """Return what an interval rests on, as one reads it."""
+def describe_basis(basis: Basis, errors: int, *, measured: bool = False) -> str:
+    """Return what an interval rests on, as one reads it; `measured` omits that nothing was."""
+    if not errors:
+        return "an assumed spread: nothing held out stands behind it"
     text = BASES[basis].format(f"{errors:,}")
+    text = text.partition(": ")[0] if measured else text
     return text.replace(" errors", " error", 1).replace("worth 1 independent error",
                                                         "worth one independent error") \
         if errors == 1 else text

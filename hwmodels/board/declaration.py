@@ -19,7 +19,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_entries
 from hwmodels.isa import ISAS, read_name
-from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity
+from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity, suggest_unit
 
 KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
 """Where a number comes from."""
@@ -184,7 +184,9 @@ class Quantity:
         read = read_quantity(value, self.dimension) if isinstance(value, str) else None
         if read is None or not self.numeric:
             reason = "not a number of this unit" if self.numeric else "not known here"
-            raise RefusedValueError(f"{shorten(value)} is {reason}; accepted: {self.accepted()}")
+            raise RefusedValueError(
+                f"{shorten(value)} is {reason}; accepted: {self.accepted()}"
+                f"{suggest_unit(str(value), self.dimension)}")
         return read[0]
 
 

@@ -130,6 +130,8 @@ def test_an_unknown_path_names_the_nearest():
         load_board("nucleo_h7a3zi_q", overrides={"caches.l1d": "16KiB"})
     with pytest.raises(BoardError, match=r"path .caches\.l2\.size_bytes. is not"):
         load_board("nucleo_h7a3zi_q", overrides={"caches.l2.size_bytes": "16KiB"})
+    with pytest.raises(BoardError, match=r"KB is none of them, did you mean KiB\?"):
+        load_board("nucleo_h7a3zi_q", overrides={"caches.l1d.size_bytes": "16KB"})
 
 
 def test_a_what_if_leaves_the_board_alone_and_marks_the_number():

@@ -23,7 +23,7 @@ from twin.pricing.task_prices import (
     split_by_power,
     split_by_price,
 )
-from twin.reports.tables.header import grade_trust
+from twin.reports.tables.header import describe_rest, grade_trust
 
 
 def plant_log(prediction, folder, factors, of_ops=()):
@@ -188,4 +188,7 @@ def test_the_counter_of_an_npu_starts_after_the_host_has_set_it_up(tmp_path):
     ("gap9evk", "measured here: "), ("gapuino", "not measured here: "),
     ("max78000evkit", "guess: ")])
 def test_prices_of_an_accelerator_say_how_far_to_trust_them(board, grade):
-    assert grade_trust(twin.predict(twin.deploy("ad", board))) == grade
+    prediction = twin.predict(twin.deploy("ad", board))
+    assert grade_trust(prediction) == grade
+    # --details say the same as the short view
+    assert ("this one was not measured" in describe_rest(prediction)) == grade.startswith("not")

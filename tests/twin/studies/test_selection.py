@@ -17,9 +17,9 @@ from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import say_mostly, say_pick, selection_report
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
-from twin.studies.penalties import draw_least, find_least, is_far, list_penalties
+from twin.studies.penalties import Penalty, draw_least, find_least, is_far, list_penalties
 from twin.studies.rows import Row, judge
-from twin.studies.selection import find_winners
+from twin.studies.selection import Choice, find_winners
 
 BOARDS = ["nucleo_h7a3zi_q", "nucleo_u575zi_q", "nucleo_f401re"]
 
@@ -232,3 +232,20 @@ def test_a_pick_is_not_doubted_by_an_energy_counted_elsewhere() -> None:
     found = twin.select("kws", ["stm32n6570_dk", "apollo510_evb"], runtimes="default", max_ms=20)
     assert {one.row.boundary for one in found.choices} == {"board", "chip"}
     assert "its energy is lower" not in say_pick(found, "kws")
+    # a price that is not known costs 10 points: of the pick it decides nothing, of another it may
+    first, second = found.choices
+
+    def lose(choice: Choice, name: str, **changed: None) -> Choice:
+        return dataclasses.replace(
+            choice, row=dataclasses.replace(choice.row, **changed), penalties=(
+                *choice.penalties, Penalty(name=name, points=10.0, reason="made")))
+
+    def say(*choices: Choice) -> str:
+        return say_pick(dataclasses.replace(found, choices=choices), "kws")
+
+    unpriced = lose(second, "price", price_usd=None)
+    assert say(lose(first, "price", price_usd=None), second).endswith(
+        "its price, which is not known, counts as the most expensive")
+    assert "would decide" not in say(first, unpriced)  # 95.5 beside 95.0 at most
+    assert say(lose(first, "RAM"), unpriced).endswith(
+        f"would decide: price of {second.row.board}")

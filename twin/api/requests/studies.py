@@ -165,8 +165,8 @@ class Select(Compared):
     _: KW_ONLY
     runtimes: Annotated[Words, Option(
         "--runtime", "NAME,...", "Runtimes to choose from: each (all a board can run), measured "
-        "(those measured on it), best (the fastest of these), default (the one its vendor builds), "
-        "or names.", text=str)] = "each"
+        "(those measured on it), best (the fastest of the measured), default (the one its "
+        "vendor builds), or names.", text=str)] = "each"
     by: Annotated[Words, Option(
         "--by", "NAMES", "Rank boards that meet the limits by these, in this order: days "
         "(power), price (usd), energy, time, ram, flash; by default by score.", text=str)] = ()

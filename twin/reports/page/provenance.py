@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections import Counter
 
-from calibration.fitting.intervals import describe_basis
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.views import PublishedView, View
 from twin.documents import find_version
@@ -16,7 +15,7 @@ from twin.reports.intervals import chart_intervals
 from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.charts import plot_chart
 from twin.reports.page.parts import Notes, Pairs, Section, make_table, notes
-from twin.reports.tables.header import calibration_pairs, interval_pairs
+from twin.reports.tables.header import calibration_pairs, describe_rest, interval_pairs
 from twin.studies.study.tasks import find_versions
 
 PACKAGES = ("embedded-twin", "numpy", "plotly", "jinja2")
@@ -43,7 +42,7 @@ def describe_certainty(prediction: Prediction, measured: View | None = None,
     lead = ("Stated prices: nothing was learnt for this board and runtime, so there are no "
             "intervals.") if sure is None else (
         f"Nine in ten measurements are meant to lie inside; the intervals are {sure.basis}: "
-        f"{describe_basis(sure.basis, sure.errors)}. How often they held where it could be "
+        f"{describe_rest(prediction)}. How often they held where it could be "
         "checked is in the project's tables of accuracy.")
     plots = []
     if sure is not None and any(one.time_us is not None for one in sure.layers):

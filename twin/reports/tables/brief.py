@@ -32,6 +32,9 @@ from twin.reports.tables.parts import (
 MOST_CAUSES, MOST_LAYERS = 5, 6
 """Rows of each table; the rest is summed in one."""
 
+NAMED = 0.1
+"""A cause with more than this share of the known energy has a row of its own, too."""
+
 
 def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Content:
     """Return what fits a screen of 40 lines; sums of both tables are the whole inference.
@@ -69,10 +72,12 @@ def causes_table(prediction: Prediction, console: Console) -> Table:
     energies = {cause: _sum_known([line_energy_uj(bill, clock, cause) for clock in bill.clocks()])
                 for cause in times}
     first = sorted(times, key=lambda cause: -times[cause])
-    rows: list[tuple[tuple[str, ...], str]] = [((cause,), cause) for cause in first[:MOST_CAUSES]]
-    if first[MOST_CAUSES:]:
-        rest = tuple(first[MOST_CAUSES:])
-        rows.append((rest, f"{len(rest)} other causes"))
+    least_uj = NAMED * math.fsum(energy or 0.0 for energy in energies.values())
+    named = {*first[:MOST_CAUSES], *(
+        cause for cause in first if (energies[cause] or 0.0) > least_uj)}
+    rows: list[tuple[tuple[str, ...], str]] = [((one,), one) for one in first if one in named]
+    if rest := tuple([cause for cause in first if cause not in named]):
+        rows.append((rest, f"{len(rest)} other cause{'s' * (len(rest) > 1)}"))
     shown = share_out([math.fsum(times[one] for one in causes) for causes, _ in rows], 3)
     shares = percentages([math.fsum(times[one] for one in causes) for causes, _ in rows], 1)
     table = new_table(("where time goes", "ms", "%", "uJ", ""), ("ms", "%", "uJ"))

@@ -100,6 +100,14 @@ def grade_trust(prediction: Prediction) -> str:
     return "measured here: " if here else "not measured here: " if known else "guess: "
 
 
+def describe_rest(prediction: Prediction) -> str:
+    """Return what intervals rest on, and that this board or library was not measured, if so."""
+    sure = prediction.certainty
+    assert sure is not None, "asked of a prediction at stated prices"
+    return describe_basis(sure.basis, sure.errors,
+                          measured=grade_trust(prediction).startswith("measured"))
+
+
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
     """Return what is asked first: time, energy, room, arena, library, what takes most time."""
     deployment, sure = prediction.deployment, prediction.certainty
@@ -234,7 +242,7 @@ def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         text += (f", energy {format_energy(sure.energy_uj.low)} to "
                  f"{format_energy(sure.energy_uj.high)}")
     pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}"),
-             ("rests on", describe_basis(sure.basis, sure.errors))]
+             ("rests on", describe_rest(prediction))]
     if sure.version:
         pairs.append(("prices", f"version {sure.version}; factors by layer shape change the time "
                                 f"by {sure.by_shape:+.1%}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from hwmodels.quantities import format_power, format_size, list_first, significant
@@ -19,6 +20,7 @@ from twin.reports.tables.studies import (
     head_placement,
     list_figures,
     mark_row,
+    say_spread,
     write_legend,
 )
 from twin.reports.tables.study_sentences import (
@@ -79,6 +81,8 @@ def say_pick(selection: Selection, model: str) -> str:
     doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
+    doubts += [f"price of {one.row.board}" for one in others if not selection.by
+               and (points := _price_points(one)) and pick.score - one.score < points]
     kind = pick.row.compared_as(quantity)
     chances = draw_least([pick.row, *(
         one.row for one in others[:1] if one.row.compared_as(quantity) == kind)], quantity)
@@ -98,7 +102,14 @@ def say_pick(selection: Selection, model: str) -> str:
                 f"with {format_chance(float(chances[0]))}")
     if quantity == "price_usd" and "assumed" in pick.row.price_of:
         return f"{headline}; prices are assumed: quotes would decide (--price BOARD=USD)"
-    return f"{headline}; all figures that decide are known"
+    return f"{headline}; all figures that decide are known" + (
+        "; its price, which is not known, counts as the most expensive" * bool(_price_points(pick)))
+
+
+def _price_points(choice: Choice) -> float:
+    """Return the points a choice loses for a price that is not known."""
+    return 0.0 if choice.row.price_usd is not None else math.fsum(
+        one.points for one in choice.penalties if one.name == WORDS["price_usd"])
 
 
 def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
@@ -205,7 +216,9 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
                 *([Column("mostly", say_mostly)] if any(map(say_mostly, rows)) else [])]
 
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)
-    return Group(draw_columns(chosen, rows), *(
+    spread = [Text(note, style="dim") for note in say_spread([str(one.header) for one in chosen],
+                                                             rows)]
+    return Group(draw_columns(chosen, rows), *spread, *(
         [Text(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or --json has them",
               style="dim")] if left_out else []), *(
         [Text("mostly " + "; ".join(f"{name}: {list_first(boards, 2)}" for name, boards in (

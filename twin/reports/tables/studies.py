@@ -79,9 +79,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         if len(cut) < len(ranked):
             notes.append(f"{len(ranked) - len(cut)} more rows: --rows 0 shows all")
             notes += _list_hidden_boards(table, ranked, cut)
-        if drawn.columns and not any("90 %" in str(one.header) for one in drawn.columns) and any(
-                row.time is not None for row in cut):
-            notes.append("± to the upper end of the 90 % interval")
+        notes += say_spread([str(one.header) for one in drawn.columns], cut)
         notes += (*say_idle(cut), *(say_prices(cut) if "USD" not in left_out else ()),
                   *say_rounding(cut))
         if left_out:
@@ -126,6 +124,13 @@ def _thousandth(value: float | None, factor: float = 1e-3) -> str:
 
 
 _plain = partial(_thousandth, factor=1.0)
+
+
+def say_spread(headers: Sequence[str], rows: Sequence[Row]) -> list[str]:
+    """Say what ± means, where intervals have no column of their own."""
+    shown = headers and not any("90 %" in header for header in headers) and any(
+        row.time is not None for row in rows)
+    return ["± to the upper end of the 90 % interval"] if shown else []
 
 
 def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
