@@ -51,7 +51,9 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
     deployment = after.deployment
     values = [next((fact.value for fact in prediction.deployment.board.facts
                     if fact.path == path), None) for prediction in (before, after)]
-    if path.startswith("placement.") or (values[0] is not None and values[0] == values[1]):
+    if (path.startswith("placement.") or (values[0] is not None and values[0] == values[1])
+            or (path.startswith("npu.")
+                and before.deployment.board.npu == after.deployment.board.npu)):
         return ": it is that already"
     if path.startswith("npu.") and not after.tasks:
         return f": {deployment.runtime.identity} does not use the NPU"

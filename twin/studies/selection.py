@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.runtimes.choice import default_runtime
+from twin.runtimes.choice import DEFAULT, default_runtime
 from twin.studies.advice import Advice, give_advice
-from twin.studies.axes import OWN, Point, Space
+from twin.studies.axes import EACH, OWN, Point, Space
 from twin.studies.limits import Limits
 from twin.studies.penalties import (
     BEST_MISS,
@@ -144,6 +144,17 @@ class Selection:
         """Return the best choice of a network by each metric, of those that meet the limits."""
         return find_winners([one.row for one in self.choices if one.row.model == model])
 
+    def find_less(self, won: Winner) -> Row | None:
+        """Return the row of a library that is not chosen with least of a metric, if any has less.
+
+        Less by a hundredth; of rows that surely meet the limits where the winner does.
+        """
+        name, kind = won.quantity, won.row.compared_as(won.quantity)
+        rows = (row for row in self.table.rows if row.model == won.row.model
+                and row.competes(name, kind) and row.sure >= won.row.sure)
+        best = min(rows, key=lambda row: float(getattr(row, name)))
+        return best if getattr(best, name) < 0.99 * getattr(won.row, name) else None
+
 
 def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:
     """Return the best row by each metric, of those that surely meet the limits if any does."""
@@ -206,17 +217,20 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     Notes
     -----
     Of a board's libraries its default is chosen, under a setting that costs nothing if it needs
-    one, unless only another surely meets the limits: figures are those of `predict`. A board is
+    one, unless only another surely meets the limits: figures are those of `predict`. Of libraries
+    that are named none is a default: the fastest is chosen. A board is
     advised on by the process that predicted it, which has what its kernels do in memory.
     """
     deployer, points = deployer or Deployer(), space.list_points()
+    named = any(axis.name == "runtime" and not {EACH, DEFAULT} & {*axis.values}
+                for axis in space.axes)
     rows: list[Row] = []
     advices: dict[int, Advice | None] = {}
     settings: dict[int, str] = {}
 
     def predict_board(part: Sequence[Point]) -> tuple[list[Row], int, Advice | None, str]:
         made = [judge(row, limits) for row in predict_chunks(part, deployer)]
-        default = _name_default(part[0], deployer)
+        default = _name_first(made, part[0], deployer, named=named)
         ranked = sorted(range(len(made)), key=lambda number: _order(made[number], default))
         usual = [number for number in ranked[1:] if made[number].runtime == default
                  and made[ranked[0]].runtime != default]
@@ -240,7 +254,8 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
         groups.setdefault((row.model, row.board), []).append(number)
     chosen = {}
     for numbers in groups.values():
-        default = _name_default(points[numbers[0]], deployer)
+        default = _name_first([table.rows[number] for number in numbers], points[numbers[0]],
+                              deployer, named=named)
         chosen[min(numbers, key=lambda number: _order(table.rows[number], default))] = (
             len(numbers) - 1)
     least = find_least([table.rows[number] for number in chosen])
@@ -293,13 +308,15 @@ def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
     return settled, f"{best.words}; without it {describe_miss(row, limits, 0.0)}"
 
 
-def _name_default(point: Point, deployer: Deployer) -> str:
-    """Return the library of a point where none is asked for; "" where its files are refused."""
+def _name_first(rows: Sequence[Row], point: Point, deployer: Deployer, *, named: bool) -> str:
+    """Return the library that comes first: the board's default; of named ones the fastest."""
+    if named:
+        return min(rows, key=lambda row: row.time_us or math.inf).runtime
     try:
         return default_runtime(deployer.read_graph(point["model"]),
                                deployer.read_board(point["board"])).identity
     except TwinError:
-        return ""
+        return ""  # its files are refused
 
 
 def _order(row: Row, default: str = "") -> tuple[bool, int, bool, bool, float, float]:

@@ -34,6 +34,12 @@ def test_a_path_without_effect_is_named_with_the_reason(path, value, why):
     assert told.startswith(f"no effect: {path}={value}") and why in told
 
 
+def test_a_size_that_the_board_takes_from_its_memory_is_that_already():
+    gap9 = deploy("ic", "gap9evk")  # its file states no size of L1's pool
+    (told,) = effects(gap9, {"npu.pools.L1.size_bytes": "128KiB"})
+    assert told.endswith("changes nothing here: it is that already")
+
+
 def test_of_several_paths_only_the_idle_ones_are_named():
     told = effects(KWS, {"npu.engines": 9, "clocks.npu.frequency_hz": "500MHz"})
     assert len(told) == 1 and "npu.engines" in told[0]

@@ -93,7 +93,7 @@ def say_pick(selection: Selection, model: str) -> str:
             and value < (getattr(pick.row, quantity) or 0) and row.runtime != pick.row.runtime]
     if less:
         best = min(less, key=lambda one: one[0])[1]
-        headline += (f"; less {WORDS[quantity]} by a library that is no default: "
+        headline += (f"; less {WORDS[quantity]} by a library that is not chosen: "
                      f"{describe_row(best)}")
     if doubts:
         return f"{headline}; not known and would decide: {list_first(doubts, 3)}"
@@ -200,7 +200,13 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
         about = ", ".join(filter(None, (figure, chance)))
         return won.words + f" ({about})" * bool(about)
 
-    wins = group_by((describe_row(won.row), say(won)) for won in selection.list_winners(model))
+    def name(won: Winner) -> str:
+        shown, less = describe_row(won.row), selection.find_less(won)
+        return shown if less is None else (
+            f"of the libraries below {shown}; of all tried {describe_row(less)}"
+            + (f", {FIGURES[won.quantity](less)}" if won.quantity in FIGURES else ""))
+
+    wins = group_by((name(won), say(won)) for won in selection.list_winners(model))
     return [f"{', '.join(metrics)}: {text}" for text, metrics in wins.items()]
 
 
