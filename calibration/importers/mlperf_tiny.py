@@ -96,7 +96,10 @@ def read_log(log: Log) -> Measurement:
     for name, unit in (("median_latency", "us"), ("median_energy", "uj")):
         if name in rates:
             stated = 1e6 / rates[name][0] if unit == "us" else rates[name][0]
-            _check_median(log, name, stated, samples)
+            counter = name.removeprefix("median_")
+            if not _check_median(log, counter, stated, samples):
+                log.remarks.append(f"no {counter} of single windows: the median counts as one run")
+                samples.append(Sample(run=0, counter=counter, unit=unit, value=stated))
             samples.append(Sample(run=0, counter=name, unit=unit, value=stated))
     _remark_lacks(log, rates, bool(windows), samples)
     model, device = _MODEL.search(log.text), _NAME.search(log.text)
@@ -148,12 +151,11 @@ def _device_samples(log: Log, windows: list[_Window]) -> list[Sample]:
     return samples
 
 
-def _check_median(log: Log, name: str, stated: float, samples: list[Sample]) -> None:
-    counter = name.removeprefix("median_")
+def _check_median(log: Log, counter: str, stated: float, samples: list[Sample]) -> bool:
+    """Return whether there are windows; a median that is not theirs is remarked on."""
     values = [sample.value for sample in samples if sample.counter == counter]
-    if not values:
-        return
-    expected = median(values)
+    expected = median(values) if values else stated
     if abs(stated - expected) > _MEDIAN_SLACK * expected:
         log.lack(f"the median {counter} is {stated:g}, that of its {len(values)} windows "
                  f"{expected:g}")
+    return bool(values)

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from calibration.fitting.cell import list_measured
@@ -15,6 +15,7 @@ from calibration.measurement.measurement import (
     LARGEST_SAMPLES_BYTES,
     SAMPLES_FILE,
     Measurement,
+    read_header,
 )
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
@@ -80,6 +81,27 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
             remarks.append(f"{folder}: has the samples of {first[key]}; they count once")
         first.setdefault(key, folder)
     return [*first.values()], remarks
+
+
+def pair_energies(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return folders of measurements, each with that of the energy `twin energy` made of its run.
+
+    Parameters
+    ----------
+    folders
+        Of one measurement each. A recording belongs to the first of its network, board, runtime and
+        clocks that has none yet; without one it stands alone.
+    """
+    headers = {folder: read_header(folder) for folder in folders}
+    found: dict[str, str | None] = {
+        folder: None for folder, own in headers.items() if "meter" not in dict(own.environment)}
+    for folder, header in headers.items():
+        if folder not in found:
+            own = replace(header, source="", supply_v=None, environment=())
+            run = next((one for one, energy in found.items() if energy is None and own == (
+                replace(headers[one], source="", supply_v=None, environment=()))), folder)
+            found[run] = folder if run != folder else None
+    return found
 
 
 def tell_other_file(name: str, then: str | None, now: str | None) -> str:

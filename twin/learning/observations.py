@@ -165,6 +165,7 @@ def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
 
 
 def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None,
+                   energy: str | None = None,
                    cache: Path | None = None) -> tuple[Observation, ...]:
     """Count what is behind a measurement folder: its layers where it has them, else its total.
 
@@ -176,6 +177,8 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         Board name or file it must be of.
     runtime
         Library it is of, where it does not say.
+    energy
+        Folder of the energies of the same run, which `twin energy` made.
     cache
         As for `make_design`.
 
@@ -186,6 +189,12 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         took fewer cycles than there can be.
     """
     measurement = read_measurement(folder)
+    if energy is not None:
+        drawn = read_measurement(energy)
+        measurement = replace(
+            measurement, header=replace(measurement.header, supply_v=drawn.header.supply_v),
+            samples=(*measurement.samples, *(
+                one for one in drawn.samples if one.counter == "energy")))
     header, where = measurement.header, str(folder)
     deployment, runtime = _deploy_measured(measurement, board, runtime, where)
     _check_units(measurement, where)
@@ -210,7 +219,9 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         cycles = sum(cycles for _, cycles in layers.values())
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
-                               + (", ".join(measurement.counters) or "no finished run"))
+                               + (", ".join(measurement.counters) or "no finished run")
+                               + "; of energy, name the folder of its run's times too"
+                               * bool(measurement.count("energy")))
     return (*each, replace(whole, cycles=cycles, timed=not each))
 
 

@@ -29,7 +29,7 @@ from twin.pricing.calibration import (
     choose_powers,
 )
 from twin.pricing.certainty import note_missing
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.prediction import ASSUMED_CURRENTS, Prediction, predict
 from twin.pricing.price_names import (
     ENERGY_PRICES,
     FAMILIES_OF,
@@ -235,14 +235,17 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
         certainty = assure_learnt(raw, chosen, temperature)
     else:
         certainty = assure(raw, chosen, temperature)
-    warnings = [f"calibrated: {chosen.description}"]
+    entry, warnings = chosen.entry, [f"calibrated: {chosen.description}"]
+    measured = (chosen.origin != "shipped" and entry.board == deployment.board.name
+                and not entry.powers_of and entry.energy is not None and entry.energy.rows)
+    kept = [text for text in raw.warnings if not (measured and text.startswith(ASSUMED_CURRENTS))]
     if chosen.power_basis and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it; powers "
                         f"are {chosen.power_basis}")
     warnings += _note_currents(raw, chosen)
     warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
     return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
-                               warnings=(*raw.warnings, *warnings))
+                               warnings=(*kept, *warnings))
 
 
 def predict_at(deployment: Deployment, calibration: Calibration | None, *,

@@ -161,6 +161,10 @@ def test_mlperf_tiny(tmp_path):
     assert results.values("latency").tolist() == pytest.approx(
         [50_000, 1e6 / 20.1, 1e6 / 19.9])
     assert results.values("median_energy").tolist() == [3371.738]
+    medians = imported(tmp_path, "mlperf-tiny", "".join(
+        line for line in MLPERF_RESULTS.splitlines(keepends=True) if "Median" in line))
+    assert medians.values("latency").tolist() == [50_000]
+    assert medians.values("energy").tolist() == [3371.738]
 
 
 @pytest.mark.parametrize("text", [PERF_TEXT, PERF_CSV, PERF_JSON, PERF_REPEATED],

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from calibration.errors import MeasurementError
 from calibration.measurement.measurement import append_samples
 from calibration.measurement.sample import Sample
 from hwmodels.counts import CAUSES, Bill
@@ -59,6 +60,26 @@ def test_layers_are_compared_one_by_one(kws_on_gap9, tmp_path):
              for ours, theirs in view.difference.pairing.pairs if ours.amounts["time"]]
     assert len(pairs) == 12  # all but the reshape
     assert [theirs / ours for ours, theirs in pairs] == pytest.approx([1.25] * 12, rel=0.01)
+
+
+def test_a_recording_of_a_log_teaches_the_total(tmp_path):
+    stated = twin.predict(twin.deploy("ad", "max78000evkit", runtime="ai8x"))
+    measured, runs = plant_log(stated, tmp_path, {}), 200
+    own_us = sum(layer.time_us for layer in stated.layers)
+    window_ms, current_ua = own_us * runs * 1e-3, 1.4e6 * stated.energy_uj / own_us / 1.8
+    (tmp_path / "rec.csv").write_text("Timestamp(ms),Current(uA),D0-D7\n" + "".join(
+        f"{at / 50:.2f},{current_ua:.2f},{10**7 * (10 <= at / 50 < 10 + window_ms):08d}\n"
+        for at in range(round(50 * window_ms) + 1000)))
+    energy = twin.energy(measured, tmp_path / "rec.csv", meter="ppk2", supply_v=1.8, runs=runs)
+    with pytest.raises(MeasurementError, match="name the folder of its run's times too"):
+        twin.calibrate(energy.folder, "max78000evkit")
+    overlay = tmp_path / "own.yaml"
+    entry = twin.calibrate([energy.folder, measured], "max78000evkit", output=overlay).entries[0]
+    assert entry.energy.rows == 1
+    learnt = twin.predict(stated.deployment, calibration=str(overlay))
+    assert learnt.energy_uj == pytest.approx(1.4 * stated.energy_uj, rel=0.05)
+    assert "assumed currents" in " ".join(stated.warnings)
+    assert "assumed currents" not in " ".join(learnt.warnings)
 
 
 UNIT, MEMORY = 1.3, 1.6

@@ -14,7 +14,12 @@ from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
-from twin.learning.folders import drop_repeated, tell_other_file, warm_of_campaign
+from twin.learning.folders import (
+    drop_repeated,
+    pair_energies,
+    tell_other_file,
+    warm_of_campaign,
+)
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
@@ -55,8 +60,9 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{folder}: board file: {other}; prices are learnt for today's")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
-    observations = [one for folder in networks for one in observe_folder(
-        folder, board, runtime=_runtime_for(folder, runtime, bool(probes)), cache=kept)]
+    observations = [one for folder, energy in pair_energies(networks).items()
+                    for one in observe_folder(folder, board, energy=energy, cache=kept,
+                                              runtime=_runtime_for(folder, runtime, bool(probes)))]
     for remark in () if probed is None else probed.remarks:
         on_remark(remark)
     overlay = learn_all(observations, probed, machine)
