@@ -152,7 +152,7 @@ def _device_samples(log: Log, windows: list[_Window]) -> list[Sample]:
 
 
 def _check_median(log: Log, counter: str, stated: float, samples: list[Sample]) -> bool:
-    """Return whether there are windows; a median that is not theirs is remarked on."""
+    """Return whether there are windows; a median that is not theirs makes the log incomplete."""
     values = [sample.value for sample in samples if sample.counter == counter]
     expected = median(values) if values else stated
     if abs(stated - expected) > _MEDIAN_SLACK * expected:

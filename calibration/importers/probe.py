@@ -305,7 +305,7 @@ def _gather(runs: list[_Run], record: Record) -> None:
 
 
 def _choose(log: Log, runs: list[_Run]) -> list[_Run]:
-    """Return the whole inferences; where there are some, others are omitted with a remark."""
+    """Return the whole inferences; where there are some, others are omitted with a warning."""
     whole = [run for run in runs if not run.lack]
     for run in runs:
         if not run.lack:

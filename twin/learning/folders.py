@@ -65,7 +65,7 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
     Returns
     -------
     tuple of (list of str, list of str)
-        Folders as they were named, and a remark for each that is there already.
+        Folders as they were named, and a warning for each that is there already.
     """
     named = list(folders)
     sizes = {folder: _size_of(Path(folder) / SAMPLES_FILE) for folder in named}
