@@ -158,7 +158,7 @@ def test_check_has_json_and_a_limit_of_flash() -> None:
 def test_compare_takes_several_and_seals_what_is_sealed() -> None:
     ended = run("compare", "ad", *BOARDS, "--published", *STATED, columns=200)
     assert ended.exit_code == 0, ended.stderr
-    assert "no published result of ad on rpi_pico is known" in ended.stdout
+    assert "no published result of ad on rpi_pico is known to this command" in ended.stdout
     assert re.search(r"^ad +nucleo_l4r5zi ", ended.stdout, re.MULTILINE)
 
 

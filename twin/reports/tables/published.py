@@ -20,6 +20,9 @@ OF_ROW = (Column("runtime", lambda item: item.row.runtime or item.row.software),
           number("MHz", "row.clock_hz",
                  lambda hertz: "" if hertz is None else f"{hertz / 1e6:g}"))
 """Columns of any published row."""
+NONE = ("no published result of {model} on {board} is known to this command: it reads networks on "
+        "the cores and NPUs of calibration/datasets/names.yaml; errors of other accelerators: "
+        "docs/dsp.md, docs/npu.md")
 
 
 def _milliseconds(value: float | None) -> str:
@@ -30,7 +33,7 @@ def published_report(model: str, board: str,
                      comparisons: Sequence[Comparison]) -> Content:
     """Return predicted beside every open row, how ratios lie, and sealed rows together only."""
     if not comparisons:
-        return Text(f"no published result of {model} on {board} is known")
+        return Text(NONE.format(model=model, board=board))
     content = [Text(text) for text in describe_sealed(comparisons)]
     comparisons = [item for item in comparisons if not item.sealed]
     if not comparisons:
@@ -71,7 +74,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
         content += [Text(f"{model} on {board}: not predicted: {one.reason}") for one in comparisons
                  if not one.sealed and one.reason]
         if not comparisons:
-            content.append(Text(f"no published result of {model} on {board} is known"))
+            content.append(Text(NONE.format(model=model, board=board)))
     columns = (*OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
                number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
                number("ratio", "latency_ratio", "{:.2f}"),
