@@ -65,14 +65,14 @@ def test_a_settled_verdict_needs_no_rivals():
         "remedy      none needed"]
 
 
-def test_the_first_row_is_the_verdicts_and_what_is_far_off_is_said():
+def test_rows_are_sorted_by_probability_and_what_is_far_off_is_said():
     """Sizes of one kind together outweigh "as declared"; at 1.5 x nothing listed is sure."""
     split = diagnose((DECLARED, 0.43, 96.0), ("load", 0.3, 97.0), ("load", 0.27, 98.0))
     assert [one.probability for one in split.by_kind] == [0.3, 0.27, 0.43]
     assert split.by_kind[0] is split.verdict
     out = io.StringIO()
     Console(file=out, width=200).print(diagnosis_report(split))
-    assert out.getvalue().index("30.0 %") < out.getvalue().index("43.0 %")
+    assert out.getvalue().index("43.0 %") < out.getvalue().index("30.0 %")
     for predicted, far in ((66.7, True), (96.0, False)):
         found = diagnose((DECLARED, 0.6, predicted), ("load", 0.4, 97.0))
         assert found.is_far is far

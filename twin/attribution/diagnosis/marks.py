@@ -51,7 +51,7 @@ SET_CLOCK = "unicorn"
 """Port of the emulator whose cycles are those of a clock it is set to."""
 
 FEWEST_RUNS = 8
-"""Fewer runs tell nothing of drift."""
+"""Fewer runs say nothing of drift, unless each takes longer (or shorter) than the last."""
 
 STEP_CHANCE, STEP_APART, LEAST_SIDE = 0.02, 4.0, 3
 """Of runs of two levels that come in order by chance at most; standard deviations of either level
@@ -180,7 +180,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
         return seen
     trend: np.ndarray = np.zeros(len(values))
     drift, step = 0.0, None
-    if len(values) >= FEWEST_RUNS and find_drift(values) is not None:
+    if _is_ordered(values) or (len(values) >= FEWEST_RUNS and find_drift(values) is not None):
         slope = float(np.polyfit(np.arange(len(values)), values, 1)[0]) / float(np.median(values))
         trend, drift = slope * np.arange(len(values)), slope * (len(values) - 1)
     elif len(values) >= FEWEST_RUNS and (step := _find_step(values)) is not None:
@@ -188,9 +188,16 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
             np.median(values[step[0]:]) - np.median(values[:step[0]]))
         drift = float(trend[-1])
     return dataclasses.replace(
-        seen, drift=drift if len(values) >= FEWEST_RUNS else None, step=step,
+        seen, drift=drift if drift or len(values) >= FEWEST_RUNS else None, step=step,
         scatter=_scatter(measurement, values, trend),
         loose=_scatter(measurement, values, 0.0 * trend) if step else None)
+
+
+def _is_ordered(values: np.ndarray) -> bool:
+    """Whether each run is longer (or each shorter) than the last, which chance hardly gives."""
+    rises = np.diff(values)
+    return (2 / math.factorial(len(values)) < STEP_CHANCE and len(set(np.sign(rises))) == 1
+            and abs(float(rises.sum())) > DRIFT_SHARE * float(np.median(values)))
 
 
 def _find_step(values: np.ndarray) -> tuple[int, float] | None:
@@ -215,9 +222,15 @@ def _count_interrupts(measurement: Measurement) -> float | None:
 
 
 def _whole_runs(measurement: Measurement) -> np.ndarray | None:
-    counter = next((name for name in RUN_COUNTERS if measurement.count(name) >= 2), None)
-    values = None if counter is None else measurement.values(counter)
-    return None if values is None or float(np.median(values)) <= 0 else values
+    """Return the runs of the whole network; of a log of layers alone, their sum in each run."""
+    for places in ((None,), measurement.layers):
+        for name in RUN_COUNTERS:
+            rows = [measurement.values(name, layer) for layer in places
+                    if measurement.count(name, layer) >= 2]
+            if rows and len(rows) == len(places) and len({len(row) for row in rows}) == 1:
+                values = np.sum(rows, axis=0)
+                return values if float(np.median(values)) > 0 else None
+    return None
 
 
 def _scatter(measurement: Measurement, whole: np.ndarray, trend: np.ndarray) -> float | None:

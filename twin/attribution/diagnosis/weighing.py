@@ -34,6 +34,7 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, merge_unknown
 from twin.attribution.diagnosis.likelihood import (
+    LEAST_CHANCE,
     choose_temper,
     effect_errors,
     kernel_errors,
@@ -116,7 +117,9 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
         own = kinds == kind
         likeliest = int(np.argmax(np.where(own, chances, -1.0)))
         most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
-        if chances[own].sum() > CAPPED and float(np.std(weighed[likeliest].residual)) > most:
+        if chances[own].sum() > CAPPED and (
+                float(np.std(weighed[likeliest].residual)) > most
+                or weighed[likeliest].changed > MOST_APART):
             capped[own] *= CAPPED / chances[own].sum()
     return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
         chances / max(chances[unknown].sum(), 1e-300)), capped))
@@ -192,7 +195,14 @@ is no surer."""
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weight:
-    """Log likelihood of a fault: by shape and counts, total, what runs show; what it leaves."""
+    """Log likelihood of a fault: by shape and counts, total, what runs show; what it leaves.
+
+    Parameters
+    ----------
+    changed
+        Standard deviation over layers of what it leaves of a second measurement, less what it
+        leaves of the first; 0 without one.
+    """
 
     shape: float
     total: float
@@ -201,6 +211,7 @@ class Weight:
     moved: np.ndarray
     predicted: np.ndarray
     counted: tuple[str, ...]
+    changed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -279,11 +290,21 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
     if float(np.abs(moved).max()) >= NO_EFFECT:
         doing = left.fault_shared + np.diag(left.fault_own)
         marks += log_direction(left.residual, moved, doing, whole, measured)
+    if reference is None and fault.kind not in (UNKNOWN, ONE_LAYER, ONE_OPERATOR):
+        declared = np.exp(evidence.declared.logs).sum()
+        if (math.log(np.exp(effect.logs).sum() / declared) > EXACT
+                and math.log(measured.sum() / declared) < -FASTER * evidence.errors.common):
+            marks += math.log(LEAST_CHANCE)
     marks += weigh_again(fault, evidence, effect, parts, left.residual)
     for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(np.array([off]), np.array([[sd**2]]))
+    changed = 0.0
+    if evidence.also is not None and effect.also is not None:
+        changed = float(np.std(np.log(evidence.also.pattern.measured / measured)
+                               - effect.also.logs + effect.logs))
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
-                  predicted=np.exp(left.expected), counted=describe_counts(effect, evidence))
+                  predicted=np.exp(left.expected), counted=describe_counts(effect, evidence),
+                  changed=changed)
 
 
 def _weigh_close(left: Errors, measured: np.ndarray, shape: float, moved: np.ndarray, *,
@@ -357,6 +378,10 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
 
 LEAST_FACTOR = math.log(1.3)
 """A layer that is off by less is within what kernels of other shapes are off by."""
+
+FASTER = 1.0
+"""Standard deviations of all layers' common error: where a network is faster than declared by more,
+what would make it slower is no explanation. Assumed."""
 
 FAR = 6.0
 """A layer's own error, in its standard deviations, from which on it is one that is off alone."""

@@ -89,8 +89,7 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     """Return the likeliest faults, and under them what is evidence for each alike."""
-    likeliest = diagnosis.findings[:MOST_FAULTS]
-    shown = [one for one in diagnosis.by_kind if one in likeliest]
+    shown = diagnosis.findings[:MOST_FAULTS]
     common = [text for text in shown[0].evidence[1:]
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
     own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}

@@ -143,6 +143,20 @@ def test_time_by_a_clock_nobody_checked_may_be_of_another_clock(deployment):
     assert "stated, and set against no other" in diagnose(deployment, declared).observations[0]
 
 
+@pytest.mark.parametrize(("steps", "drift"), [
+    ((0, 1, 2, 3, 4), 0.113), ((4, 3, 2, 1, 0), -0.113), ((0, 2, 1, 3, 4), None)])
+def test_five_runs_of_layers_alone_show_a_drift(deployment, steps, drift):
+    """A log of layers has no figure of the whole: it is their sum in each run."""
+    declared = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1))
+    logged = dataclasses.replace(declared, samples=tuple(
+        dataclasses.replace(one, run=run, value=round(one.value * (1 + 0.03 * step)))
+        for run, step in enumerate(steps) for one in declared.samples
+        if one.layer is not None and one.run == 0))
+    marks = read_marks(logged, deployment)
+    assert marks.drift == (None if drift is None else pytest.approx(drift, abs=2e-3))
+    assert (marks.scatter > 0.03) is (drift is None)
+
+
 @pytest.mark.parametrize(("counted", "known", "kind"), [
     (2000, None, "interrupts"), (2000, 3, "interrupts"), (2000, 2000, DECLARED),
     (3, None, DECLARED)])

@@ -56,6 +56,28 @@ def test_another_clock_tells_what_cycles_alone_do_not(deployment, name, bias):
     assert "--also DIR" in alone.telling or alone.stated > 0.95
 
 
+def test_measurements_that_contradict_each_other_settle_nothing(deployment):
+    """All layers at 2.2 times, then depthwise ones at three times: no one fault does both."""
+    depthwise = {layer.index for layer in deployment.graph.layers if "depthwise" in layer.op}
+    assert depthwise
+    first, second = (_take(deployment, list_faults(deployment)[0], clocks, bias=0.02)
+                     for clocks in (HERE, SLOW))
+    first, second = (dataclasses.replace(one, samples=tuple(dataclasses.replace(
+        sample, value=round(sample.value * factor(sample.layer))) for sample in one.samples))
+        for one, factor in ((first, lambda layer: 2.2),
+                            (second, lambda layer: 3.0 if layer in depthwise else 1.0)))
+    found = diagnose(deployment, first, also=second)
+    assert found.stated < 0.501 and (found.kinds[UNKNOWN] > 0.2), found.kinds
+
+
+def test_what_makes_a_network_slower_explains_no_faster_one(deployment):
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
+    quick = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, value=round(0.75 * one.value)) for one in right.samples))
+    assert diagnose(deployment, quick).kinds["SIMD"] < 1e-6 < diagnose(
+        deployment, right).kinds["SIMD"]
+
+
 def test_masked_interrupts_are_gone_in_a_second_measurement(deployment):
     """Alike in every layer, ten percent are within what prices are off by; masked, they go."""
     right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.02)
