@@ -302,6 +302,9 @@ def _validate(path: Path, content: bytes) -> Overlay:
 
     with reworded((DocumentError, UnicodeDecodeError), FitError, f"{path}: cannot be read: "):
         document = parse_yaml(content.decode())
+    if not isinstance(document, dict):
+        raise FitError(f"{path}: {'is empty' if document is None else 'is no overlay'}; accepted: "
+                       "a file of learnt prices that `twin calibrate` wrote")
     try:
         return TypeAdapter(Overlay).validate_python(document)
     except OverflowError as error:

@@ -45,6 +45,9 @@ __all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
 
+MOST_WAIT_STATES = 64
+"""Of a new board's flash, stated or guessed: more is a slip of the unit."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:

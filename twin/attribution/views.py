@@ -51,6 +51,7 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.folders import start_with_counter
 from twin.learning.published import Comparison, compare_published, row_predictor
+from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
@@ -151,7 +152,7 @@ class PublishedView:
     differences: Mapping[int, Difference]
 
 
-def compare_with_published(model: str, board: str, *,
+def compare_with_published(model: str | Graph, board: str, *,
                            calibration: str = AUTO) -> PublishedView:
     """Set predictions beside every published row of a network on a board.
 
@@ -160,7 +161,8 @@ def compare_with_published(model: str, board: str, *,
     model, board, calibration
         What is predicted; runtime, clock and supply are those of each row.
     """
-    graph, machine = read_model(model), load_board(board)
+    graph = read_model(model) if isinstance(model, str) else model
+    machine = load_board(board)
     comparisons = compare_published(graph, machine.name,
                                     predictor=row_predictor(calibration))
     differences = {}

@@ -13,6 +13,7 @@ import twin
 from twin.api.commands.predict import (
     FIRST_BOARDS,
     deploy_request,
+    describe_cold,
     describe_measured_runtime,
     describe_numbers,
     list_first_boards,
@@ -79,7 +80,7 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
     if elf is not None:
         if not boards:
             raise UsageError("--board is missing; accepted: --elf FILE -b BOARD")
-        refuse_beside("--elf", accepted="--elf bills the program alone; leave this out", options={
+        refuse_beside("--elf", accepted="--elf FILE -b BOARD without it", options={
             "MODEL": models, "--runtime": placed.runtime, "--weights": placed.weights,
             "--arena": placed.arena, "--assume-unsupported": placed.assume_unsupported,
             "--trace": trace, "--epochs": epochs, "--export": exports, "--roofs": roofs,
@@ -177,6 +178,7 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*shown, *effects,
                         *describe_measured_runtime(prediction, calibration),
+                        *describe_cold(prediction, calibration),
                         *describe_numbers(prediction.deployment, calibration,
                                           asked.temperature))))
     note_paths(written)

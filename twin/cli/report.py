@@ -63,7 +63,7 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
     """
     from twin.api.commands.check import read_held
     from twin.api.commands.predict import runtime_of
-    from twin.api.commands.report import check_report, deploy_beside
+    from twin.api.commands.report import check_report, deploy_beside, judge_measured
 
     check_report(output, length)
     calibration, command = fspath(priced.calibration), say_command()
@@ -107,8 +107,8 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
         written = twin.write_report(
             subject, output, length=length, limits=held, chain=chain, anyway=anyway,
             command=command, on_progress=rate.tell, **beside.arguments, **priced.arguments)
-    met = None if not held or len(several) > 1 or chain else twin.check(
-        subject, **priced.arguments, **held).met
+    met = None if not held or len(several) > 1 or chain else judge_measured(twin.check(
+        subject, **priced.arguments, **held), beside.measured).met
     note_files([written], as_json, met)
     if met is False:
         raise typer.Exit(NOT_MET)

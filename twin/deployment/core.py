@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import Board, Cache
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError, reworded
 from hwmodels.kernel import Kernel, Operand
@@ -59,6 +59,15 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         When the runtime has no kernel for an operator or its type.
     """
     return deployment.target.lower(deployment)
+
+
+def list_caches(deployment: Deployment) -> tuple[Cache, ...]:
+    """Return the caches that weights, arena or code are behind."""
+    board = deployment.board
+    placed = ((data_cache, deployment.weights), (data_cache, deployment.arena),
+              (code_cache, deployment.code))
+    found = dict.fromkeys(find(board, board.memory(name)) for find, name in placed)
+    return tuple(cache for cache in found if cache is not None)
 
 
 def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
@@ -366,10 +375,7 @@ class Core:
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say of an accelerator on the board that it is not used, and where no cache is cold."""
         board = deployment.board
-        placed = ((data_cache, deployment.weights), (data_cache, deployment.arena),
-                  (code_cache, deployment.code))
-        if temperature == "cold" and not any(
-                find(board, board.memory(name)) for find, name in placed):
+        if temperature == "cold" and not list_caches(deployment):
             yield (f"cold is as warm here: weights in {deployment.weights}, arena in "
                    f"{deployment.arena} and code in {deployment.code} are behind no cache")
         if board.npu is not None:

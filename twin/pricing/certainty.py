@@ -190,6 +190,8 @@ class Requirement:
         Digits shown after the point.
     interval
         Of what was predicted; None where there is none, or nothing is uncertain.
+    measured
+        Of the same network on the same board, which is judged first; None is not known.
     """
 
     name: str
@@ -198,16 +200,19 @@ class Requirement:
     limit: float
     decimals: int = 0
     interval: Interval | None = None
+    measured: float | None = None
 
     @property
     def met(self) -> bool:
-        """Whether the prediction is known and within the limit."""
-        return self.predicted is not None and self.predicted <= self.limit
+        """Whether the figure measured, else predicted, is known and within the limit."""
+        judged = self.predicted if self.measured is None else self.measured
+        return judged is not None and judged <= self.limit
 
     @property
     def surely_met(self) -> bool:
-        """Whether the upper end of the interval is within the limit too."""
-        return self.met and (self.interval is None or self.interval.high <= self.limit)
+        """Whether it was measured so, or the upper end of the interval is within the limit too."""
+        return self.met and (self.measured is not None or self.interval is None
+                             or self.interval.high <= self.limit)
 
     @property
     def chance_above(self) -> float | None:
@@ -219,6 +224,8 @@ class Requirement:
     @property
     def verdict(self) -> str:
         """The sentence shown: by the point, and where the limit lies inside the interval."""
+        if self.measured is not None:
+            return "ok, measured" if self.met else "not met, measured"
         if self.predicted is None:
             return "may: not known"
         inside = self.interval is not None and self.interval.holds(self.limit)

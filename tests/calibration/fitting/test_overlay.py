@@ -69,6 +69,9 @@ def test_a_bad_file_is_refused_by_key(tmp_path: Path, old, new, words) -> None:
         read_overlay(path)
     with pytest.raises(FitError, match=r"gone\.yaml: cannot be read"):
         read_overlay(tmp_path / "gone.yaml")
+    (tmp_path / "none.yaml").write_text("", encoding="utf-8")
+    with pytest.raises(FitError, match=r"none\.yaml: is empty; accepted: .* that `twin cal"):
+        read_overlay(tmp_path / "none.yaml")
 
 
 def test_the_nearest_entry_is_found() -> None:

@@ -130,3 +130,8 @@ def test_a_file_compiled_for_an_accelerator_is_listed_on_the_boards_that_have_on
 def test_without_a_verb_the_whole_help_is_shown() -> None:
     ended = CliRunner().invoke(app, [], env={"COLUMNS": "80"})
     assert ended.exit_code == 2 and "\nDecide:\n" in ended.output
+
+
+def test_a_cold_inference_that_takes_no_longer_says_why() -> None:
+    ended = run("ad", "-b", "nucleo_l4r5zi", "--cold")
+    assert "cold is as warm here: filling art_d (256 B) and art_i (1 KiB)" in ended.stderr

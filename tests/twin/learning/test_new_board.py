@@ -13,6 +13,7 @@ from hwmodels.errors import BoardError
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deploy import deploy
+from twin.errors import UsageError
 from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
@@ -70,6 +71,8 @@ def test_guesses_are_marked_and_what_is_given_is_not():
 def test_what_cannot_be_names_what_asked_for_it(tmp_path):
     with pytest.raises(BoardError, match=r"_hz, of --clock: 1000 is impos.* nothing is wr"):
         write_board(replace(wanted(), clock_hz=1e3), tmp_path / "mine.yaml")
+    with pytest.raises(UsageError, match=r"--clock: at 9 GHz .* 299 wait states.*up to 64"):
+        write_board(replace(wanted(), clock_hz=9e9), tmp_path / "mine.yaml")
     assert not list(tmp_path.iterdir())
 
 

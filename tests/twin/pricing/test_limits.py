@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,13 @@ def test_an_interval_of_no_width_leaves_no_doubt():
 def test_the_verdict_goes_by_the_point_and_names_the_doubt(limit, met, sure, verdict):
     asked = requirement(limit)
     assert (asked.met, asked.surely_met, asked.verdict) == (met, sure, verdict)
+
+
+@pytest.mark.parametrize(("measured", "met"), [(152.0, False), (119.0, True)])
+def test_what_was_measured_is_judged_first(measured, met):
+    asked = replace(requirement(120.0), measured=measured)
+    assert (asked.met, asked.surely_met) == (met, met)
+    assert asked.verdict == ("ok, measured" if met else "not met, measured")
 
 
 def test_without_an_interval_only_the_point_is_judged():

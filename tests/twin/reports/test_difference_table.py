@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import twin
-from twin.reports.tables.difference import _causes, _totals
+from twin.attribution.difference import Row
+from twin.reports.tables.difference import _causes, _shorten, _totals
 
 CHANGES = ({"clocks.cpu.frequency_hz": "80MHz"}, {"memories.flash.read_bytes": "16"},
            {"placement.weights": "sram"})
@@ -38,3 +41,9 @@ def test_ratios_are_headed_by_what_is_divided_by_what():
                      for name in ("before", "after"))
     ratio = float(cells["before /\nafter"][0])
     assert ratio == pytest.approx(whole(before) / whole(after), 0.01)
+
+
+def test_a_layer_made_of_several_is_called_by_one_short_name():
+    row = Row(index=1, name="net/activation/Relu;net/conv2d/Conv2D1", unit="ns", first=1, second=1)
+    assert _shorten(row) == "1 Relu"
+    assert _shorten(replace(row, name="", op="conv_2d")) == "1 conv_2d"

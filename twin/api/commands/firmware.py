@@ -174,7 +174,7 @@ def _run(model: str | PathLike[str], board: str, image: Path, where: str, virtua
 
 
 def _find_compilers(port: str, on_remark: Callable[[str], None]) -> tuple[str, ...]:
-    """Return the compilers that are installed; a remark names the others."""
+    """Return the compilers that are installed; a warning names the others."""
     found = installed_compilers(load_port(port))
     for name in COMPILERS:
         if name not in found:

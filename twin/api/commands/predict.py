@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from calibration.fitting.overlay import read_overlay
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
-from hwmodels.quantities import format_time
+from hwmodels.quantities import format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
+from twin.deployment.core import list_caches
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs
@@ -89,6 +90,24 @@ def describe_numbers(deployment: Deployment, calibration: str | PathLike[str] = 
         lines.append(f"numbers: {dtype} takes {took / other:.2g} times as "
                      f"long as int8, {format_time(other)}: --set {path}=int8")
     return tuple(lines)
+
+
+def describe_cold(prediction: Prediction,
+                  calibration: str | PathLike[str] = AUTO) -> tuple[str, ...]:
+    """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
+    deployment = prediction.deployment
+    caches = list_caches(deployment)
+    if prediction.temperature != "cold" or prediction.tasks or not caches:
+        return ()
+    more = prediction.time_us / predict(deployment, calibration=calibration).time_us - 1
+    return () if more > LITTLE else (
+        "cold is as warm here: filling " + " and ".join(
+            f"{cache.name} ({format_size(cache.size_bytes)})" for cache in caches)
+        + f" takes under {100 * LITTLE:.0f} % of the time",)
+
+
+LITTLE = 0.01
+"""Share of the time a cold inference may take more before it speaks for itself."""
 
 
 def describe_fastest(table: Table) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
 from hwmodels.errors import check_extra
+from twin.api.commands.check import Check as Checked
 from twin.api.commands.check import check
 from twin.api.commands.study import open_study
 from twin.api.commands.sweep import make_deployer
@@ -21,7 +22,7 @@ from twin.api.requests.prediction import Check
 from twin.api.requests.reporting import Report
 from twin.api.requests.studies import ReportStudy
 from twin.attribution import views
-from twin.attribution.compatibility import NOTE, require_same
+from twin.attribution.compatibility import NOTE, REFUSE, agree, require_same
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
@@ -166,7 +167,7 @@ def describe(asked: Report) -> Page:
             else read_frame(subject) if hasattr(subject, "iterrows") else subject
         return describe_result(found, command)
     changes = asked.changes and not subject.target.executes  # Of a program nothing is rebuilt.
-    checked, own = check(**vars(judged)), deployer.state(subject)
+    checked, own = judge_measured(check(**vars(judged)), asked.measured), deployer.state(subject)
     prediction = checked.prediction
     recording, doubts = (None, ()) if asked.power is None else _record_beside(
         prediction, asked.power, asked.anyway)
@@ -174,7 +175,7 @@ def describe(asked: Report) -> Page:
         prediction, fspath(asked.measured), options={}, calibration=calibration,
         anyway=asked.anyway)
     rows = views.compare_with_published(
-        subject.graph.name, subject.board.name, calibration=calibration
+        subject.graph, subject.board.name, calibration=calibration
     ) if asked.published else None
     advice = "" if checked.met or not changes or not held else say_best(give_advice(
         own, replace(limits, max_price_usd=None), deployer))
@@ -186,6 +187,20 @@ def describe(asked: Report) -> Page:
         remarks=(*checked.notes, *(() if beside is None else beside.remarks), *doubts),
         advice=advice,
         changes=rank_changes(own, deployer, asked.on_progress) if changes else None))
+
+
+def judge_measured(checked: Checked, folder: str | PathLike[str] | None) -> Checked:
+    """Judge the limit on time by a measurement, where it is of the same network and board."""
+    if folder is None:
+        return checked
+    theirs = side_of_measurement(read_folder(fspath(folder))[0], fspath(folder))
+    time_ns = theirs.whole.amounts.get("time")
+    if time_ns is None or theirs.kind != "measured" or any(
+            one.level == REFUSE for one in agree(side_of_prediction(checked.prediction), theirs)):
+        return checked
+    return replace(checked, requirements=tuple(
+        replace(one, measured=time_ns / 1e6) if one.name == "time" else one
+        for one in checked.requirements))
 
 
 def read_recording(folder: str | PathLike[str]) -> Recording:

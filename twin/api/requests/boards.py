@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
+from hwmodels.board.facts import MOST_WAIT_STATES
 from twin.api.requests import BOARD_FILES, Option, Request
 from twin.api.requests.values import parse_quantity
 from twin.studies.duty import read_current
@@ -46,7 +47,7 @@ class NewBoard(Request):
         "--sram", "SIZE", "As 256KiB.", text=str, parse=_size("--sram"))] = None
     wait_states: Annotated[int | None, Option(
         "--wait-states", None, "Wait states of the flash at that clock; may be guessed.", least=0,
-        most=64)] = None
+        most=MOST_WAIT_STATES)] = None
     read_bytes: Annotated[int | None, Option(
         "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be "
         "guessed.", text=str, parse=_size("--flash-read"))] = None

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import MOST_WAIT_STATES, Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
 from hwmodels.core.file import list_built_cores, load_core
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.isa import read_name
+from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
 
 HZ_PER_WAIT = 30e6
@@ -170,7 +171,7 @@ def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
     Raises
     ------
     UsageError
-        When the file exists or cannot be written.
+        When the file exists or cannot be written, or a guess is beyond what its option accepts.
     BoardError
         When no part can be like that.
     """
@@ -199,6 +200,10 @@ def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
 def describe_board(wanted: Wanted) -> str:
     """Return the text of a board file: under 40 lines, guesses marked `assumed`."""
     guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
+    if wanted.wait_states is None and guesses.wait_states > MOST_WAIT_STATES:
+        raise UsageError(f"--clock: at {format_frequency(wanted.clock_hz)} the guess would be "
+                         f"{guesses.wait_states} wait states of the flash; accepted: a lower "
+                         f"--clock, or your own --wait-states, up to {MOST_WAIT_STATES}")
 
     def fact(given: float | None, guessed: float | None, source: str = "") -> str:
         value = guessed if given is None else given
@@ -297,7 +302,7 @@ def split_current(run_ma_per_mhz: float, clock_hz: float,
 _BOARD = """\
 schema: 1
 sources:
-  given: "given to `twin boards new`; name the page of the datasheet here"
+  given: "stated by the user of `twin boards new`; name the page of the datasheet here"
 {sources}
 board:
   name: {name}

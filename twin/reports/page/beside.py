@@ -105,17 +105,22 @@ def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
     """Return each layer or epoch on both sides, with the causes of its gap folded below it."""
+    known = any(row.reason for row in account.rows)
     columns = (number("#", "index", "{}"), *head_sides(kinds),
                number("gap", lambda row: _cell(row, row.gap, "+")),
-               Column("operator", "op"), Column("largest cause of the gap", "reason"),
+               *([number("unexplained", lambda row: _cell(row, row.unexplained, "+"))]
+                 if any(row.unexplained for row in account.rows) else []),
+               Column("operator", "op"),
+               *([Column("largest cause of the gap", "reason")] if known else []),
                Column("name", lambda row: row.name or row.op))
     return make_table(
         "beside-table",
         f"{account.quantity if account.unit in WORDS else name_account(account)}; "
-        "gap = causes + unexplained, in every row",
+        + ("gap = causes + unexplained, in every row" 
+           if known or not account.total.unexplained else
+           "no cause of the gap was counted: all of it is unexplained"),
         columns, account.rows, details=lambda row: _causes(row, account.unit),
-        total=("total", *write_cells(columns[1:5], account.total), "",
-               *write_cells(columns[6:7], account.total), ""))
+        total=("total", *write_cells(columns[1:-1], account.total), ""))
 
 
 def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:

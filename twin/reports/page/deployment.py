@@ -169,14 +169,20 @@ def judge(report: Report) -> tuple[str, str]:
     if not report.requirements:
         return "Fits", "good"
     unmet = [one for one in report.requirements if not one.met]
-    missed = [one.name for one in unmet if one.predicted is not None]
+    texts = {one.name: one.name if one.measured is None else
+            f"{one.name} (measured {format_number(one.measured, one.decimals)} {one.unit}, "
+            f"predicted {format_number(one.predicted, one.decimals)})"
+            for one in report.requirements}
+    measured = [text for name, text in texts.items() if text != name]
+    missed = [texts[one.name] for one in unmet if one.predicted is not None]
     if missed:
         return f"Fits, but {' and '.join(missed)} over the limit", "bad"
     if unmet:
         return f"Fits; may meet the limits: {unmet[0].name} not known", ""
     unsure = [one.name for one in report.requirements if not one.surely_met]
     return (f"Fits; limits met by prediction, {' and '.join(unsure)} may exceed" if unsure else
-            "Fits and meets every limit"), "" if unsure else "good"
+            f"Fits and meets every limit{''.join(f': {one}' for one in measured)}"
+            ), "" if unsure else "good"
 
 
 def list_answers(report: Report) -> tuple[Answer, ...]:
@@ -215,6 +221,7 @@ def _room(name: str, used_bytes: int, room_bytes: int) -> Answer:
 REQUIREMENTS = (
     Column("limit on", lambda one: f"{one.name}, {one.unit}"),
     number("predicted", lambda one: _write_figure(one, one.predicted), kind="predicted"),
+    number("measured", lambda one: _write_figure(one, one.measured), kind="measured"),
     number("limit", lambda one: _write_figure(one, one.limit)),
     Column("interval", lambda one: "" if one.interval is None else " to ".join(
         _write_figure(one, end).text for end in (one.interval.low, one.interval.high))),
@@ -224,8 +231,10 @@ REQUIREMENTS = (
 
 
 def list_requirements(report: Report) -> Table:
-    """Return the limits, what is predicted, and how sure it is."""
-    return make_table("limit-table", "Limits and predictions", REQUIREMENTS, report.requirements)
+    """Return the limits, what is predicted and measured, and how sure it is."""
+    measured = any(one.measured is not None for one in report.requirements)
+    return make_table("limit-table", "Limits and predictions", [
+        one for one in REQUIREMENTS if measured or one.header != "measured"], report.requirements)
 
 
 def _write_figure(one: Requirement, value: float | None) -> Cell:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from statistics import median
 
 from hwmodels.quantities import (
@@ -23,7 +24,20 @@ from twin.reports.beside import name_account, name_unit, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.header import explain_side
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.parts import Content, Table, Text, add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import (
+    Console,
+    Content,
+    Table,
+    Text,
+    add_row,
+    natural_width,
+    new_pairs,
+    new_table,
+    spaced,
+)
+
+LONGEST_NAME = 12
+"""Characters of a layer's name where the terminal is narrow."""
 
 ABSENT = "-"
 """Where one side has no such line; `not known` would claim that it exists."""
@@ -62,19 +76,24 @@ def compare_report(view: View) -> Content:
     return layers_beside(view.difference)
 
 
-def attribute_report(view: View) -> Content:
-    """Return both sides, the main account per part, its causes, totals, and the verdict."""
+def attribute_report(view: View, console: Console | None = None) -> Content:
+    """Return both sides, the main account per part, its causes, totals, and the verdict.
+
+    Where the console is narrow, a layer is called by the last part of its name.
+    """
     difference, main = view.difference, view.difference.main
     first, second = name_sides(difference)
     verdicts = {} if view.diagnosis is None else _row_verdicts(main, view.diagnosis)
     unit = name_unit(main.unit)
     quantity = f"{main.quantity} in {unit}" if unit not in ("", main.quantity) else main.quantity
-    parts: list[Content] = [
-        _sides(difference),
-        _rows(difference, difference.first.part, (*main.rows, main.total),
-              ("gap", "ratio", "explained", "unexplained"), verdicts,
-              title=f"{quantity}: gap = {second} - {first} = known causes + unexplained"),
-        _causes(difference), _totals(difference)]
+    make_rows = partial(
+        _rows, difference, difference.first.part, (*main.rows, main.total),
+        ("gap", "ratio", "explained", "unexplained"), verdicts,
+        title=f"{quantity}: gap = {second} - {first} = known causes + unexplained")
+    table = make_rows()
+    if console is not None and natural_width(table) > console.width:
+        table = make_rows(narrow=True)
+    parts: list[Content] = [_sides(difference), table, _causes(difference), _totals(difference)]
     if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:
         parts.append(possible_table(view.possible, main))
     if view.diagnosis is not None:
@@ -138,7 +157,7 @@ def _sides(difference: Difference) -> Content:
 
 def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: Sequence[str],
           verdicts: Mapping[int | None, str] | None = None, *, title: str = "",
-          limit: float | None = None, unit: bool = False) -> Table:
+          limit: float | None = None, unit: bool = False, narrow: bool = False) -> Table:
     """Return rows in the columns of `COLUMNS`, with a verdict where there is one."""
     names = name_sides(difference)
     judged, ratio = bool(verdicts) or limit is not None, head_ratio(names)
@@ -147,11 +166,12 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
                *(("verdict",) if judged else ()))
     table = new_table(headers, (*names, *(name for name in heads if name != "mostly")),
                       title=title,
-                      drops=("op", "%", "mostly", *(("verdict",) if limit is None else ()), ratio,
-                             "unexplained", "explained"))
+                      drops=("verdict", "explained", "unexplained") if narrow else (
+                          "op", "%", "mostly", *(("verdict",) if limit is None else ()), ratio,
+                          "unexplained", "explained"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
-        cells = [row.label, name_unit(row.unit) if unit else row.op,
+        cells = [_shorten(row) if narrow else row.label, name_unit(row.unit) if unit else row.op,
                  *(write_amount(side, row.unit) for side in (row.first, row.second)),
                  *(COLUMNS[name](row) for name in columns)]
         if limit is not None:
@@ -160,6 +180,12 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
             cells.append(verdicts.get(row.index, "") if row.index is not None else "")
         add_row(table, cells, "bold red" if exceeded else "bold" if row.name == "total" else "")
     return table
+
+
+def _shorten(row: Row) -> str:
+    """Return the number and the last part of the first name of a layer made of several."""
+    name = row.name.partition(";")[0].rpartition("/")[2][:LONGEST_NAME] or row.op
+    return row.label if row.index is None else f"{row.index} {name}"
 
 
 def _totals(difference: Difference, limit: float | None = None) -> Table:

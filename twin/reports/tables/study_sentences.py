@@ -127,12 +127,12 @@ def say_duty(row: Row) -> str:
             if row.energy_uj is None else
             "its sleep current is not; --sleep BOARD=CURRENT states yours"
             if row.sleep == "not known" else "wake-up and inference outlast the period")
-    life = "" if row.life_days is None else f", {say_life(row)}"
+    life = "" if row.life_days is None else f", {say_life(row)} {say_cell(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     parts = "" if row.wake_mw is None or row.asleep_mw is None else (
         f" ({100 - 100 * (row.wake_mw + row.asleep_mw) / row.mean_mw:.0f} % inference, "
         f"{100 * row.wake_mw / row.mean_mw:.0f} % wake-up, "
-        f"{100 * row.asleep_mw / row.mean_mw:.0f} % sleep)")
+        f"{100 * row.asleep_mw / row.mean_mw:.0f} % {IDLE if row.sleep == IDLE else 'sleep'})")
     return (f"{format_power(row.mean_mw)} on average{parts}, {a_day} a day{life}; asleep "
             f"{say_sleep(row)}; energy of the {row.boundary}")
 
@@ -144,16 +144,21 @@ def say_sleep(row: Row) -> str:
     return row.sleep if row.sleep in (TYPED, "not known") else f"in {row.sleep}"
 
 
+def say_cell(row: Row) -> str:
+    """Say what a battery life was computed from; the row has one."""
+    cell_wh = (row.life_days or 0.0) * 24 * (row.mean_mw or 0.0) / 1e3
+    return (f"from {significant(cell_wh)} Wh, all usable, without regulator losses or "
+            "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)")
+
+
 def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
     sleeps = group_by((row.sleep and say_sleep(row), row.board) for row in rows)
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
     own = dict.fromkeys(row.board for row in rows if row.currents)
-    cell_wh = next((row.life_days * 24 * row.mean_mw / 1e3 for row in rows
-                    if row.life_days is not None and row.mean_mw is not None), None)
-    return [*([] if cell_wh is None else [
-        f"days: from {significant(cell_wh)} Wh, all usable, without regulator losses or "
-        "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)"]),
+    fed = next((row for row in rows
+                if row.life_days is not None and row.mean_mw is not None), None)
+    return [*([] if fed is None else [f"days: {say_cell(fed)}"]),
         *([f"energy of {list_first(own, LISTED)}: {OWN_CURRENTS}"] if own else ()),
         *(["sleep: " + "; ".join(
             f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())

@@ -1,11 +1,15 @@
 """A report as Markdown and PDF: what is on one page, what a whole one has, what is refused."""
 
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
 import twin
 from twin.cli import app
 from twin.errors import UsageError
+from twin.pricing.certainty import Requirement
+from twin.reports.page.deployment import Report, judge
 from twin.reports.page.parts import Answer, Cell, Column, Notes, Page, Row, Section, Table
 from twin.reports.page.written import (
     _align,
@@ -55,6 +59,10 @@ def test_a_deployment_and_a_table_are_written(tmp_path):
     text = written.read_text(encoding="utf-8")
     assert "interval" in text and "set-up, once" in text and "A header sorts" not in text
     assert len(text.splitlines()) < 70
+    held = Requirement(name="time", unit="ms", predicted=2.0, limit=3.0, decimals=1, measured=4.0)
+    made = Report(prediction=twin.predict(deployment), requirements=(held,))
+    assert judge(made) == ("Fits, but time (measured 4.0 ms, predicted 2.0) over the limit", "bad")
+    assert judge(replace(made, requirements=(replace(held, limit=5.0),)))[1] == "good"
     table = twin.sweep("ad", ["nucleo_l4r5zi", "nucleo_f401re"])
     assert "nucleo_f401re" in twin.write_report(table, tmp_path / "t.md").read_text()
 
