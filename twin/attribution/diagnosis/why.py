@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.errors import did_you_mean
-from hwmodels.quantities import format_frequency
+from hwmodels.quantities import format_frequency, format_time
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
@@ -196,7 +196,12 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs), asked=asked,
         releases=tuple((name, expected_us * math.exp(logs[0]), float(chance)) for (name, logs),
                        chance in zip(outlook.releases.items(), releases, strict=True)),
-        gain_bits=gain, remarks=(*_name_contradiction(outlook, found, weights, offs),
+        gain_bits=gain, remarks=(*(
+            f"--is {row.cause} contradicts the measured time: it alone would add "
+            f"{format_time(row.explains_us)}, and {format_time(measured_us[0])} was measured"
+            for row in rows if row.cause in present
+            and expected_us + row.explains_us > measured_us[0] * wide),
+                                 *_name_contradiction(outlook, found, weights, offs),
                                  *_remark(outlook, published_us, arena_bytes)),
         indistinct=tuple(name for name in CAUSES if not any(
             name in one.causes for one in outlook.hypotheses)))

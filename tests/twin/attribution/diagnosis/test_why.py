@@ -83,6 +83,12 @@ def test_a_release_nobody_stated_is_one_of_those_known():
     assert "tflm-cmsis-nn@2026" in result.stdout and "(--runtime)" in result.stdout
 
 
+def test_an_answer_that_would_take_longer_than_was_measured_is_doubted(outlook):
+    for factor, doubted in ((2.0, True), (30.0, False)):
+        found = weighing.explain(outlook, [factor * time_us()], present=["float"])
+        assert any("--is float contradicts" in one for one in found.remarks) is doubted
+
+
 def test_answers_rule_causes_in_and_out(outlook):
     measured = [9 * time_us()]
     before = weighing.explain(outlook, measured)
