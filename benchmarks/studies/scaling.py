@@ -147,7 +147,7 @@ def tell(costs: TaskCosts, many_s: float, two: Sequence[tuple[float, float]],
     for name, each in ((f"tasks of `{STUDY}`", costs), (f"tasks of {POINTS:,} points", many)):
         slower, most = max(each.send_s, each.keep_s), max(
             n for n in range(1, 401) if simulate_workers(each, n).efficiency >= WELL)
-        yield (f"- {name} keep {WELL} of linear up to {most} workers: "
+        yield (f"- {name} keep {WELL} of linear up to {most} workers (of 400 tried): "
                f"{each.mean_s * 1e3:,.0f} ms of work for each {slower * 1e3:.2f} ms of "
                f"{'the client' if each.keep_s > each.send_s else 'the scheduler'}, which beyond "
                f"{each.most_workers:,.0f} workers is always busy. 1,000 workers at "
