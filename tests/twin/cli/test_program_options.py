@@ -11,7 +11,7 @@ from twin.cli import app, predict
 
 
 @pytest.mark.parametrize(("words", "told"), [
-    (["kws", "--elf", "app.elf"], "MODEL: not with --elf; accepted: --elf bills the program"),
+    (["kws", "--elf", "app.elf"], "MODEL: not with --elf; accepted: --elf FILE -b BOARD"),
     (["kws", "--call", "main"], "--call: not with a network; accepted: beside --elf FILE"),
     (["--call", "main"], "MODEL is missing"),
     (["kws", "--csv", "out/a.csv"], "accepted: a folder, such as out/a; or out/a.csv/"),
