@@ -12,8 +12,8 @@ modules. Event counts, sizes and structure must be equal, cycles, time and energ
 ends of intervals to 1e-6; a whole number of cycles, which is rounded, may differ by one where the
 time beside it agrees. Keys that were added are counted, not refused; prose is not compared.
 
-The kept values are those of 29 November 2026: intervals learnt by families of networks had moved
-most of those kept before (commit 5a15ab01) on purpose. A command keeps the library that
+The kept values are those of 29 November 2026: intervals of layers with a reach of their own had
+moved most of those kept before (commit 732da842) on purpose. A command keeps the library that
 was its board's default then. What differs on purpose is named with its reason in `MOVED`.
 """
 
