@@ -322,7 +322,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
         time_us=dataclasses.replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
                                     high=whole.high * float(rivals.max() / rivals[0])),
-        errors=band.count,
+        errors=band.count, measured=calibration.measured,
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         publisher=entry.publisher, publisher_factor=entry.publisher_factor,

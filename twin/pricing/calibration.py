@@ -100,6 +100,13 @@ class Calibration:
         return f"as shipped, of {of}" if of else ""
 
     @property
+    def measured(self) -> bool:
+        """Whether rows behind its times are of this board and library, not all emulated."""
+        entry = self.entry
+        return (entry.board is not None and entry.time.rows > 0 and not self.counted
+                and entry.runtime != UNSEEN_RUNTIME and self.kinds != ("simulated",))
+
+    @property
     def description(self) -> str:
         """What it is, for a report's header."""
         if "simulated" not in self.kinds:

@@ -87,6 +87,8 @@ class Certainty:
         Share of the time that prices parted by the shape of layers add: `fitting.cell.PARTS`.
     publisher, publisher_factor
         Whose rows say how the library was built, and the factor of that in each price.
+    measured
+        Whether rows behind it are of this board and library, and not all of an emulated board.
     """
 
     calibration: str
@@ -100,6 +102,7 @@ class Certainty:
     draw: Draw = field(repr=False)
     doubtful: tuple[str, ...] = ()
     tasks: tuple[Interval, ...] = ()
+    measured: bool = False
     powers: str = ""
     version: str = ""
     by_shape: float = 0.0

@@ -1,6 +1,5 @@
 """A log of layers beside a network that runs as tiles on an accelerator."""
 
-import dataclasses
 import math
 
 import pytest
@@ -214,15 +213,3 @@ def test_prices_of_an_accelerator_say_how_far_to_trust_them(board, grade):
     assert grade_trust(prediction) == grade
     # --details say the same as the short view
     assert ("this one was not measured" in describe_rest(prediction)) == grade.startswith("not")
-
-
-def test_prices_learnt_from_one_log_of_a_core_are_measured_here():
-    made = twin.predict(twin.deploy("ad", "esp32s3_devkitc", runtime="esp-nn"))
-    own = "x.yaml overlay of esp32s3_devkitc, esp-nn@1.2.3, learnt from 1 row"
-
-    def grade(calibration):
-        return grade_trust(dataclasses.replace(made, certainty=dataclasses.replace(
-            made.certainty, calibration=calibration)))
-
-    assert (grade_trust(made), grade(own)) == ("not measured here: ", "measured here: ")
-    assert grade(f"{own}; simulated: of an emulated board, not of hardware").startswith("not")

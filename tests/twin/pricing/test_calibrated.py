@@ -192,6 +192,15 @@ def test_two_boards_of_one_release_are_fitted_and_left_out(learnt) -> None:
     assert learnt.energy is not None and np.median(np.abs(learnt.energy.residuals)) < 0.05
 
 
+def test_rows_of_this_board_and_library_make_it_measured(kws) -> None:
+    chosen = choose_calibration(kws)
+    assert chosen.measured and not replace(chosen, kinds=("simulated",)).measured
+    assert replace(chosen, kinds=("measured", "simulated")).measured
+    for board, runtime in (("nucleo_f746zg", RUNTIME), (BOARD, "tflm-cmsis-nn@2026"),
+                           ("esp32s3_devkitc", "esp-nn")):
+        assert not choose_calibration(deploy("kws", board, runtime=runtime)).measured, board
+
+
 def test_sealed_rows_are_refused() -> None:
     sealed = published_rows(use="test")[:1]
     with pytest.raises(MeasurementError, match="is sealed"):
@@ -342,6 +351,7 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
                                     "--calibration", str(path)])
     assert told.exit_code == 0, told.stderr
     assert "own.yaml overlay of nucleo_l4r5zi" in told.stdout and "90 % interval" in told.stdout
+    assert "measured here: own.yaml" in told.stdout.replace("not measured here", "")
     for arguments, code in ((["calibrate", str(folder)], 2),
                             (["calibrate", "published", "-b", BOARD], 2),
                             (["calibrate", "-b", BOARD, str(tmp_path)], 3)):

@@ -94,11 +94,9 @@ def grade_trust(prediction: Prediction) -> str:
     Of an accelerator the runtime's file says of which boards; a guess rests on no time at all.
     """
     sure, offload = prediction.certainty, prediction.deployment.runtime.offload
-    here = sure is not None and ((" learnt from " in sure.calibration and (
-        "not of hardware" not in sure.calibration)) if offload is None else bool(
-        sure.version) or prediction.deployment.board.name in offload.spread.measured)
-    known = sure is not None and (offload is None or sure.version or offload.spread.families)
-    return "measured here: " if here else "not measured here: " if known else "guess: "
+    if sure is None or not (offload is None or sure.version or offload.spread.families):
+        return "guess: "
+    return "measured here: " if sure.measured else "not measured here: "
 
 
 def describe_rest(prediction: Prediction) -> str:
