@@ -54,7 +54,8 @@ def made(monkeypatch):
     def predict(deployment, *, temperature="warm", calibration="auto"):
         if calibration != "auto":
             asked["calibration"] = calibration
-        return replace(deployment.prediction, temperature=temperature)
+        made = getattr(deployment, "prediction", None) or make_prediction()
+        return replace(made, temperature=temperature)
 
     for module in ("twin.learning.published", "twin.learning.observations", "twin.studies.points",
                    "twin.learning.portability.plan", "twin.learning.portability.probed",
