@@ -294,15 +294,13 @@ def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conforma
                 count=len(errors))
 
 
-def student_band(count: float, level: float = LEVEL, scale: float = 1.0) -> Band:
+def student_band(count: float, scale: float = 1.0) -> Band:
     """Return the band for what was not measured: Student t with count - 1 degrees.
 
     Parameters
     ----------
     count
         Independent errors, or boards, the scale was learnt from; below two, one degree is used.
-    level
-        Nominal coverage.
     scale
         Error of what was held out, in standard deviations stated of it.
 
@@ -313,8 +311,8 @@ def student_band(count: float, level: float = LEVEL, scale: float = 1.0) -> Band
     """
     with need_extra("intervals", "SciPy", "fit"):
         from scipy.stats import t
-    reach = scale * float(t.ppf((1 + level) / 2, max(count - 1, 1)))
-    return Band(down=reach, up=reach, level=level, basis="model-based", count=int(count))
+    reach = scale * float(t.ppf((1 + LEVEL) / 2, max(count - 1, 1)))
+    return Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=int(count))
 
 
 def scale_band(band: Band, factor: float) -> Band:

@@ -94,8 +94,8 @@ def find_change(residuals: Values) -> Change | None:
     return Change(position=place, shift=shift, probability=probability)
 
 
-def judge_interval(calibration: str, interval: tuple[float, float], measured: float,
-                   level: float = 0.9, *, unit: str = "") -> Finding | None:
+def judge_interval(calibration: str, interval: tuple[float, float], measured: float, *,
+                   unit: str = "") -> Finding | None:
     """Say when a measured total is too far outside the interval of a calibrated prediction.
 
     Parameters
@@ -103,9 +103,7 @@ def judge_interval(calibration: str, interval: tuple[float, float], measured: fl
     calibration
         Which learnt prices, for people.
     interval
-        Predicted, of that level; in the unit of `measured`.
-    level
-        Only 0.9 is stated by overlays.
+        Predicted, of 0.9, the level overlays state; in the unit of `measured`.
     unit
         Of `measured`, for people.
 
@@ -116,7 +114,7 @@ def judge_interval(calibration: str, interval: tuple[float, float], measured: fl
         side: intervals are asymmetric.
     """
     low, high = interval
-    if not 0 < low < high or not measured > 0 or not 0 < level < 1:
+    if not 0 < low < high or not measured > 0:
         raise FitError(f"interval {low} to {high}, measured {measured}: accepted: above 0")
     middle = math.sqrt(low * high)
     half = math.log(high / low) / 2

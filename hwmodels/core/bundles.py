@@ -98,11 +98,6 @@ class Pipelined:
         """Return cycles of so many trips: prologue, steady state and epilogue."""
         return self.interval_cycles * (trips + self.stages - 1) if trips else 0
 
-    @property
-    def slot_fill(self) -> float:
-        """Operations issued a cycle in the steady state."""
-        return len(self.issue_cycles) / self.interval_cycles
-
 
 def list_edges(operations: Sequence[Operation]) -> list[Edge]:
     """Return what operations of a block in program order wait for.

@@ -308,5 +308,3 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                                 loads=merge_loads(placed.board, after.loads, loads))
     check_draft(moved)
     return moved
-
-

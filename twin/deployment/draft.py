@@ -354,5 +354,3 @@ class Placer(Protocol):
 
     def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Refuse what does not fit for reasons of the target's own."""
-
-

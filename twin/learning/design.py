@@ -205,8 +205,7 @@ def code_hash() -> str:
 
 def _count_tasks(deployment: Deployment) -> DesignMatrix:
     """Count an inference on an accelerator, in cycles of the host's clock."""
-    board = deployment.board
-    layers = predict(deployment).layers
+    board, layers = deployment.board, predict(deployment).layers
     assert board.npu is not None, "a deployment that offloads has an accelerator"
     names, powers = list_prices(board.npu), list_powers(board.npu)
     times_us = np.array([split_by_price(layer.bill, board) for layer in layers])

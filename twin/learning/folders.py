@@ -33,25 +33,18 @@ from twin.runtimes.file import load_runtime
 from twin.runtimes.stated import list_offloading
 
 
-def step_into(path: Path, temperature: str = "warm") -> Path:
-    """Return a folder, or the one of a temperature where `twin measure` wrote both into it."""
-    if not (path / HEADER_FILE).exists() and (path / temperature / HEADER_FILE).exists():
-        return path / temperature
-    return path
-
-
 def warm_of_campaign(folder: str) -> str:
     """Return the warm measurement of a campaign's folder; any other folder as it is."""
     return str(find_folder(Path(folder))) if (Path(folder) / "warm").is_dir() else folder
 
 
-def find_folder(path: Path, temperature: str = "warm") -> Path:
+def find_folder(path: Path) -> Path:
     """Return the folder with the header: the one given, or the warm one of a campaign in it."""
-    path = step_into(path, temperature)
-    if not (path / HEADER_FILE).exists():
+    found = next((one for one in (path, path / "warm") if (one / HEADER_FILE).exists()), None)
+    if found is None:
         raise UsageError(f"{path}: no measurement: there is no {HEADER_FILE} in it; accepted: a "
                          "folder `twin measure` or `twin import` wrote")
-    return path
+    return found
 
 
 def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -93,14 +86,14 @@ def pair_energies(folders: Sequence[str]) -> dict[str, str | None]:
         clocks that has none yet; without one it stands alone.
     """
     headers = {folder: read_header(folder) for folder in folders}
+    of = {folder: replace(header, source="", supply_v=None, environment=())
+          for folder, header in headers.items()}
     found: dict[str, str | None] = {
         folder: None for folder, own in headers.items() if "meter" not in dict(own.environment)}
-    for folder, header in headers.items():
-        if folder not in found:
-            own = replace(header, source="", supply_v=None, environment=())
-            run = next((one for one, energy in found.items() if energy is None and own == (
-                replace(headers[one], source="", supply_v=None, environment=()))), folder)
-            found[run] = folder if run != folder else None
+    for folder in [one for one in folders if one not in found]:
+        run = next((one for one, energy in found.items()
+                    if energy is None and of[one] == of[folder]), folder)
+        found[run] = folder if run != folder else None
     return found
 
 

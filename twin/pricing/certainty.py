@@ -11,7 +11,14 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibration.fitting.intervals import Amounts, Basis, Interval, drift_sd, probability_less
+from calibration.fitting.intervals import (
+    LEVEL,
+    Amounts,
+    Basis,
+    Interval,
+    drift_sd,
+    probability_less,
+)
 from calibration.fitting.overlay import Entry, Support
 from twin.deployment.deployment import Deployment
 
@@ -110,8 +117,7 @@ class Certainty:
     publisher_factor: float = 1.0
 
 
-def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,
-                   level: float = 0.9) -> Interval:
+def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw) -> Interval:
     """Return the interval of the ratio of two times, after over before, that share their draws.
 
     Notes
@@ -120,10 +126,10 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,
     """
     from statistics import NormalDist
 
-    reach = NormalDist().inv_cdf(0.5 + level / 2)
+    reach = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     spread = math.exp(reach * math.sqrt(_variance(before_us, after_us, before, after)))
     ratio = after_us / before_us
-    return Interval(low=ratio / spread, high=ratio * spread, level=level)
+    return Interval(low=ratio / spread, high=ratio * spread, level=LEVEL)
 
 
 def probability_faster(before_us: float, after_us: float, before: Draw, after: Draw) -> float:

@@ -191,18 +191,15 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
     return found
 
 
-def suggest_change(deployment: Deployment, bottleneck: str, deployer: Deployer | None = None,
-                   ) -> Change | None:
+def suggest_change(deployment: Deployment, bottleneck: str) -> Change | None:
     """Return the setting or rebuild that saves most time against a bottleneck; None: none helps.
 
     Parameters
     ----------
     bottleneck
         Kind, a key of `REMEDIES`: which changes are tried; any other: all of them.
-    deployer
-        Prices and temperature.
     """
-    deployer = deployer or Deployer()
+    deployer = Deployer()
     tried = try_changes(deployment, deployer, bottleneck)
     best = min((one for one in tried if one.time_ratio is not None and one.time_ratio < NOTABLE),
                key=lambda one: one.time_ratio or 1.0, default=None)

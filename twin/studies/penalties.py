@@ -27,9 +27,6 @@ BEST_MISS = 25.0
 NEAR = 4.0
 """Times a limit from which no change is tried on a board."""
 
-MOST_DRAWN = 50
-"""Of the best by a metric, those whose chances are weighed against each other."""
-
 DRAWS = 4000
 """Draws from intervals that say how often each row is the least."""
 

@@ -25,7 +25,6 @@ from twin.studies.axes import EACH, OWN, Point, Space
 from twin.studies.limits import Limits
 from twin.studies.penalties import (
     BEST_MISS,
-    MOST_DRAWN,
     Penalty,
     describe_miss,
     draw_least,
@@ -37,6 +36,9 @@ from twin.studies.points import Deployer
 from twin.studies.results import Table
 from twin.studies.rows import VERDICTS, Row, judge
 from twin.studies.sweep import Progress, make_table, map_boards, predict_chunks
+
+MOST_DRAWN = 50
+"""Of the best by a metric, those whose chances are weighed against each other."""
 
 METRICS = (("fastest", "time_us"), ("least energy", "energy_uj"), ("least RAM", "ram_bytes"),
            ("cheapest", "price_usd"), ("lowest mean power", "mean_mw"))
@@ -249,15 +251,7 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
             on_progress(len(rows), len(points), sum(bool(row.failure) for row in rows))
     table = make_table(rows, limits=limits, objectives=objectives,
                        axes=tuple(axis.name for axis in space.axes))
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, row in enumerate(table.rows):
-        groups.setdefault((row.model, row.board), []).append(number)
-    chosen = {}
-    for numbers in groups.values():
-        default = _name_first([table.rows[number] for number in numbers], points[numbers[0]],
-                              deployer, named=named)
-        chosen[min(numbers, key=lambda number: _order(table.rows[number], default))] = (
-            len(numbers) - 1)
+    chosen = _choose(table.rows, points, deployer, named=named)
     least = find_least([table.rows[number] for number in chosen])
     choices = [Choice(row=row, penalties=list_penalties(row, limits, least), others=others,
                       setting=settings.get(best, ""),
@@ -269,6 +263,20 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
         order[one.row.model], _order(one.row)[:3], _rank(one.row, by) if one.row.met else (),
         -round(one.score, 1), _order(one.row)))
     return Selection(choices=tuple(choices), table=table, by=tuple(by))
+
+
+def _choose(rows: Sequence[Row], points: Sequence[Point], deployer: Deployer, *,
+            named: bool) -> dict[int, int]:
+    """Return the row chosen of each network on each board, and how many others there are."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for number, row in enumerate(rows):
+        groups.setdefault((row.model, row.board), []).append(number)
+    chosen = {}
+    for numbers in groups.values():
+        default = _name_first([rows[number] for number in numbers], points[numbers[0]], deployer,
+                              named=named)
+        chosen[min(numbers, key=lambda number: _order(rows[number], default))] = len(numbers) - 1
+    return chosen
 
 
 def _rank(row: Row, by: Sequence[str]) -> tuple[tuple[bool, float], ...]:
@@ -324,5 +332,3 @@ def _order(row: Row, default: str = "") -> tuple[bool, int, bool, bool, float, f
     return (bool(row.failure), VERDICTS.index(row.verdict), not row.sure, row.runtime != default,
             -round(row.probability or 0.0, 2),
             row.time_us if row.time_us is not None else math.inf)
-
-

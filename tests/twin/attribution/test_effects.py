@@ -1,4 +1,4 @@
-"""What a what-if is told to have done: nothing, or the contrary of what was meant; remarks."""
+"""What a what-if is said to have done: nothing, or the contrary of what was meant; remarks."""
 
 import numpy as np
 import pytest
@@ -30,32 +30,32 @@ def effects(deployment, changes):
     ("npu.engines", 10, "it is that already"),
     ("offload.host", "softmax", "on the host already")])
 def test_a_path_without_effect_is_named_with_the_reason(path, value, why):
-    (told,) = effects(KWS, {path: value})
-    assert told.startswith(f"no effect: {path}={value}") and why in told
+    (found,) = effects(KWS, {path: value})
+    assert found.startswith(f"no effect: {path}={value}") and why in found
 
 
 def test_a_size_that_the_board_takes_from_its_memory_is_that_already():
     gap9 = deploy("ic", "gap9evk")  # its file states no size of L1's pool
-    (told,) = effects(gap9, {"npu.pools.L1.size_bytes": "128KiB"})
-    assert told.endswith("changes nothing here: it is that already")
+    (found,) = effects(gap9, {"npu.pools.L1.size_bytes": "128KiB"})
+    assert found.endswith("changes nothing here: it is that already")
 
 
 def test_of_several_paths_only_the_idle_ones_are_named():
-    told = effects(KWS, {"npu.engines": 9, "clocks.npu.frequency_hz": "500MHz"})
-    assert len(told) == 1 and "npu.engines" in told[0]
+    found = effects(KWS, {"npu.engines": 9, "clocks.npu.frequency_hz": "500MHz"})
+    assert len(found) == 1 and "npu.engines" in found[0]
 
 
 def test_on_the_core_alone_npu_paths_do_nothing():
     on_core = deploy("kws", BOARD, runtime="tflm-cmsis-nn")
-    (told,) = effects(on_core, {"npu.start_cycles": 10})
-    assert "does not use the NPU" in told
+    (found,) = effects(on_core, {"npu.start_cycles": 10})
+    assert "does not use the NPU" in found
 
 
 def test_more_units_that_come_out_slower_are_explained():
     # weights come from the flash at the same pace, and the host sets up one unit more
     deployment = deploy("ic", BOARD, runtime="neural-art").replace({"npu.units.CONV_ACC.count": 3})
-    (told,) = effects(deployment, {"npu.units.CONV_ACC.count": 4})
-    assert told.startswith("more CONV_ACC come out slower") and "to set units up" in told
+    (found,) = effects(deployment, {"npu.units.CONV_ACC.count": 4})
+    assert found.startswith("more CONV_ACC come out slower") and "to set units up" in found
     (back,) = effects(KWS, {"npu.units.CONV_ACC.count": 2})
     assert back.startswith("fewer CONV_ACC come out faster")
     assert not effects(KWS, {"npu.units.ARITH_ACC.count": 1})  # fewer and slower: as one thinks
@@ -112,10 +112,10 @@ def test_the_command_line_sets_paths_and_says_what_was_idle(tmp_path):
     idle = CliRunner().invoke(app, ["whatif", "kws", "-b", "n6", "--runtime", "neural-art",
                                     "--set", "npu.engines=9", "--json"])
     assert '"remarks": [\n    "no effect: npu.engines=9' in idle.stdout
-    told = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime", "neural-art",
+    found = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime", "neural-art",
                                     "--no-epochs", "--set", "npu.engines=9", "--set",
                                     "npu.units.CONV_ACC.count=2"]).stderr
-    assert "no effect: npu.engines=9" in told and "fewer CONV_ACC come out faster" in told
+    assert "no effect: npu.engines=9" in found and "fewer CONV_ACC come out faster" in found
     (tmp_path / "file").write_text("")
     for option in (["--trace", str(tmp_path / "file" / "x.json")],
                    ["--csv", str(tmp_path / "file")]):

@@ -97,8 +97,8 @@ def test_a_calibrated_prediction_says_how_sure_it_is(kws) -> None:
     assert sure.energy_uj is not None and sure.energy_uj.holds(prediction.energy_uj)
     assert sure.basis == "conformal" and sure.extrapolating == ()
     assert len(sure.layers) == len(prediction.layers)
-    widths = [layer.time_us.high / layer.time_us.low for layer, told in
-              zip(sure.layers, prediction.layers, strict=True) if told.cycles]
+    widths = [layer.time_us.high / layer.time_us.low for layer, predicted in
+              zip(sure.layers, prediction.layers, strict=True) if predicted.cycles]
     # a layer's structure error is larger than that of the network it averages out in
     assert min(widths) > sure.time_us.high / sure.time_us.low
     assert any("calibrated: shipped overlay" in text for text in prediction.warnings)
@@ -347,11 +347,11 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
     for words in (RUNTIME, "pointwise", "stated sd, %", "condition", "largest residual"):
         assert words in result.stdout
     assert f"wrote {path}" in result.stderr and "keeps its prior" in result.stderr
-    told = CliRunner().invoke(app, ["predict", "kws", "-b", BOARD, "--runtime", RUNTIME,
+    ended = CliRunner().invoke(app, ["predict", "kws", "-b", BOARD, "--runtime", RUNTIME,
                                     "--calibration", str(path)])
-    assert told.exit_code == 0, told.stderr
-    assert "own.yaml overlay of nucleo_l4r5zi" in told.stdout and "90 % interval" in told.stdout
-    assert "measured here: own.yaml" in told.stdout.replace("not measured here", "")
+    assert ended.exit_code == 0, ended.stderr
+    assert "own.yaml overlay of nucleo_l4r5zi" in ended.stdout and "90 % interval" in ended.stdout
+    assert "measured here: own.yaml" in ended.stdout.replace("not measured here", "")
     for arguments, code in ((["calibrate", str(folder)], 2),
                             (["calibrate", "published", "-b", BOARD], 2),
                             (["calibrate", "-b", BOARD, str(tmp_path)], 3)):

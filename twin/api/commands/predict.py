@@ -95,12 +95,11 @@ def describe_numbers(deployment: Deployment, calibration: str | PathLike[str] = 
 def describe_cold(prediction: Prediction,
                   calibration: str | PathLike[str] = AUTO) -> tuple[str, ...]:
     """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
-    deployment = prediction.deployment
-    caches = list_caches(deployment)
+    caches = list_caches(prediction.deployment)
     if prediction.temperature != "cold" or prediction.tasks or not caches:
         return ()
-    more = prediction.time_us / predict(deployment, calibration=calibration).time_us - 1
-    return () if more > LITTLE else (
+    warm = predict(prediction.deployment, calibration=calibration)
+    return () if prediction.time_us / warm.time_us - 1 > LITTLE else (
         "cold is as warm here: filling " + " and ".join(
             f"{cache.name} ({format_size(cache.size_bytes)})" for cache in caches)
         + f" takes under {100 * LITTLE:.0f} % of the time",)

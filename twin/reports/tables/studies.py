@@ -321,5 +321,3 @@ def list_failures(table: Table) -> list[Content]:
     for (kind, reason), count in reasons.most_common():
         lines.append(Text(f"{count} infeasible ({kind}): {reason}", style="red"))
     return [Text(""), *lines] if lines else []
-
-

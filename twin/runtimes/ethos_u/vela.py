@@ -334,5 +334,3 @@ def _list_sources(database: ElementTree.Element,
 def _read_summary(text: str) -> tuple[tuple[str, str], ...]:
     rows = list(csv.DictReader(text.splitlines()))
     return tuple((name, value or "") for name, value in rows[0].items()) if rows else ()
-
-

@@ -74,5 +74,3 @@ def write_level(figure: str, value: float) -> str:
         return format_time(value)
     return (f"{value:.3g} MB/s" if kind == "bandwidth" else
             format_energy(value) if kind == "energy_uj" else f"{value:,.4g}")
-
-

@@ -296,5 +296,3 @@ def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path, monk
 def test_input_room_counts_the_floats_of_the_text_mode():
     assert generate_source(build("ad"), "armv7e-m").input_room_bytes == 640 + 4 * 640
     assert generate_source(build("kws"), "armv7e-m").input_room_bytes == 490
-
-
