@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,9 +195,8 @@ def list_shares(deployment: Deployment) -> Floats | None:
     """Return the share of each layer the core with more of it computes; None with one core."""
     if not deployment.runtime.barrier_cycles:
         return None
-    from twin.runtimes.esp_dl.cores import share_rows
-
-    graph = deployment.executed
+    graph, library = deployment.executed, deployment.runtime.library
+    share_rows = import_module(f"twin.runtimes.{library}.cores").share_rows
     return np.array([share_rows(graph, layer) for layer in graph.layers])
 
 
@@ -367,11 +367,11 @@ def price_rivals(deployment: Deployment, prices: Prices,
         Returns the kernels of each layer.
     """
     caches, board = list_open(deployment.board), deployment.board
-    found = []
+    found, shares = [], list_shares(deployment) if caches else None
     for policy, rival in list_rivals(deployment, caches) if caches else ():
         structure = find_structure(rival, lower, cold=False)
         found.append((policy, price_lines(structure, deployment.runtime, prices, read_timing(
-            board, structure.arrays.places), list_shares(deployment))))
+            board, structure.arrays.places), shares)))
     return found
 
 

@@ -333,25 +333,28 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
             f"{more}): they run on portable float kernels beside {runtime.identity}, assumed",)
 
 
-def list_makers(runtime: Runtime) -> frozenset[str]:
-    """Return the makers whose parts a closed library was measured on; none: it is built for any."""
-    return frozenset(maker_of(row.soc) for row in list_measured() if
-                     runtime.structure == "assumed" and row.runtime.startswith(f"{runtime.name}@"))
+def list_other_makers(runtime: Runtime, board: Board) -> list[str]:
+    """Return the makers a closed library is for, where the board's part is of none; else nothing.
+
+    Those whose parts it was measured on: nobody could link it elsewhere.
+    """
+    rows = list_measured() if runtime.structure == "assumed" else ()
+    makers = {maker_of(row.soc) for row in rows if row.runtime.partition("@")[0] == runtime.name}
+    return [] if maker_of(board.soc) in makers else sorted(makers)
 
 
 def check_maker(runtime: Runtime, board: Board) -> None:
-    """Refuse a closed library on another maker's part: nobody could link it there.
+    """Refuse a closed library on another maker's part.
 
     Raises
     ------
     RuntimeRefusedError
         Naming the makers it is for.
     """
-    makers = list_makers(runtime)
-    if makers and maker_of(board.soc) not in makers:
+    if makers := list_other_makers(runtime, board):
         raise RuntimeRefusedError(
             f"{runtime.identity} is closed; {board.name} has {board.soc}, accepted: boards "
-            f"with parts named {' or '.join(f'{maker}...' for maker in sorted(makers))}")
+            f"with parts named {' or '.join(f'{maker}...' for maker in makers)}")
 
 
 def list_each_runtime(board: Board) -> tuple[str, ...]:
@@ -368,10 +371,9 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
     found, own = [], list_extensions(board.core.isa)
     for runtime in map(load_runtime, dict.fromkeys(names)):
-        makers = list_makers(runtime)
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or (runtime.offload is not None and board.npu is None)
-                or (makers and maker_of(board.soc) not in makers)
+                or list_other_makers(runtime, board)
                 or (runtime.extensions and not {*runtime.extensions} & {*own})
                 or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
             found.append(settle_release(runtime.name, runtime, board)[0].identity)
