@@ -29,7 +29,7 @@ from twin.pricing.calibration import (
     choose_powers,
 )
 from twin.pricing.certainty import note_missing
-from twin.pricing.prediction import ASSUMED_CURRENTS, Prediction, predict
+from twin.pricing.prediction import Prediction, predict, say_assumed_currents
 from twin.pricing.price_names import (
     ENERGY_PRICES,
     FAMILIES_OF,
@@ -238,7 +238,8 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     entry, warnings = chosen.entry, [f"calibrated: {chosen.description}"]
     measured = (chosen.origin != "shipped" and entry.board == deployment.board.name
                 and not entry.powers_of and entry.energy is not None and entry.energy.rows)
-    kept = [text for text in raw.warnings if not (measured and text.startswith(ASSUMED_CURRENTS))]
+    kept = [text for text in raw.warnings
+            if not (measured and text == say_assumed_currents(applied))]
     if chosen.power_basis and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it; powers "
                         f"are {chosen.power_basis}")

@@ -387,15 +387,16 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     elif deployment.board.power.idle_mw is not None:
         warnings.append(say_above_idle(deployment.board.power.idle_mw))
     elif deployment.board.assumed_current_sd:
-        warnings.append(f"{ASSUMED_CURRENTS}: no public source states those of "
-                        f"{deployment.board.name}, so its file has those of its class; interval "
-                        f"wider by {deployment.board.assumed_current_sd:.0%} (one standard "
-                        "deviation)")
+        warnings.append(say_assumed_currents(deployment))
     return tuple(warnings)
 
 
-ASSUMED_CURRENTS = "energy rests on assumed currents"
-"""How the warning begins of a board whose file has currents of its class."""
+def say_assumed_currents(deployment: Deployment) -> str:
+    """Say that a board's file has currents of its class."""
+    board = deployment.board
+    return (f"energy rests on assumed currents: no public source states those of {board.name}, so "
+            f"its file has those of its class; interval wider by {board.assumed_current_sd:.0%} "
+            "(one standard deviation)")
 
 
 def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) -> list[str]:

@@ -103,8 +103,7 @@ def describe_rest(prediction: Prediction) -> str:
     """Return what intervals rest on, and that this board or library was not measured, if so."""
     sure = prediction.certainty
     assert sure is not None, "asked of a prediction at stated prices"
-    return describe_basis(sure.basis, sure.errors,
-                          measured=grade_trust(prediction).startswith("measured"))
+    return describe_basis(sure.basis, sure.errors, measured=sure.measured)
 
 
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
