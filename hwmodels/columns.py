@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.counts import EXACT, Bill, BillLine, CountLine, Counts, order_of
+from hwmodels.frozen import entity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ class Keys:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class CountColumns:
     """Counts of several owners, the lines of each one behind the other.
 
@@ -122,7 +122,7 @@ class ColumnCounts(Counts):
         return Counts, (self.lines,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class BillColumns:
     """Bills of several owners, lines of one behind those of the other.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 
 CAUSE_GROUPS = {
     "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
@@ -39,7 +40,7 @@ CAUSE_WORK: Mapping[str, str] = dict(zip(CAUSES, (
 """What the hardware does under a cause, as a sentence names it: "flash wait states of ..."."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Event:
     """A thing hardware does that costs time or energy; it has exactly one cause."""
 
@@ -67,7 +68,7 @@ CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
 """What an efficiency of a runtime scales."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CountLine:
     """How often one event happened at one place for one operand.
 
@@ -141,7 +142,7 @@ def _add_lines(lines: Sequence[CountLine]) -> CountLine:
                      exposed=sum(line.exposed for line in lines))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Price:
     """What one event costs.
 
@@ -201,7 +202,7 @@ class Prices:
         })
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BillLine:
     """One event's count times its price."""
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from hwmodels.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Block:
     """A basic block: a straight run of instructions and how often it is run.
 
@@ -60,7 +62,7 @@ def split_runs(block: Block, *, loops: bool, jump: str) -> Iterator[Block]:
                       code="\n".join([*block.code.splitlines()[:-1], jump]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guard:
     """Bounds on an affine index; an access outside them does not happen (padding).
 
@@ -72,7 +74,7 @@ class Guard:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Access:
     """One load or store of a loop nest.
 
@@ -105,7 +107,7 @@ class _HashOnce:
     _hash: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Loop(_HashOnce):
     """A counted loop over accesses and inner loops, in program order."""
 
@@ -124,7 +126,7 @@ class Loop(_HashOnce):
 Nest = Loop | Access
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operand:
     """A piece of memory a kernel touches.
 
@@ -149,7 +151,7 @@ class Operand:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Kernel:
     """A call into a kernel library, as hardware sees it.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from hwmodels.counts import (
     Prices,
     merge_counts,
 )
+from hwmodels.frozen import frozen
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
@@ -45,7 +46,7 @@ MOST_ISSUED = 1024
 """Kernels whose instructions are kept counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelRun:
     """What one kernel did: its traffic, and the events that is at a board's clocks and waits."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from calibration.collecting.wire import payloads as wire
 from calibration.errors import LinkError
 from calibration.measurement.sample import Sample
+from hwmodels.frozen import frozen
 
 UNITS = {"cpu": "cycles", "timer": "ticks", "bus": "cycles", "npu": "cycles", None: "events"}
 _NAMES = {wire.COUNTER_IDS[known]: name for known, name in (
@@ -21,7 +22,7 @@ def counter_name(counter: wire.Counter) -> str:
     return _NAMES.get(counter.id, text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Translator:
     """What a board's numbers stand for.
 

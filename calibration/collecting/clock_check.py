@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
+from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 
 SPIN_US, MOST_SPIN_US = 200_000, 4_000_000
@@ -22,7 +22,7 @@ GOAL = 0.005
 REPLY_S = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClockCheck:
     """The board's clock by the host's: claimed rate times `ratio` is the real one.
 

@@ -40,6 +40,7 @@ from calibration.measurement.measurement import (
 )
 from calibration.measurement.quality import WAITED, wants_more_runs
 from calibration.measurement.sample import Header, Sample, check_counts
+from hwmodels.frozen import frozen
 
 MOST_RESTARTS = 5
 MOST_IDLE_BLOCKS = 5
@@ -49,7 +50,7 @@ FIRST_RUN_S = 120.0
 """Longest wait for the first inference, of which nothing is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Progress:
     """How far a measurement is; `left_s` is None before the first block."""
 

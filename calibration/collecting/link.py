@@ -16,7 +16,6 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
 from hwmodels.errors import need_extra, reworded
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 from hwmodels.locks import lock
 
 BAUD = 115200
@@ -57,7 +57,7 @@ def _is_own_echo(stream: Any) -> bool:
         return bool(same.getsockname() == same.getpeername())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PortInfo:
     """A serial port of this machine.
 

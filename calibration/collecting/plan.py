@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from calibration.collecting.wire import payloads as wire
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import MOST_RUNS_ASKED
 from hwmodels.errors import did_you_mean
+from hwmodels.frozen import frozen
 
 BLOCK_S = 1.0
 """Runs are asked for in blocks of about this long, so that progress and trouble show."""
@@ -20,7 +20,7 @@ ALWAYS = ("CYCLES", "TIMER", "CHECKSUM", "INTERRUPTS")
 """Counters every run leaves; all others come in passes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pass:
     """Runs that count the same events, by id."""
 
@@ -28,7 +28,7 @@ class Pass:
     runs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     """A measurement of one temperature.
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from calibration.datasets.tables import Cell, read_table, read_yaml
 from hwmodels.files import parse_json
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Link, Task, Transfer, UnitWork
 
 Bursts = tuple[int, int, int, int]
@@ -38,7 +39,7 @@ COMPILED = ("mem_accesses_read_write_bytes", "compiler_compute_cycles_npu",
 """Columns by which a row a page cut off is known again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeasuredEpoch:
     """One epoch of a profiler log.
 
@@ -75,7 +76,7 @@ class MeasuredEpoch:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledEpoch:
     """One epoch of a compiler's report.
 

@@ -7,18 +7,18 @@ Whoever wants them has to ask for them by name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from calibration.datasets.tables import read_csv, read_yaml
 from calibration.errors import MeasurementError
+from hwmodels.frozen import frozen
 
 Use = Literal["fit", "test", "all"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PublishedRow:
     """A published result of one network on one board.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from calibration.errors import MeasurementError
 from hwmodels import files
 from hwmodels.errors import did_you_mean, reworded
+from hwmodels.frozen import frozen
 
 FOLDER = Path(__file__).parent
 Cell = str | int | float | None
@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[-+]?\d{1,3}(,\d{3})+|[-+]?\d+")
 _REAL = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)([eE][-+]?\d+)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """A published table, its rows typed and otherwise as published.
 

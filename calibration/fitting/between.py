@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -22,11 +21,12 @@ from calibration.fitting.cell import SHIPPED
 from calibration.fitting.intervals import LEVEL, Band, conformal_quantile
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import write_whole
+from hwmodels.frozen import frozen
 
 LEFT_OUT_FILE = SHIPPED / "left_out.yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Between:
     """Errors on held-out networks.
 

@@ -7,7 +7,7 @@ no row was measured of borrows from what was: `list_measured` says of how many r
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from calibration.errors import FitError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import entity, frozen
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
@@ -31,7 +32,7 @@ UNSEEN_RUNTIME = "unknown@any"
 """Runtime of their entries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cell:
     """Where a set of prices holds.
 
@@ -59,7 +60,7 @@ class Cell:
     series: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Estimate:
     """Prices of one cell.
 
@@ -188,7 +189,7 @@ def list_releases(library: str) -> tuple[tuple[str, float], ...]:
     return found or ((library, 0.0),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Measured:
     """How many rows were learnt from of a runtime on a board, which has a part of that name."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.prices import Fit
+from hwmodels.frozen import frozen
 
 IDENTIFIED = 0.5
 """A direction counts as identified when data halve its variance."""
@@ -16,7 +15,7 @@ CONFUSED = -0.7
 """Correlation below which two prices are traded for one another."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Identification:
     """What the data say about the prices of a cell.
 

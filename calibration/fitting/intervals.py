@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import Literal, TypeVar
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from calibration.errors import FitError
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 
 LEVEL = 0.9
 """Nominal probability that a measurement lies inside an interval."""
@@ -112,7 +113,7 @@ CONFORMAL_ROWS, TAIL_ROWS = 9, 19
 """Fewest errors whose largest bounds 90 % of further ones, and 95 %: ceil(0.9 (n + 1)) <= n."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interval:
     """Bounds a quantity lies within at a level, in the quantity's unit."""
 
@@ -130,7 +131,7 @@ class Interval:
         return self.low <= value <= self.high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Band:
     """How many stated standard deviations an interval reaches, down and up.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -29,6 +29,7 @@ from hwmodels.files import (
     read_regular,
     write_whole,
 )
+from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ STRICT = {"extra": "forbid", "allow_inf_nan": False}
 """How pydantic reads the nouns below, where a file is read for the first time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BandModel:
     """How many stated standard deviations an interval reaches; see `intervals.Band`."""
 
@@ -89,7 +90,7 @@ TIED, HARDLY, STANDS_IN, KEEPS_PRIOR = (
 """Why a learnt price is no finding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Learnt:
     """Factors on stated prices, in the order of the overlay's names.
 
@@ -171,7 +172,7 @@ class Learnt:
                         prior_covariance=np.diag(np.array(self.prior_sd) ** 2))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Support:
     """What was measured: outside it a prediction extrapolates."""
 
@@ -184,7 +185,7 @@ class Support:
     boards: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """Prices of one board under one runtime; null stands for a board, or a core, not measured.
 
@@ -210,7 +211,7 @@ class Entry:
         return self.board is not None and self.powers_of in ("", self.board)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Data:
     """What an overlay was learnt from; `kinds` are those of its measurements."""
 
@@ -228,7 +229,7 @@ class Data:
             raise ValueError(f"sha256 is {self.sha256!r}; accepted: 64 digits 0 to f")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Overlay:
     """A calibration file; `operators` is how well its rows know each, `intervals.remaining_sd`.
 

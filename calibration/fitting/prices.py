@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.cell import Estimate
+from hwmodels.frozen import entity, frozen
 
 if TYPE_CHECKING:
     from calibration.fitting.cell import Cell
@@ -51,7 +52,7 @@ _PATIENCE = 25
 _STABLE = 1e-4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Evidence:
     """Measured totals, and what is counted behind each: arrays with names, no layer is known.
 
@@ -126,7 +127,7 @@ class Evidence:
             beyond=lambda left: self.beyond([chosen[row] for row in left]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Noise:
     """Standard deviations of what no price explains.
 
@@ -149,7 +150,7 @@ class Noise:
         return sds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Fit:
     """A finished fit: what it was fitted to, and what estimates anywhere follow from.
 

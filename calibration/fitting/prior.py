@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.cell import PARTS, Cell
+from hwmodels.frozen import entity, frozen
 
 RELEASES = 3.0
 """Releases of a library after which what two have in common has fallen to 1/e; assumed."""
@@ -39,7 +40,7 @@ board's file, in multiples of the deviation it states.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Part:
     """One deviation: who shares it, and the covariance of its prices (names x names)."""
 
@@ -52,7 +53,7 @@ class Part:
             raise FitError(f"level {self.level!r}; accepted: {', '.join(LEVELS)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Prior:
     """Mean and covariance of log prices.
 
@@ -91,7 +92,7 @@ class Prior:
         return total
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Spread:
     """Standard deviations of log prices by level, and of what no price explains.
 

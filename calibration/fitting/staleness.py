@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.errors import FitError
 from calibration.measurement.quality import Finding
+from hwmodels.frozen import frozen
 
 Values = Sequence[float] | np.ndarray
 
@@ -36,7 +36,7 @@ _SHUFFLES = 4000
 _SHORTEST = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """A series whose level moved.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -24,6 +24,7 @@ from calibration.errors import FitError
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import Prior, bind
+from hwmodels.frozen import entity
 
 ODDS = 3.0
 """By how much more probable rows must become for a price to count as identified; assumed."""
@@ -32,7 +33,7 @@ LEAST_SHARE = 1e-3
 """Of no row's total a larger share: such a price is not identifiable."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Tied:
     """A fit of one cell with as few prices of their own as its rows ask for.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Fit
+from hwmodels.frozen import entity
 
 FEWEST = 3
 """Boards, cores, libraries or cells to leave out in turn, before their errors scale an interval."""
@@ -18,7 +18,7 @@ LEAST_SCALE = 0.5
 """What was not measured is never much surer than was stated: that would rest on luck."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class HeldOut:
     """Predictions of rows by fits that lack them.
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean, reworded
 from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 
 FORMATS: Mapping[str, str] = {
     "etdump": "etdump", "ethos-u": "ethos_u", "itm": "itm", "mlperf-tiny": "mlperf_tiny",
@@ -58,7 +59,7 @@ LARGEST_LOG_BYTES = 1 << 26
 """A board writes it by a serial line; published ones have a thousandth of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Imported:
     """A log as a measurement, and what of the log that leaves out.
 

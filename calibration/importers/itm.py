@@ -21,6 +21,7 @@ from calibration.errors import MeasurementError
 from calibration.importers.log import Log, measurement_of
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
+from hwmodels.frozen import frozen
 
 EXPECTED = "DWT event counter packets or layer marks"
 MARK_PORT = 1
@@ -33,7 +34,7 @@ _FRAME_SYNC = b"\xff\xff\xff\x7f"
 """Starts a frame of the TPIU's formatter; no ITM packet has these bytes as headers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Packet:
     """One packet: "sync", "overflow", "timestamp", "software", "hardware", "extension" or "torn".
 

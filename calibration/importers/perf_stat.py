@@ -12,12 +12,12 @@ tools/perf/Documentation/perf-stat.txt of the Linux kernel: CSV FORMAT, JSON FOR
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from calibration.importers.log import Log, measurement_of, number_of
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 from hwmodels.files import DocumentError, parse_json
+from hwmodels.frozen import frozen
 
 EXPECTED = "lines of perf stat, such as `1,234,567  cycles`"
 
@@ -39,7 +39,7 @@ _INTERVAL = re.compile(rf"\s*\d+\.\d{{9}}[,;\t ]++(?:{_VALUE})[,;\t ]")
 _PER_CORE = re.compile(r"\s*(?:S\d+(?:-[DC]\d+)*|CPU\d+|N\d+)[,;\t ]+\d+[,;\t ]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Row:
     event: str
     value: str

@@ -23,6 +23,7 @@ from calibration.importers.operators import check_operators
 from calibration.importers.probe_epochs import PHASES, name_epoch, read_epochs
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
+from hwmodels.frozen import frozen
 
 EXPECTED = 'lines of twin_probe.h, such as "@twin 1 begin run=0 ...", or its frames'
 
@@ -41,7 +42,7 @@ _NEEDED = {"begin": ("run", "hz", "layers", "lost", "total", "mark", "name", "un
 _MOST = 1 << 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Record:
     """One line or frame: "begin", "layer", "epoch", "end", or "damaged".
 

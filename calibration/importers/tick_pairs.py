@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from calibration.importers.log import Log
+from hwmodels.frozen import frozen
 
 _ROUNDING = 1e-6
 """Relative: profilers divide in single precision."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TickPair:
     """A time as a line says it twice.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 
 ORIGINS = ("measured", "simulated", "modelled")
 """From silicon, from an emulated board, from a prediction; in this order of distance."""
@@ -29,7 +30,7 @@ ALIASES: Mapping[str, Sequence[str]] = _TABLES["aliases"]
 """Names a figure goes by."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limits:
     """What a core and its memories can do at most; None is not known.
 
@@ -51,7 +52,7 @@ class Limits:
     refill_cycles: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Figure:
     """A number and where it comes from, one of `ORIGINS`."""
 
@@ -59,7 +60,7 @@ class Figure:
     origin: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Metric:
     """A derived figure.
 
@@ -76,7 +77,7 @@ class Metric:
     formula: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bottleneck:
     """What holds a layer or a network up.
 

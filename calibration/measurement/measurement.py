@@ -15,7 +15,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -37,6 +37,7 @@ from hwmodels.files import (
     read_regular_text,
     write_whole,
 )
+from hwmodels.frozen import frozen
 from hwmodels.quantities import read_count
 
 HEADER_FILE = "header.json"
@@ -53,7 +54,7 @@ BOARD_HASH = "board_sha256"
 """Key of a header's environment: what the file of its board said."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Summary:
     """Order statistics of one counter over runs; nothing is omitted as an outlier."""
 
@@ -74,7 +75,7 @@ class Summary:
         return self.p95 / self.p50 - 1 if self.p50 else math.inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Measurement:
     """A header and its samples; statistics are computed, never stored.
 

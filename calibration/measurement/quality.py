@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+
+from hwmodels.frozen import frozen
 
 Values = Sequence[float] | np.ndarray
 
@@ -31,7 +32,7 @@ MEDIAN_GOAL = 0.005
 """Half width of the median's 95 % interval, relative, at which no more runs are asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """Something a reader of a measurement must know.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, parse_json
+from hwmodels.frozen import frozen
 
 SCHEMA = 1
 KINDS = ("predicted", "simulated", "measured", "published")
@@ -34,7 +35,7 @@ _SAMPLE_TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Header:
     """What was run, where and how; equal headers are the condition for adding runs together.
 
@@ -83,7 +84,7 @@ class Header:
             object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sample:
     """One value of one counter in one run.
 

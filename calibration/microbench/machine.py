@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from calibration.microbench.probes import BRANCHES, Reading, main_counter, read_probes
+from hwmodels.frozen import frozen
 
 HIT_SHARE = 0.1
 """Below this share of a full miss, a working set is taken as held by the cache."""
@@ -22,7 +23,7 @@ NOTICED = 0.3
 machine, and this much more than before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Level:
     """A level of memory as a chase sees it: it holds `size_bytes`, a step in it costs `cost`."""
 
@@ -30,7 +31,7 @@ class Level:
     cost: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryFound:
     """What micro-benchmarks found of one memory.
 
@@ -60,7 +61,7 @@ class MemoryFound:
     write_bytes: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """What micro-benchmarks found.
 

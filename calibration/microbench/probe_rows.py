@@ -22,18 +22,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.prior import Prior
+from hwmodels.frozen import entity
 
 HARDWARE = ("core", "board")
 """Levels of the prior that are the machine's, not the library's."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class ProbeRow:
     """A micro-benchmark as a row over log prices.
 
@@ -66,7 +66,7 @@ class ProbeRow:
                            "to 1, above 0")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Believed:
     """Log prices with their covariance."""
 
@@ -78,7 +78,7 @@ class Believed:
         return math.sqrt(max(float(shares @ self.covariance @ shares), 0.0))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Belief:
     """What stands behind prices, so that rows can be set beside them.
 

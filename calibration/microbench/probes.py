@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import reworded
 from hwmodels.files import DocumentError, parse_json
+from hwmodels.frozen import frozen
 
 RUNTIME = "microbench"
 """Runtime a measurement of micro-benchmarks names in its header."""
@@ -42,7 +43,7 @@ COUNTERS = ("cpu_cycles", "instructions", "timer_ticks")
 """What probes are counted in: the first a measurement has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Probe:
     """One thing repeated.
 
@@ -101,7 +102,7 @@ class Probe:
         return self.macs or {"branch": BRANCHES}.get(self.group, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reading:
     """What a probe took.
 
@@ -199,7 +200,7 @@ def main_counter(measurement: Measurement, where: str = "measurement") -> str:
     raise MeasurementError(f"{where}: counts neither of {', '.join(COUNTERS)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PowerStep:
     """What a machine draws while it repeats one thing, in mW at the rail."""
 

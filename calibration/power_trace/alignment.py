@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.errors import MeasurementError
 from calibration.power_trace.trace import PowerTrace
+from hwmodels.frozen import frozen
 
 CLOCK_SD = 2e-3
 """How far the rate of two clocks is from 1 before any is measured: crystals 0.01 %, RC 1 %."""
@@ -19,7 +19,7 @@ MOST_GAPS = 4
 """Times its samples a trace may last to be filled in: where more is missing, its shape is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Alignment:
     """meter time = offset + rate x board time.
 

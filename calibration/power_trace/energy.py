@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,12 +12,13 @@ from calibration.errors import MeasurementError
 from calibration.fitting.student import student_quantile
 from calibration.power_trace.alignment import Alignment
 from calibration.power_trace.trace import PowerTrace
+from hwmodels.frozen import frozen
 
 NORMAL_95 = 1.959963984540054
 """Two-sided 95 % point of the normal distribution."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EnergyEstimate:
     """An energy with what is not known of it.
 
@@ -42,7 +42,7 @@ class EnergyEstimate:
     high_uj: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PowerSummary:
     """Power within a window, in mW."""
 

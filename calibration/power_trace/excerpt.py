@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
 from hwmodels.errors import reworded
 from hwmodels.files import LARGEST_JSON_BYTES, DocumentError, parse_json, read_regular_text
+from hwmodels.frozen import frozen
 
 EXCERPT_FILE = "power.json"
 """In the folder of the energies."""
@@ -32,7 +32,7 @@ EDGES = {"marks": "the mark pin at each layer",
 """Where layers' edges come from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Excerpt:
     """Power over one inference.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from calibration.errors import LinkError, MeasurementError
 from calibration.power_trace.trace import Meter, PowerTrace
 from hwmodels.errors import need_extra, reworded
+from hwmodels.frozen import frozen
 
 # Texas Instruments, INA226 data sheet SBOS547, section 7.6 (registers) and 6.5 (characteristics).
 CONFIGURATION, SHUNT, BUS, MASK, MANUFACTURER, DIE = 0x00, 0x01, 0x02, 0x06, 0xFE, 0xFF
@@ -32,7 +32,7 @@ class SlowMeterWarning(UserWarning):
     """The meter makes fewer values than are asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Reading:
     """One conversion: the host's time, shunt and bus voltage, and whether the shunt clipped."""
 

@@ -28,6 +28,7 @@ from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.extensions import blamed, find_entries, take
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 
 LARGEST_TRACE_BYTES = 1 << 28
 """A minute and a half of a PPK2's 100,000 samples a second, as text."""
@@ -65,7 +66,7 @@ _MOST_DIGITS = 9
 """Of a mantissa the meter sends; it has four."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Column:
     place: int
     name: str

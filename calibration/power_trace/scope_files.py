@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import did_you_mean
+from hwmodels.frozen import frozen
 
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e-3, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "n": 1e-9,
              "p": 1e-12}
@@ -32,7 +32,7 @@ _HEAD = 60
 """Lines among which the numbers begin."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Channel:
     """A column of a scope's file.
 
@@ -52,7 +52,7 @@ class Channel:
     scale: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ScopeHeader:
     """Where a file's numbers begin, and what its columns are.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from calibration.errors import MeasurementError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import entity, frozen
 
 KINDS = ("average", "instant")
 """What a sample stands for: the mean since the sample before it, or the value at its time."""
@@ -17,7 +17,7 @@ LARGEST_US, LARGEST_MW = 1e15, 1e12
 """Of a sample, an offset or a step: thirty years, and a gigawatt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Meter:
     """What a meter says of itself; intervals of energies are made of these figures.
 
@@ -82,7 +82,7 @@ class Meter:
         return float(self.resolution_mw * np.sqrt(np.sum(decay / (np.pi * k) ** 2 / 2)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeterFacts:
     """Accuracy of an instrument in terms of current; a recording's own figures replace it.
 
@@ -107,7 +107,7 @@ METERS: Mapping[str, MeterFacts] = {
 """Meters whose files are read, by name; an accuracy nobody states is assumed, never none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class PowerTrace:
     """Samples of power over time.
 

@@ -12,7 +12,7 @@ import contextlib
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -25,6 +25,7 @@ from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError, did_you_mean
 from hwmodels.extensions import blamed, find_entries, take
+from hwmodels.frozen import frozen
 
 GROUP = "twin.emulators"
 """Entry points whose value is a module: `PORT`, the firmware's port whose images it runs, and
@@ -36,7 +37,7 @@ ENDING_S = 0.2
 Scales = Mapping[str, tuple[str, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class VirtualBoard:
     """A board that can be launched.
 
@@ -59,7 +60,7 @@ class VirtualBoard:
     missing: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Launched:
     """A running virtual board.
 

@@ -12,12 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO
 
 from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError
 from hwmodels.errors import reworded
+from hwmodels.frozen import frozen
 
 START_S, END_S = 10.0, 2.0
 
@@ -41,7 +42,7 @@ _PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 """Looked up before any fork: a child between fork and exec loads no library."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChildBoard:
     """A board that is a process.
 

@@ -7,13 +7,13 @@ predictions simulate (`hwmodels.kernels.touch_stream`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from calibration.errors import MeasurementError
 from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.frozen import frozen
 from hwmodels.paths.refill import clock_ratio, line_wait_cycles
 from hwmodels.paths.ways import code_cache, data_cache
 from hwmodels.prices import derive_prices
@@ -22,7 +22,7 @@ SCALE = 64
 """Costs are kept as multiples of 1/64 cycle."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """A piece of address space and what accesses to it wait for, beyond their own cycle.
 
@@ -59,7 +59,7 @@ class Span:
     buffer_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Disturbance:
     """What goes on beside the work: interrupts at random times, a clock that slows down.
 
@@ -96,7 +96,7 @@ def _arrivals(gap_cycles: float, seed: int) -> np.ndarray:
     return np.cumsum(np.random.default_rng(seed).exponential(gap_cycles, 1 << 16))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Costs:
     """A hidden board.
 

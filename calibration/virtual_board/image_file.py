@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.errors import LinkError
+from hwmodels.frozen import frozen
 from hwmodels.program.elf import CODE, Tables, read_elf_file
 from hwmodels.program.emulator import merge_pages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ImageFile:
     """What is loaded, and where.
 

@@ -10,18 +10,18 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.errors import LinkError
 from calibration.virtual_board.child import ChildBoard, run_child
 from hwmodels.errors import ToolMissingError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 
 _PTY = re.compile(rb"char device redirected to (\S+)[^\n]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """A machine QEMU emulates.
 

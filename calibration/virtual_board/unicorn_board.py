@@ -18,7 +18,7 @@ import select
 import threading
 import tty
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
 from hwmodels.core.file import list_cores, load_core
+from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from hwmodels.program.emulator import HOOK_BLOCK, HOOK_READ, HOOK_WRITE, Emulator, find_function
 from hwmodels.program.listing import Listing
@@ -42,7 +43,7 @@ RESET_KEY = 0x05FA0004
 MOST_TRACED = 1 << 26
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Totals:
     """What the core did since it started.
 
@@ -70,7 +71,7 @@ class Totals:
     def minus(self, other: Totals) -> Totals:
         """Return what was done since another time."""
         values = {name: getattr(self, name) - getattr(other, name)
-                  for name in self.__slots__}
+                  for name in asdict(self)}
         return Totals(**values)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from hwmodels.board.declaration import (
@@ -26,6 +26,7 @@ from hwmodels.board.declaration import (
 from hwmodels.board.facts import Board
 from hwmodels.board.file import paths_of
 from hwmodels.board.schema import BOARD_FILE
+from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS
 
 HEADING = """# What a board file holds
@@ -41,7 +42,7 @@ lacks its unit.
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FactRow:
     """One key of a board file.
 

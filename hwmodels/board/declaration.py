@@ -18,6 +18,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_entries
+from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, read_name
 from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity, suggest_unit
 
@@ -58,7 +59,7 @@ class Leaf:
                 "rel_sd": self.rel_sd}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quantity:
     """What a leaf may hold.
 
@@ -296,7 +297,7 @@ class Key:
     section: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Declared:
     """A declared key with the field of the noun it is."""
 

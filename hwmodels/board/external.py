@@ -24,19 +24,19 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from hwmodels.board.declaration import COUNT, SIZE, TEXT, WHOLE_CYCLES, Key
 from hwmodels.errors import BoardError
+from hwmodels.frozen import frozen
 
 MODE = re.compile(r"(1|2|4|8|16)(S|D)-(1|2|4|8|16)(S|D)-(1|2|4|8|16)(S|D)")
 """Lines and edges of command, address and data, as JESD251 writes them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sdram:
     """A single-data-rate SDRAM and its controller; cycles of the SDRAM clock.
 
@@ -109,7 +109,7 @@ def sdram_cycles(part: Sdram, addresses: np.ndarray, size_bytes: np.ndarray | in
     return np.bincount(owner, cycles, len(first)).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SerialMemory:
     """A memory behind an xSPI controller; cycles of the serial clock.
 

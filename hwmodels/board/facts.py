@@ -7,7 +7,7 @@ keys when a file is read (`assembly`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, TypeVar
 
 from hwmodels.board.declaration import (
@@ -38,6 +38,7 @@ from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.board.power import Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.frozen import frozen
 
 __all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",
            "Counters", "Dma", "EventPrice", "Fact", "Memory"]
@@ -49,7 +50,7 @@ MOST_WAIT_STATES = 64
 """Of a new board's flash, stated or guessed: more is a slip of the unit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fact:
     """One number of a board file with where it comes from.
 
@@ -74,7 +75,7 @@ class Fact:
     rel_sd: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Clock:
     """A clock domain, which cycle counts name; its frequency may be derived from another's."""
 
@@ -85,7 +86,7 @@ class Clock:
         ByScale(FREQUENCY), "The highest the part allows.", name="max_hz_by_scale")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Core:
     """A processor core and the caches it looks through."""
 
@@ -112,7 +113,7 @@ class Core:
         "back.")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cache:
     """A set-associative cache; an accelerator in front of a flash is a cache that serves it."""
 
@@ -156,7 +157,7 @@ class Cache:
         return memory.name in self.serves if self.serves else memory.cacheable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Memory:
     """A memory as a load or store meets it.
 
@@ -217,7 +218,7 @@ class Memory:
         return tuple((at, at + self.size_bytes) for at in (self.address, *self.windows))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bus:
     """A bus: its clock, width, arbitration and masters."""
 
@@ -231,7 +232,7 @@ class Bus:
         Several(Reference("master")), "Cores and DMA controllers on it.")] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Dma:
     """A DMA controller."""
 
@@ -242,7 +243,7 @@ class Dma:
     channels: Annotated[int, Key(COUNT, "That run side by side.")] = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EventPrice:
     """A price the board file states for an event, overriding what would be derived."""
 
@@ -264,7 +265,7 @@ class LevelKeys:
     l1: Annotated[str, Key(TEXT, "Power and temperature.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Counters:
     """What the silicon itself counts, and what that leaves of the four levels of metrics."""
 
@@ -283,7 +284,7 @@ class Counters:
         Reference("source"), "Where that is from.", required=True)] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Board:
     """A machine: everything a price can be derived from, and the facts behind it.
 

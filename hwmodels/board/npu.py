@@ -6,7 +6,6 @@ of the NPU's clock unless the name says otherwise. A field with a `Key` is a key
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from hwmodels.board.declaration import (
@@ -27,6 +26,7 @@ from hwmodels.board.declaration import (
     Table,
 )
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.frozen import frozen
 
 ROLES = ("convolution", "depthwise", "dense", "pooling", "arithmetic", "activation",
          "weight_decode")
@@ -47,7 +47,7 @@ Named = tuple[tuple[str, float], ...]
 """Numbers by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnitKind:
     """One kind of processing unit: what it does, how many there are and how fast one is.
 
@@ -96,7 +96,7 @@ class UnitKind:
         return rates[bits]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interface:
     """A bus interface stream engines share; reads and writes are channels of their own."""
 
@@ -108,7 +108,7 @@ class Interface:
         SWITCH, "Whether bursts have any number of beats; otherwise 1, 2, 4 or 8.")] = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pool:
     """A memory as the NPU's compiler and its stream engines meet it.
 
@@ -174,7 +174,7 @@ class Pool:
         return not (self.staging or self.resident or self.scratch)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NpuCache:
     """The cache between the interfaces and memory outside the chip."""
 
@@ -184,7 +184,7 @@ class NpuCache:
     enabled: Annotated[bool, Key(SWITCH, "Whether it is on.")] = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HandOver:
     """What the host core does before and after an epoch, in cycles of its own clock."""
 
@@ -215,7 +215,7 @@ class HandOver:
         CYCLES, "To dispatch an epoch that runs on the host; what it computes is not in it.")] = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NpuEnergy:
     """Energy at the rail; None is not known.
 
@@ -238,7 +238,7 @@ class NpuEnergy:
     byte_pj: Named = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Npu:
     """A neural processing unit.
 

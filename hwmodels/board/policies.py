@@ -12,13 +12,14 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.extensions import blamed, find_entries, load_entry, take
+from hwmodels.frozen import frozen
 from hwmodels.kernels import cache_words
 
 GROUP = "twin.policies"
@@ -31,7 +32,7 @@ TRIED = 64
 """Fills of a set after which a policy of another package has shown which ways it chooses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Policy:
     """How a full set chooses the line that leaves.
 

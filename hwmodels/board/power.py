@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from hwmodels.board.declaration import (
@@ -17,13 +16,14 @@ from hwmodels.board.declaration import (
     Key,
     Quantity,
 )
+from hwmodels.frozen import frozen
 
 REGULATORS = Choice(("ldo", "smps", "none"))
 BOUNDARY = Choice(("chip", "board"))
 """Where a current was taken: the supply pins of the chip, or the input of its whole board."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Power:
     """Supply and currents; None is not known, and energy is then not known either.
 
@@ -84,7 +84,7 @@ class Power:
         "that no energy holds it.", section="power")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SleepState:
     """A state with clocks stopped; None is not known."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from hwmodels.bus.interconnect import PACINGS, Interconnect, Slave, Stream, clock_ratio
 from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.frozen import entity
 
 FIRST, LAST = 5, 6
 """Columns of `Bursts.ports`: where the bursts of a port lie."""
@@ -24,7 +25,7 @@ TARGET, HELD = 1, 2
 """Columns of `Bursts.bursts`: the bank asked, and ticks it is held, pages apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Bursts:
     """Streams of all masters, master by master; columns as in `hwmodels.kernels.bus_plain`.
 

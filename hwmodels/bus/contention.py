@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from hwmodels.cache.set_associative import CacheState, new_state
 from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.counts import CountLine
 from hwmodels.errors import BoardError
+from hwmodels.frozen import entity, frozen
 from hwmodels.kernel import Kernel
 from hwmodels.paths.ways import data_cache
 
@@ -43,7 +43,7 @@ Owner = tuple[str, str]
 """(memory, role)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Load:
     """What another master does to a memory all the time.
 
@@ -67,7 +67,7 @@ class Load:
     bank: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class CoreBursts:
     """Bursts of a kernel in order; arrays of int64, (bursts,).
 

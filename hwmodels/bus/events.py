@@ -34,7 +34,6 @@ others held its slave; a master's own earlier bursts are not contention.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,12 +41,13 @@ from hwmodels.board.facts import Board, Memory
 from hwmodels.bus.bursts import HELD, LAST, TARGET, Bursts, merge_streams, separate_masters
 from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
 from hwmodels.errors import BoardError, KernelError
+from hwmodels.frozen import entity, frozen
 
 ISSUE, GRANT, FINISH, WAIT = range(4)
 """Columns of `BusRun.times`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class BusRun:
     """When every burst was issued, granted and finished.
 
@@ -91,7 +91,7 @@ class BusRun:
         return held
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Contention:
     """What sharing cost one master.
 

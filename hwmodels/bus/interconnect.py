@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.frozen import entity, frozen
 
 ARBITRATIONS = {"fixed": 0, "round_robin": 1, "weighted": 2, "first_come": 3}
 """Ways to choose among masters, by the kernel's number."""
@@ -26,7 +26,7 @@ MAX_PERIOD = 1 << 20
 """Ticks of a cycle at most, so that 2^42 cycles fit into 62 bits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Master:
     """A port that asks: a core's instruction or data side, a DMA channel, an NPU interface.
 
@@ -53,7 +53,7 @@ class Master:
     response_cycles: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Slave:
     """A memory or peripheral as the bus meets it.
 
@@ -85,7 +85,7 @@ class Slave:
     clock_hz: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interconnect:
     """Masters, slaves and the arbiters between them.
 
@@ -148,7 +148,7 @@ class Interconnect:
         return bus, periods
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Stream:
     """The bursts of one master, in order; a single value holds for all of them.
 

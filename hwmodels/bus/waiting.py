@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.bus.bursts import HELD, TARGET
 from hwmodels.bus.events import GRANT, BusRun
+from hwmodels.frozen import frozen
 
 RUNGS = 64
 """Rates at which the wait is worked out, in equal steps up to all a bank can serve."""
@@ -26,7 +26,7 @@ FINEST = 1.1
 """Ratio of neighbouring lengths of long gaps, which matter to ties only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Demand:
     """What another master asks of the banks of a slave.
 

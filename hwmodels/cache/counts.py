@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hwmodels.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OperandCounts:
     """What one operand's accesses met.
 
@@ -49,7 +51,7 @@ class OperandCounts:
                 - self.write_bypasses)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OwnerCounts:
     """Lines that left the cache, by the memory and role of who filled or last wrote them."""
 
@@ -59,7 +61,7 @@ class OwnerCounts:
     write_backs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AccessCounts:
     """What a kernel's accesses did in one cache.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from hwmodels.board.policies import policy_of
 from hwmodels.cache.counters import MOST_MADE, Owners, count_operands, make_counts
 from hwmodels.cache.counts import AccessCounts
 from hwmodels.errors import KernelError
+from hwmodels.frozen import entity
 from hwmodels.kernel import Operand
 from hwmodels.kernels.compiled import RUN_PROGRAMS
 from hwmodels.nest.flattening import (
@@ -35,7 +36,7 @@ Room = tuple[np.ndarray, Callable[[np.ndarray], None]]
 """Counters, and what runs kernels on the words of a state and fills them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Chain:
     """Kernels that follow each other.
 

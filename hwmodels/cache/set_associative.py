@@ -9,7 +9,6 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
 from hwmodels.cache.counts import AccessCounts
 from hwmodels.cache.running import Chain, make_chain, number_owners
 from hwmodels.errors import BoardError, KernelError, did_you_mean
+from hwmodels.frozen import entity
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
 
@@ -36,7 +36,7 @@ STATE_HEAD = 8
 serves all sets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class CacheState:
     """Contents of a cache between two kernels.
 
@@ -226,7 +226,7 @@ def _run_calls(cache: Cache, calls: Sequence[_Call], operands: Sequence[Sequence
     return found, CacheState(shape=state.shape, words=words, owners=owners)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class _Call:
     """What of a call of `simulate_nests` depends on no state.
 

@@ -9,7 +9,7 @@ which is many times faster and knows no order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from hwmodels.board.facts import Cache
 from hwmodels.cache.running import describe_cache, number_owners
 from hwmodels.cache.set_associative import CacheState
+from hwmodels.frozen import entity
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.stream import Repeat, Stream, Tree, check_nests, make_tree
 
@@ -27,7 +28,7 @@ HIT, READ_FILL, WRITE_FILL, BYPASS = range(4)
 """What a touch met."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Touches:
     """A piece of what a kernel's accesses met, in order; arrays of int64, (touches,).
 
@@ -105,7 +106,7 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
     return replace(state, words=words, owners=owners)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class _Walk:
     """Nests as the arrays `fill_touches` walks."""
 

@@ -21,12 +21,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 
 _TRIES = 6
 """Placements tried for each operation before the interval grows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operation:
     """One operation of a bundle.
 
@@ -70,7 +71,7 @@ class Edge:
     distance: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pipelined:
     """A loop whose trips overlap.
 

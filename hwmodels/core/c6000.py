@@ -18,6 +18,7 @@ from typing import Any
 from hwmodels.core.bundles import Edge, Operation, list_edges, list_heights, pack_block
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 
 _LINE = re.compile(r"^(\|\|)?\s*+(\[\s*!?\w+\])?\s*+([A-Z][A-Z0-9_]*)(?:\s++\.(\w+))?"
                    r"(?:\s++(.*))?$")
@@ -26,7 +27,7 @@ _REGISTER = re.compile(r"\b(?:[AB]\d{1,2}|SP|DP|RILC|ILC|FADCR|FMCR|FAUCR|CSR|IE
 _LABEL = re.compile(r"^[$\w]+:")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PackedBlock:
     """A block of a listing.
 
@@ -70,7 +71,7 @@ class _Open:
     ends: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Facts:
     """c6000.yaml, as it is asked."""
 
@@ -180,7 +181,7 @@ def _registers(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_REGISTER.findall(text)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Packed:
     """A block as packed: its length, what lands after it, when its branches and results land."""
 

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from hwmodels.core.pipeline import ISSUE_KINDS, TICKS, Pass, Pipeline, Shaped, run_pass
 from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import Instruction, parse_code
 from hwmodels.kernel import Block
 
@@ -19,7 +20,7 @@ CAUSE_EVENTS = {
 }
 """Event that the issue slots of a block with a cause of its own become."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PassTiming:
     """One pass through a block.
 
@@ -90,7 +91,7 @@ class BlockTiming:
         return _schedule_single(self.body, self.timing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BlockCounts:
     """A block with its trips: events by name and totals.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hwmodels.board.facts import Fact
 from hwmodels.errors import KernelError
+from hwmodels.frozen import entity, frozen
 from hwmodels.isa.instruction import Instruction
 from hwmodels.isa.mnemonics import PARENTS, TABLES
 
@@ -19,7 +20,7 @@ TIMING_CLASSES = frozenset({*PARENTS, *PARENTS.values()} | {
 """Every timing class an instruction can have."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClassTiming:
     """How one timing class of instructions goes through a core.
 
@@ -56,7 +57,7 @@ class ClassTiming:
     early: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PortRule:
     """When an operand is needed, where that is not at issue.
 
@@ -77,7 +78,7 @@ class PortRule:
     cycles: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pairing:
     """Which instructions may issue in the same cycle.
 
@@ -102,7 +103,7 @@ class Pairing:
     load_banks: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refills:
     """Cycles without issue after a change of flow, beyond the branch's own slot.
 
@@ -123,7 +124,7 @@ class Refills:
     call_cycles: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unaligned:
     """What loads and stores cost whose address is not a multiple of their size.
 
@@ -137,7 +138,7 @@ class Unaligned:
     store_cycles: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Traits:
     """What a core is, apart from its timing.
 
@@ -170,7 +171,7 @@ class Traits:
     build: Mapping[Any, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class CoreTiming:
     """A core, as its file in `hwmodels/cores` states it: traits, and how it schedules instructions.
 

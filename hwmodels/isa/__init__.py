@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import read_regular_text
+from hwmodels.frozen import frozen
 
 _FOLDER = Path(__file__).parent
 ISAS = tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
@@ -26,7 +27,7 @@ MACHINES = ("arm", "riscv", "xtensa", "c2000", "host")
 """Kinds of machine code: by which ELF reader, decoder, emulator and compiler are chosen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InstructionSet:
     """One instruction set.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 from hwmodels.isa.mnemonics import Mnemonic, Word, is_narrow, read_word
 from hwmodels.isa.operands import (
     FLAGS,
@@ -26,7 +26,7 @@ from hwmodels.isa.operands import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Instruction:
     """One instruction as a core model sees it.
 
@@ -195,7 +195,7 @@ def _timing_class(word: Word, operands: list[Operand]) -> str:
     return timing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Place:
     """Where an access goes and what it moves."""
 

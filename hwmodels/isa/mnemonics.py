@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import KernelError, did_you_mean
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 from hwmodels.isa.operands import LOW_REGISTERS, Operand
 
 CONDITIONS = ("eq", "ne", "cs", "hs", "cc", "lo", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt",
@@ -20,7 +20,7 @@ CONDITIONS = ("eq", "ne", "cs", "hs", "cc", "lo", "mi", "pl", "vs", "vc", "hi", 
 """Arm condition suffixes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mnemonic:
     """How to read one mnemonic.
 
@@ -64,7 +64,7 @@ PARENTS: Mapping[str, str] = {
 """Timing class a class is timed as where a core's table does not list it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Word:
     """A mnemonic taken apart."""
 

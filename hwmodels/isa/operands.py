@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from hwmodels.frozen import frozen
 
 _ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "ip": "r12", "fp": "r11", "sl": "r10",
             "sb": "r9", "apsr_nzcv": "nzcv", "apsr": "nzcv", "p0": "vpr"}
@@ -25,7 +26,7 @@ LOW_REGISTERS = frozenset(f"r{i}" for i in range(8)) | {"sp", "pc", "lr"}
 """Registers a 16-bit T32 encoding reaches; sp, pc and lr in the encodings that name them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operand:
     """One operand.
 

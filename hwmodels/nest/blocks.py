@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
+from hwmodels.frozen import frozen
 from hwmodels.nest.stream import Stream, Tree
 
 MOST_SPREAD = 4096
@@ -14,7 +14,7 @@ MOST_STARTS = 128
 """Runs of a stream's addresses beyond which no blocks are made of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Block:
     """Bytes that one iteration of a loop touches without leaving a line between them out.
 

@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from hwmodels.frozen import entity
 from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree, moves_stream
 
@@ -26,7 +27,7 @@ FULL, MIDDLE, PLAIN = -1, -2, -3
 EVER = 1 << 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Program:
     """A flattened tree for caches of some number of sets; all operands begin in line zero.
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from hwmodels.board.facts import Cache
+from hwmodels.frozen import entity
 from hwmodels.kernel import Operand
 from hwmodels.nest.rewrite import (
     class_of_lines,
@@ -42,7 +43,7 @@ MOST_ROWS = 1 << 20
 """Rows of a table that phases may be omitted from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Peeled:
     """What a loop is in phases, whatever the cache and wherever the operands are.
 

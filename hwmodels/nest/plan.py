@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import policy_of
+from hwmodels.frozen import entity
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.flattening import Program, flatten_tree
 from hwmodels.nest.phases import cut_tree
@@ -30,7 +30,7 @@ Count = Callable[[int, int, int], Any]
 """What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Plan:
     """A program to run and what is known without running it.
 
@@ -85,7 +85,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     return Plan(program=program, traffic=met.traffic, bases=met.bases)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class _Met:
     """What of nests and operands is the same under every policy, and of every size.
 

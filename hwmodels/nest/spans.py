@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from hwmodels.board.facts import Cache
+from hwmodels.frozen import entity
 from hwmodels.kernel import Operand
 from hwmodels.nest.blocks import join_spans, spread_steps, walk_extents
 from hwmodels.nest.stream import MOST_LOOPS, Repeat, find_base
@@ -17,7 +17,7 @@ MAX_SPANS = 256
 """Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Spans:
     """Byte ranges that together cover every touch of an iteration.
 

@@ -8,11 +8,11 @@ tree to arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.frozen import entity, frozen
 from hwmodels.kernel import Access, Guard, Nest, Operand, walk_accesses
 
 WIDTHS_BYTES = (1, 2, 4, 8, 16)
@@ -22,7 +22,7 @@ MOST_LOOPS = 1 << 13
 """Loops of which is kept what depends on no size of a cache and no place of an operand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stream:
     """One access of a nest, or the part of it that falls into a further line.
 
@@ -50,7 +50,7 @@ class Stream:
     follows: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Repeat:
     """A counted loop over streams and inner loops.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Access, Nest, Operand, walk_accesses
 from hwmodels.nest.stream import WIDTHS_BYTES, check_names
 
@@ -19,7 +19,7 @@ MOST_GROUPS = 1024
 """Groups of loops joined by guards: accesses of a kernel share them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """What one access amounts to over its whole nest.
 
@@ -39,7 +39,7 @@ class Span:
     end_address: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Traffic:
     """Accesses an operand gets from a kernel, whatever caches do with them."""
 

@@ -29,13 +29,13 @@ every element is computed by itself, so a row does not depend on the others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.counts import EXACT, CountLine, Counts
+from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats, Places
 from hwmodels.paths.traffic import HALFWORD_BYTES
 
@@ -45,7 +45,7 @@ TIMINGS_KEPT = 64
 """Of all arrays together; one of fifty kernels takes a quarter of a megabyte."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Steps:
     """Lines moved, at most one step of each kernel: all may use up the core's own cycles at once.
 
@@ -67,7 +67,7 @@ class Steps:
     fills: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class TrafficArrays:
     """Access statistics of kernels as a struct of arrays, for vectorised timings.
 

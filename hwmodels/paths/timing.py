@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import at_least, sequential_wait_cycles
+from hwmodels.frozen import frozen
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
@@ -40,7 +40,7 @@ access, to a line's first and last word, bytes of the buffer and of a beat."""
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Places:
     """What a network uses of a board, by name: what its timing is asked of.
 

@@ -7,12 +7,12 @@ stretches the run is `hwmodels.paths.exposure`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, TypeVar
 
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import CountLine, Counts
+from hwmodels.frozen import frozen
 
 Noun = TypeVar("Noun")
 
@@ -20,7 +20,7 @@ HALFWORD_BYTES = 2
 """Instructions of T32 begin at multiples of it; a narrow one is that long."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DirectBlock:
     """A block of instructions that no cache holds.
 
@@ -38,7 +38,7 @@ class DirectBlock:
     pass_cycles: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CodeTraffic:
     """Instructions fetched for one call.
 
@@ -60,7 +60,7 @@ class CodeTraffic:
     shared: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DataTraffic:
     """What a kernel's loads and stores did.
 
@@ -80,7 +80,7 @@ class DataTraffic:
     array_reads: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class KernelTraffic:
     """What one kernel did, nothing priced.
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 
 LARGEST_FILE_BYTES = 256 << 20
 _CPU_ARCH = 6
@@ -58,7 +59,7 @@ class Segment:
     rights: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Section:
     """A section header with its name."""
 
@@ -88,7 +89,7 @@ class Section:
         return self.kind != UNSTORED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Symbol:
     """A symbol that names a place: of functions `is_function`, of local ones their file."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hwmodels.core.schedule import schedule
 from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError, ToolMissingError, need_extra
+from hwmodels.frozen import frozen
 from hwmodels.program.elf import ElfError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _TOOL = "arm-none-eabi-objdump"
 _NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listed:
     """One disassembled instruction."""
 
@@ -43,7 +44,7 @@ class Listed:
         return f"{self.mnemonic} {self.operands}".strip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BlockCost:
     """One block.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hwmodels.columns import CountColumns
 from hwmodels.counts import EVENTS
+from hwmodels.frozen import entity
 from hwmodels.schedule.machine import Flags, Ints, Machine
 from hwmodels.schedule.table import TransferColumns, UnitColumns, count_first
 from hwmodels.schedule.task import Exposed
@@ -34,7 +35,7 @@ _COLUMNS = 5
 """Of blame."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Asked:
     """Tasks as columns: what was asked, and how it is run.
 
@@ -57,7 +58,7 @@ class Asked:
     host: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class EventColumns:
     """Events of tasks on one machine, or on many that differ in clocks, task by task.
 

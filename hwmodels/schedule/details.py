@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from functools import cached_property
 
 from hwmodels.board.npu import Npu
 from hwmodels.columns import ColumnCounts, CountColumns
+from hwmodels.frozen import entity
 from hwmodels.schedule.bill import Asked, show_exposed
 from hwmodels.schedule.task import Exposed, PoolRun, Task
 from hwmodels.schedule.traffic import TransferRun, show_transfers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class RunColumns:
     """What tasks did that ran in one go."""
 

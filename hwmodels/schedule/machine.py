@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from hwmodels.board.npu import THROUGH, Npu
 from hwmodels.columns import Keys
+from hwmodels.frozen import entity
 from hwmodels.paths.timing import stack_columns
 
 Ints = NDArray[np.int64]
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Machine:
     """Facts of an NPU, one array each.
 

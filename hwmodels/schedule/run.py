@@ -7,12 +7,13 @@ what one of them did, part by part, is made when somebody asks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hwmodels.board.npu import Npu
 from hwmodels.columns import Keys
+from hwmodels.frozen import entity, frozen
 from hwmodels.schedule.bill import Asked, EventColumns, count_tasks, list_events, stretches_run
 from hwmodels.schedule.details import RunColumns, TaskRun
 from hwmodels.schedule.machine import Flags, Floats, Ints, Machine, lay_out, read_machine
@@ -25,7 +26,7 @@ KEPT_TASKS = 8192
 """Of one machine, in memory; all are dropped when there are more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class TaskCounts:
     """Events of tasks, on one machine or on many.
 
@@ -51,7 +52,7 @@ class TaskCounts:
     machines: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """One step of one node, for a timeline; cycles from the start of the task.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import entity
 from hwmodels.schedule.machine import Flags, Floats, Ints, Machine
 from hwmodels.schedule.task import PATTERNS, Link, Task
 from hwmodels.schedule.units import estimate_unit_cycles, multiplies, name_bits
@@ -20,7 +20,7 @@ _NUMBERS = attrgetter("bytes", "run_bytes", "stride_bytes", "window_bytes", "rep
 _NAMES = attrgetter("direction", "pool", "port", "pattern", "operand")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class TransferColumns:
     """TransferRun transfers of tasks, those of one behind those of the other.
 
@@ -60,7 +60,7 @@ class TransferColumns:
     operands: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class UnitColumns:
     """Work of units of tasks, that of one behind that of the other.
 

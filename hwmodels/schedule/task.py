@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 
 PATTERNS = ("contiguous", "strided", "channel_interleaved")
 """How a transfer walks memory. All but contiguous move runs of `run_bytes` each in beats of its
@@ -26,7 +27,7 @@ OVERLAPS = ("units", "task")
 """units: step by step with the units it feeds or empties; task: beside all of the task."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnitWork:
     """Work for units of one kind, side by side.
 
@@ -78,7 +79,7 @@ class UnitWork:
                               "0 to 1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transfer:
     """One DMA channel's work: the port and memory it is bound to, and how it walks.
 
@@ -162,7 +163,7 @@ class Link:
     sink: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TaskBuffer:
     """Bytes of a tensor kept in memory between tasks.
 
@@ -180,7 +181,7 @@ class TaskBuffer:
     last: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """What the hardware runs from one launch to the next.
 
@@ -236,7 +237,7 @@ class Task:
         return not (self.units or self.transfers)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PoolRun:
     """One memory over a task: bytes wanted and given, and MB/s while the task ran."""
 
@@ -246,7 +247,7 @@ class PoolRun:
     mb_per_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Exposed:
     """Cycles a resource was what the task waited for.
 

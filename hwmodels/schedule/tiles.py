@@ -18,9 +18,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwmodels.board.npu import Npu
+from hwmodels.frozen import frozen
 from hwmodels.schedule.run import run_tasks
 from hwmodels.schedule.task import Task, Transfer, UnitWork
 
@@ -28,7 +29,7 @@ _Step = tuple[tuple[UnitWork, ...], tuple[Transfer, ...], int]
 """Work and transfers beside it, and cycles to start them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tile:
     """One tile.
 

@@ -33,11 +33,11 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.board.npu import Npu
+from hwmodels.frozen import entity, frozen
 from hwmodels.schedule.machine import Ints, Machine, read_machine
 from hwmodels.schedule.table import (
     TransferColumns,
@@ -57,7 +57,7 @@ MAX_STEPS = 48
 """Steps work is cut into; fewer where there are fewer bursts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     """A task as the event models read it.
 
@@ -78,7 +78,7 @@ class Plan:
     pools: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class PlanColumns:
     """Tasks as the event models read them, one behind the other.
 

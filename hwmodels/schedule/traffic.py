@@ -16,12 +16,12 @@ and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hwmodels.board.npu import BURST_BEATS, Interface, Npu, Pool
+from hwmodels.frozen import entity, frozen
 from hwmodels.schedule.machine import Flags, Floats, Ints, Machine, read_machine
 from hwmodels.schedule.table import TransferColumns, read_transfers
 from hwmodels.schedule.task import Task, Transfer
@@ -29,7 +29,7 @@ from hwmodels.schedule.task import Task, Transfer
 Bursts = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TransferRun:
     """The traffic of one transfer over a task.
 
@@ -63,7 +63,7 @@ class TransferRun:
     latency_cycles: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class TrafficColumns:
     """The traffic of transfers of tasks, as a `TransferRun` has it of one.
 
@@ -208,7 +208,7 @@ def _take_turns(transfers: TransferColumns, machine: Machine) -> Flags:
     return taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class _Walk:
     """How transfers walk: bytes of a run, runs of a pass, bytes of all beats, accesses."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from hwmodels.counts import EVENTS
+from hwmodels.frozen import frozen
 from twin.attribution.compatibility import require_same
 from twin.attribution.difference import (
     NO_FINDING,
@@ -79,7 +79,7 @@ _Group = tuple[CounterGroup, bool]
 """Counted in every part (True), or in the whole only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Table:
     """What every account is made from."""
 
@@ -137,7 +137,7 @@ def _note_wrapped(measured: Side, groups: Sequence[_Group]) -> tuple[str, ...]:
             "overflow packets over SWO give them whole (`twin import itm`)",) if wrapped else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Scale:
     """How cycles of a counter become the account's unit: 1, or ns per cycle of each clock."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.attribution.side import Side
 from twin.errors import NotTheSameError
 from twin.learning.folders import tell_other_file
@@ -42,7 +42,7 @@ ENVIRONMENT = ("compiler", "firmware_sha256", "runtime lib", "tools", "interrupt
 """What of two measurements' environments is said when it differs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """One thing two sides do not share, or cannot be seen to.
 

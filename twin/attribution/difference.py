@@ -7,7 +7,6 @@ Counters of boards become causes of the bill by one table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
 from hwmodels.files import read_yaml
+from hwmodels.frozen import frozen
 from twin.attribution.compatibility import NOTE, Finding
 from twin.attribution.pairing import Pairing
 from twin.attribution.side import Part, Side
@@ -23,7 +23,7 @@ SOFTWARE = "SW"
 """What logs call an epoch that runs on the host alone; they count no accelerator cycles of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CounterGroup:
     """Causes that counters give the cycles of, together.
 
@@ -122,7 +122,7 @@ NO_FINDING = "a price no row identifies by itself"
 SIZES = {"ram_bytes": "bytes", "flash_bytes": "bytes"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Line:
     """A cause on both sides, or causes one counter covers.
 
@@ -154,7 +154,7 @@ class Line:
         return ", ".join(self.causes) if len(self.causes) <= MOST_NAMED else self.counter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """A part, the total, or a size, on both sides.
 
@@ -228,7 +228,7 @@ class Row:
         return self.gap > limit * self.first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Account:
     """One quantity on both sides; rows sum to the total, column by column.
 
@@ -263,7 +263,7 @@ class Account:
                    lines=tuple(_sum_lines(lines) for lines in groups.values()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Difference:
     """Two sides beside each other.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from calibration.importers.neural_art_lines import ENGINES
 from calibration.measurement.measurement import Measurement
+from hwmodels.frozen import frozen
 from hwmodels.schedule import BURST_BEATS
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.side import Part, Side
@@ -27,7 +27,7 @@ _CACHE = tuple(f"npu_cache_{name}" for name in (
     "write_hit", "write_miss", "write_alloc_miss", "write_through"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Figure:
     """One line of a report on both sides; None is not there."""
 
@@ -42,7 +42,7 @@ class Figure:
         return self.first / self.second
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EpochPair:
     """An epoch on both sides; `lines` are its report, by name."""
 
@@ -51,7 +51,7 @@ class EpochPair:
     lines: Mapping[str, Figure]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EpochReport:
     """Two inferences of an accelerator, line by line.
 

@@ -16,11 +16,11 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from hwmodels.counts import Bill
+from hwmodels.frozen import frozen
 from twin.attribution.rounding import round_signed
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_at
@@ -30,7 +30,7 @@ HUGE_BYTES = 1 << 24
 """A cache no network of a microcontroller overflows: what is left are first touches."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Split:
     """A predicted time shared over idealised resources, in whole nanoseconds.
 

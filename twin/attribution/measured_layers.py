@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from calibration.measurement.counters import (
     OVERHEAD_SHARE,
@@ -27,6 +27,7 @@ from calibration.measurement.quality import (
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.counts import CAUSE_GROUPS
+from hwmodels.frozen import frozen
 from hwmodels.paths.refill import line_wait_cycles
 from hwmodels.paths.ways import data_cache
 from hwmodels.prices import derive_prices
@@ -39,7 +40,7 @@ MAIN_COUNTERS = ("cpu_cycles", "instructions", "timer_ticks")
 """What a layer's cost is read from: the first there is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeasuredLayer:
     """One layer as measured.
 
@@ -70,7 +71,7 @@ class MeasuredLayer:
     bottleneck: Bottleneck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeasuredNetwork:
     """A network as measured.
 

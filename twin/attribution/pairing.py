@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from hwmodels.frozen import frozen
 from twin.attribution.side import Part, Side
 from twin.network.operators import Form, list_form
 
@@ -21,7 +21,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 convolution of 1x1 is a matrix product in many libraries."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pairing:
     """Parts of two sides, together where they are the same work.
 

@@ -9,12 +9,12 @@ Both in cycles of their own clock, over the time of an inference.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 from twin.deployment.transfers import busy_share
 from twin.pricing.prediction import Prediction
 from twin.pricing.utilisation import move_cycles
@@ -27,7 +27,7 @@ _EVENTS = {"loads": "load_issue", "stores": "store_issue", "branches": "branch_i
 """Events of the core that are counters of their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlatformCounter:
     """A counter of one inference.
 

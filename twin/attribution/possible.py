@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
+from hwmodels.frozen import frozen
 from twin.attribution.diagnosis.faults import OTHER_PRICE_SD, PRICE_SD, ErrorModel
 from twin.attribution.difference import Account, Row
 from twin.pricing.calibration import Calibration
@@ -47,7 +47,7 @@ LEVEL = (5.0, 95.0)
 """Percentiles an interval spans."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Possible:
     """A cause that may explain part of a gap.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.fitting.staleness import FALSE_ALARM, LEAST_SHIFT, Change, find_change
 from calibration.fitting.student import student_quantile
 from calibration.measurement.measurement import Measurement
+from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 from twin.errors import UsageError
 
@@ -31,7 +31,7 @@ SAME = ("model", "board", "runtime", "temperature")
 """What all measurements of a series share, by name in their headers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stretch:
     """One measurement of a series.
 
@@ -49,7 +49,7 @@ class Stretch:
     ratio: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Series:
     """Measurements in time order, judged.
 

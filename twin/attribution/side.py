@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from hwmodels.frozen import frozen
 
 UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "energy": "nJ"}
 """Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """A layer, an epoch, or the whole network, on one side.
 
@@ -39,7 +41,7 @@ class Part:
     moves: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """What identifies a network without a hash; unknown fields are omitted.
 
@@ -58,7 +60,7 @@ class Work:
     input_elements: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Side:
     """A prediction, a measurement or a published row, as it is compared.
 

@@ -6,7 +6,7 @@ Each takes what a command was given, makes two sides, and leaves the rest to one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from hwmodels.quantities import join_words
 from twin.attribution.accounts import compare_sides
 from twin.attribution.compatibility import REFUSE, is_other_library
@@ -61,7 +62,7 @@ from twin.pricing.task_prices import deviate_causes, state_prior
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class View:
     """A difference, and what a verb adds to it.
 
@@ -132,7 +133,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
                 remarks=(*difference.warnings, *remarks, *texts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PublishedView:
     """A network beside its published rows on a board.
 
@@ -345,7 +346,7 @@ def diff(before: Side, after: Side, *, anyway: bool = False) -> Difference:
     return compare_sides(before, after, anyway=anyway)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WhatIf:
     """Two predictions, without and with changes.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hwmodels.frozen import frozen
 from twin.deployment.memories import Buffer, align, place_greedily
 from twin.network.operators import list_states
 from twin.runtimes import tflm
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twin.runtimes.runtime import ArenaRule
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Arena:
     """Bytes of the buffer a program gives its runtime.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import LONGEST_WORD, did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.network.graph import Graph
@@ -21,14 +21,14 @@ from twin.runtimes.choice import choose_runtime
 from twin.runtimes.targets import TARGETS, load_target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeBoard:
     """Facts of the board, by path of its file."""
 
     settings: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeRuntime:
     """Another kernel library, and the notes on its choice; None: those of the deployment stay."""
 
@@ -36,7 +36,7 @@ class ChangeRuntime:
     notes: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeLoad:
     """One key of what another master does meanwhile."""
 
@@ -45,7 +45,7 @@ class ChangeLoad:
     value: object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Choose:
     """A field of the deployment: where weights, arena, code and tiles are, what a target adds."""
 
@@ -63,7 +63,7 @@ SAME_BRANCH = 0.35
 """How much more alike two paths count whose first word is the same."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ChangeNetwork:
     """The network changed: what is asked of it in all, by path, and what came of it."""
 
@@ -77,7 +77,7 @@ Read = Callable[[str, Graph, Board], Change]
 """(text, network, board) -> the change it asks for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WhatIf:
     """A what-if path.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hwmodels.counts import Bill, Counts
+from hwmodels.frozen import frozen
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -18,7 +18,7 @@ HAND_OVER_EVENTS = ("epoch_host_cycle", "cache_clean")
 """Events of the host that neither compute nor move the network's data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerCost:
     """What one layer costs, wherever it runs.
 
@@ -51,7 +51,7 @@ class LayerCost:
     families: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TaskPrediction:
     """One task of an inference, on the accelerator or in software.
 
@@ -96,7 +96,7 @@ class TaskPrediction:
         return self.run.task.kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Coverage:
     """How much of an inference the accelerator covers, by layers and by time.
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
 from hwmodels.errors import did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.quantities import join_words
 from twin.errors import DoesNotFitError, PlacementError, UsageError
 
@@ -27,7 +28,7 @@ class Buffer:
     offset_bytes: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Home:
     """Where a tensor is that is placed by itself: pool, memory, address."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from hwmodels.frozen import frozen
 from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, is_alias, list_states, traits
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from hwmodels.schedule import TaskBuffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArenaSlot:
     """A buffer of the arena and the layers it is alive in.
 
@@ -37,7 +38,7 @@ class ArenaSlot:
     last_layer: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Placement:
     """A memory plan.
 
@@ -91,7 +92,7 @@ class Placement:
         return self._slots.get(tensor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fusion:
     """What an accelerator takes off the memory plan.
 

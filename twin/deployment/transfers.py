@@ -10,7 +10,6 @@ the one, the next layer's weights come into the other. The first layer's are wai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from hwmodels.board.facts import Board, Dma, Memory
 from hwmodels.bus.contention import Load, check_loads
 from hwmodels.bus.transfer import copy_cycles
 from hwmodels.counts import CountLine, Counts
+from hwmodels.frozen import frozen
 from hwmodels.paths.ways import data_cache
 from twin.deployment.changes import LOAD_KEYS, ChangeLoad
 from twin.deployment.memories import align
@@ -28,7 +28,7 @@ from twin.network.graph import Graph
 _BUFFER_LINE_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Buffers:
     """The two buffers weights are copied into.
 
@@ -114,7 +114,7 @@ def tile_memory(board: Board, arena: str, tiles: str | None) -> Memory:
     return memory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transfers:
     """Weights brought layer by layer: by whom, from where, into what.
 

@@ -6,9 +6,9 @@ for one in list_transformations(deployment): print(one.path, one.values, one.rea
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, SQUARES, TILES, choose_kernels, list_levels
@@ -22,7 +22,7 @@ from twin.runtimes.targets import load_target
 _REBUILD = EFFORTS[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Transformation:
     """A change one could make to a deployment.
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import numpy as np
 import hwmodels
 from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
 from hwmodels.files import read_regular, write_whole
+from hwmodels.frozen import entity
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.network.operators import is_assumed
@@ -42,7 +43,7 @@ _SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/calibration.py", "twin/pr
             "twin/learning/design.py")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class DesignMatrix:
     """Costs of one warm inference at stated prices, by layer and price: rows of the fit.
 

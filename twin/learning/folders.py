@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from calibration.fitting.cell import list_measured
@@ -20,6 +20,7 @@ from calibration.measurement.measurement import (
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -182,7 +183,7 @@ APART = 1.1
 and at least this ratio farther (assumed)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LibraryFit:
     """The libraries that explain a measured time.
 

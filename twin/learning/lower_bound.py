@@ -8,10 +8,10 @@ A measurement below it is of another network, clock or unit, and no price is lea
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency, format_time, significant
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
@@ -31,7 +31,7 @@ LEAST_JUDGED_CYCLES = 10_000
 """A shorter layer may be a few ticks of the clock that timed it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Impossible:
     """What was measured faster than any core of its kind runs it.
 
@@ -63,7 +63,7 @@ class Impossible:
                 f"most, count doubted by {self.doubt:g} x); another network, clock or unit?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unreachable:
     """More products in a time than the units of a board do, whatever the library.
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import entity
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.learning.design import DesignMatrix, make_design
@@ -47,7 +48,7 @@ PMU_SETUP = {"board": "apollo510_evb", "runtime": "tflm-cmsis-nn@2023", "weights
 """What the Apollo510 table was measured with; its README says weights and arena are in DTCM."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Observation:
     """One measured total: an inference, or a layer of one.
 

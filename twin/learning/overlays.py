@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -42,6 +42,7 @@ from calibration.fitting.spread import (
 )
 from calibration.fitting.ties import Tied
 from calibration.fitting.validation import HeldOut, leave_out_closely
+from hwmodels.frozen import entity
 from twin.learning.beyond import Beyond, find_support, tell_operators
 from twin.learning.observations import (
     Observation,
@@ -92,7 +93,7 @@ def stated_sds() -> tuple[np.ndarray, np.ndarray]:
             np.array([ENERGY_SD[name] for name in ENERGY_PRICES]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Learning:
     """Everything learnt at once.
 

@@ -6,7 +6,7 @@ This is the only place of the library that reads sealed rows: it judges, it neve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
@@ -21,6 +21,7 @@ from calibration.datasets import (
 )
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import PlacementError, RuntimeRefusedError
@@ -38,7 +39,7 @@ LAYER_LISTS = Path(calibration.datasets.__file__).parent / "stm32_zoo" / "layers
 """Layer lists of published networks whose model files are not ours to ship."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comparison:
     """A published row and what is predicted for it.
 

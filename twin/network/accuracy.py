@@ -6,7 +6,6 @@ import math
 import pickle
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from calibration.collecting.deadline import patient
 from hwmodels.errors import ToolMissingError, need_extra, reworded
 from hwmodels.files import DocumentError, parse_json, read_regular
+from hwmodels.frozen import frozen
 from hwmodels.processes import command_of, environment
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
@@ -35,7 +35,7 @@ Run = Callable[[np.ndarray], np.ndarray]
 """One input, as stored, with its batch axis -> the first output."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Accuracy:
     """How many answers were right.
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import entity, frozen
+
 DTYPE_BITS = {
     "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "uint16": 16,
     "float16": 16, "bfloat16": 16, "int32": 32, "uint32": 32, "float32": 32, "int64": 64,
@@ -18,7 +20,7 @@ DTYPE_BITS = {
 """Bits of one element by data type name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Quantization:
     """Affine quantisation, real = scale * (stored - zero_point).
 
@@ -37,7 +39,7 @@ class Quantization:
     axis: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Tensor:
     """An array of the graph; `data` is set for constants only."""
 
@@ -63,7 +65,7 @@ class Tensor:
         return self.data is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Window:
     """A sliding window: kernel, stride, dilation and padding as (top, bottom, left, right)."""
 
@@ -93,7 +95,7 @@ def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[in
     return total // 2, total - total // 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layer:
     """One operator of the graph.
 

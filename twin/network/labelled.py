@@ -7,7 +7,6 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.files import BoundedReader, open_regular
+from hwmodels.frozen import frozen
 from twin.errors import UsageError
 
 INPUTS, LABELS = ("x", "inputs", "images"), ("y", "labels", "targets")
@@ -41,7 +41,7 @@ _DAMAGED = (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, 
 """What `zipfile` and NumPy's reader of headers raise for files that are none of theirs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Data:
     """Inputs and what they are.
 

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -36,6 +35,7 @@ from typing import Any
 from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 from twin.network.graph import Graph, Layer
 
 
@@ -58,7 +58,7 @@ class Form(Enum):
      RESHAPE, COPY, RECURRENT, OTHER) = range(15)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operator:
     """One canonical operator: all the project asks of it without its name.
 

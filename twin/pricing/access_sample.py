@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from hwmodels.cache.set_associative import CacheState, new_state
 from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
+from hwmodels.frozen import entity
 from hwmodels.kernel import Kernel, count_accesses
 from hwmodels.paths.ways import data_cache
 from hwmodels.simulator import run_until
@@ -25,7 +25,7 @@ POINTS = 6000
 """Accesses drawn; misses are drawn as many again at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class AccessSample:
     """Accesses of a layer; arrays of one entry per access kept.
 

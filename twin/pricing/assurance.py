@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from calibration.fitting.intervals import (
 )
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
+from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration, unseen_prices
@@ -75,7 +75,7 @@ LARGE_SHARE = 0.25
 """From this share on, a price that is not identifiable makes the prediction an extrapolation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Doubt:
     """What intervals of one deployment, and of others of its structure, come from.
 
@@ -155,7 +155,7 @@ def _doubt_unseen(deployment: Deployment, calibration: Calibration, item: Itemis
     return None if unseen is None else doubt(deployment, unseen, item)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Deviations:
     """Standard deviations of logarithms of times, and what they are made of.
 

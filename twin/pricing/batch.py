@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from calibration.fitting.intervals import Band, find_ends
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.frozen import entity, frozen
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -33,7 +34,7 @@ LEARNT = "learnt"
 """First part of a path of a learnt factor: learnt.time.memory, learnt.energy.leakage."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Failure:
     """A configuration that cannot be: its row, and the error `predict` would have raised."""
 
@@ -41,7 +42,7 @@ class Failure:
     error: TwinError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class LayerArrays:
     """Layers of many predictions; NaN beyond the last layer of a shorter network.
 
@@ -61,7 +62,7 @@ class LayerArrays:
     energy_high_uj: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Batch:
     """What many inferences are predicted to cost, one row each in the order asked for.
 
@@ -110,7 +111,7 @@ class Batch:
         return len(self.time_us)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Variation:
     """Values of what-if paths and of learnt factors, one of each a configuration.
 
@@ -278,7 +279,7 @@ def count_layers(deployments: Iterable[Any]) -> int:
     return max((len(one.graph.layers) for one in deployments), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Span:
     """Rows of one placement and voltage scale.
 
@@ -306,7 +307,7 @@ ROWS = 1024
 _IDLE, _DMA = CAUSES.index("idle"), CAUSES.index("dma_wait")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Costs:
     """What rows of one structure and timing share.
 

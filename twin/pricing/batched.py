@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from calibration.fitting.intervals import LEVEL
 from hwmodels.board.file import change_board
 from hwmodels.board.operating_points import spread_clock, spread_supply
 from hwmodels.errors import TwinError
+from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
 from hwmodels.prices import rail_mw_per_ma
 from twin.deployment.deployment import Deployment
@@ -56,7 +57,7 @@ from twin.pricing.spans import (
 Made = Deployment | TwinError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Group:
     """Rows of one structure and timing.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from calibration.fitting.overlay import (
     read_shipped,
 )
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.counted_prices import know_core, tell_basis
@@ -30,7 +31,7 @@ AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Calibration:
     """Learnt prices that apply to a deployment.
 

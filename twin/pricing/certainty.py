@@ -6,7 +6,7 @@ How far it is from what was measured is added to its intervals, and said.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import NormalDist
 
 import numpy as np
@@ -20,10 +20,11 @@ from calibration.fitting.intervals import (
     probability_less,
 )
 from calibration.fitting.overlay import Entry, Support
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerCertainty:
     """Intervals of one layer, in microseconds and microjoules; None is not known."""
 
@@ -31,7 +32,7 @@ class LayerCertainty:
     energy_uj: Interval | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Draw:
     """What a total is uncertain by, so that two totals can share it.
 
@@ -62,7 +63,7 @@ class Draw:
     unlearned_sd: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Certainty:
     """What stands behind a calibrated prediction.
 
@@ -183,7 +184,7 @@ def _moved_share(before_us: float, after_us: float, before: Draw, after: Draw) -
     return min(1.0, float(priced + unpriced) / max(before_us, after_us))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Requirement:
     """A limit and what was predicted against it.
 

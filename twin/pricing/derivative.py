@@ -7,11 +7,11 @@ with widths are differences of two predictions, of the network and of a narrower
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.rewrites.layer_channels import NAME, format_channels, read_channels
@@ -27,7 +27,7 @@ NUDGE = 1e-3
 """By which a price is moved to both sides where a bill is more than counts times prices."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PriceSlope:
     """What a figure grows by per unit of the factor on a stated price.
 
@@ -47,7 +47,7 @@ class PriceSlope:
     energy_uj: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class WidthSlope:
     """What a figure grows by per channel of a layer.
 
@@ -72,7 +72,7 @@ class WidthSlope:
     flash_bytes: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Derivative:
     """A prediction's figures and their derivatives.
 
@@ -164,7 +164,7 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DI
         widths=tuple(found), refused=tuple(refused), is_exact=exact)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Figures:
     """What one deployment costs; NaN is not known."""
 

@@ -12,13 +12,13 @@ far as layers do not hide it, which depends on the factors: it is held as copies
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hwmodels.counts import CAUSES, CORE_EVENTS, EVENTS, Prices
+from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
@@ -50,7 +50,7 @@ _MEMORY, _MOVING = TIME_PRICES.index("memory"), ENERGY_PRICES.index("memory")
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Itemised:
     """What one inference costs by price, at stated prices and one timing.
 
@@ -95,7 +95,7 @@ class Itemised:
     brought: Brought | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Brought:
     """Weights that come by DMA, and what waiting for them and moving them costs.
 
@@ -187,7 +187,7 @@ def _itemise_transfers(deployment: Deployment, ends: Sequence[Prices]) -> Brough
         outside=source in list_external(deployment.board))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class _Columns:
     """What each part of a line is charged under: price of time, power, cause; if it is executed.
 
@@ -261,7 +261,7 @@ def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Fl
     return rows if found else np.ones_like(rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Work:
     """Cycles and energy of rows at their factors.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_count, format_number, significant
 from twin.network.operators import OPERATORS
 from twin.pricing.ledger import Ledger, cycles_by_clock, percentages, share_out
@@ -17,7 +17,7 @@ LONGEST = 20
 """Characters of a function's name where the terminal is narrow."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerRow:
     """A layer beside the others: its cycles by clock, and shares that sum to the whole's."""
 
@@ -35,7 +35,7 @@ class LayerRow:
 Text = Callable[[LayerRow], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerColumn:
     """A column of layers.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, Bill
+from hwmodels.frozen import frozen
 from hwmodels.quantities import apportion, format_time, significant
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Layer
@@ -24,7 +24,7 @@ Line = tuple[str, ...]
 """(clock, cause), or (clock, cause, operand)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ledger:
     """Integer cycles by layer, clock and cause, or operand as well.
 

@@ -14,7 +14,7 @@ Where a replacement policy is not documented, they are under each it may be (`pr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 
@@ -37,6 +37,7 @@ from hwmodels.counts import (
     order_of,
 )
 from hwmodels.file_cache import Same
+from hwmodels.frozen import entity
 from hwmodels.paths.exposure import expose, expose_once
 from hwmodels.paths.timing import Floats, read_timing, stack_columns
 from hwmodels.paths.traffic import KernelTraffic
@@ -129,7 +130,7 @@ Event = tuple[int, str, str, str]
 KEPT = 256
 """Structures whose lines are kept in order, and timings whose counts are."""
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Lines:
     """Lines of a structure as prices see them: the same at every timing.
 
@@ -159,7 +160,7 @@ class Lines:
     whole: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class PricedLines:
     """Lines times prices; of one configuration, or of many with a row for each.
 

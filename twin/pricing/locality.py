@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Kernel
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import data_cache, data_caches
@@ -30,7 +30,7 @@ WORRYING = 0.10
 """Miss rate from which a layer is called bound by its cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerLocality:
     """What one layer's loads and stores met.
 
@@ -61,7 +61,7 @@ class LayerLocality:
         return self.misses / self.accesses if self.accesses else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Locality:
     """A network in the data caches of its board.
 
@@ -215,7 +215,7 @@ def _working_set_bytes(board: Board, kernels: Sequence[Kernel]) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReplacementRange:
     """What not knowing a replacement policy leaves open.
 

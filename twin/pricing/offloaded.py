@@ -11,7 +11,7 @@ runs, it leaks, the accelerator idles. Intervals are those of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -20,6 +20,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.operating_points import spread_clocks, spread_supply
 from hwmodels.columns import Keys
 from hwmodels.counts import CAUSES, EVENTS, Prices
+from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats, read_timing, stack_columns
 from hwmodels.schedule.run import count_many
 from twin.deployment.accelerator.plan import plan_of
@@ -51,7 +52,7 @@ Ints = np.ndarray
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Traits:
     """What lines are added up by.
 
@@ -71,7 +72,7 @@ class Traits:
     unsure: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Lines:
     """What one inference costs on some boards, line by line.
 

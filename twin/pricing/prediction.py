@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from warnings import warn
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
+from hwmodels.frozen import frozen
 from hwmodels.quantities import list_first
 from hwmodels.simulator import add_background
 from twin.deployment.costs import (
@@ -38,7 +38,7 @@ MOST_ON_HOST = 0.5
 """Share of the time on an accelerator's host above which a warning says why (assumed)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerPrediction:
     """What one layer is predicted to cost.
 
@@ -149,7 +149,7 @@ class LayerPrediction:
         return times
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Prediction:
     """What an inference is predicted to cost; kind is always "predicted".
 

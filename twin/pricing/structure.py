@@ -17,7 +17,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from hwmodels.board.facts import Board
@@ -25,6 +25,7 @@ from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
+from hwmodels.frozen import entity, frozen
 from hwmodels.kernel import Kernel
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import TrafficArrays
@@ -42,7 +43,7 @@ Groups = Callable[[], Sequence[tuple[Kernel, ...]]]
 """Lowers: kernels of each layer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """A kernel as prices and reports see it; `hwmodels.kernel.Kernel` says what each part is."""
 
@@ -57,7 +58,7 @@ FEW, MANY = 8, 64
 """Output channels of a convolution that is narrow, and of one that is wide; in between both are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Structure:
     """Kernels that run one after another, and what they met.
 

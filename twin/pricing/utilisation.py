@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, TaskRun, UnitWork
 from hwmodels.schedule.units import estimate_unit_cycles, name_bits
 from twin.deployment.costs import TaskPrediction
@@ -34,7 +34,7 @@ USES = {
 """What each figure is, in order, and its header on a page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Utilisation:
     """Shares of 0 to 1; None: nothing of the kind in it.
 

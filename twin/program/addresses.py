@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hwmodels.frozen import frozen
 from hwmodels.program.listing import disassembler
 
 MASK = 0xFFFFFFFF
@@ -31,7 +32,7 @@ class Sum:
     constant: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stretch:
     """Accesses whose addresses are known once registers are, at the stretch's first instruction.
 

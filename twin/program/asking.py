@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from hwmodels.program.encodings import encoding_of
 from twin.errors import ProgramError
 from twin.program.cores import check_core
@@ -16,7 +16,7 @@ MAINS = ("main", "run_firmware", "app_main")
 """Functions at which start-up is over."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """What of a program is asked about.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
 from twin.program.addresses import Stretch
@@ -25,7 +25,7 @@ STEP_ROOM = 1 << 22
 
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BlockRun:
     """A block and how often it ran, followed itself, and was left by a branch."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from hwmodels.cache.counts import AccessCounts
@@ -13,6 +12,7 @@ from hwmodels.core.schedule import BlockCounts, count_block, schedule
 from hwmodels.core.timing import CoreTiming
 from hwmodels.counts import COPYING, CountLine, Counts, merge_counts
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Block, Kernel, Operand, split_runs
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
@@ -25,7 +25,7 @@ from twin.program.patterns import family_of, is_copy
 EXCEPTIONS, ASLEEP = "entering and leaving handlers", "asleep"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FunctionRun:
     """What one function did in one layer.
 

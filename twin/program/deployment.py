@@ -18,6 +18,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
+from hwmodels.frozen import frozen
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
@@ -51,7 +52,7 @@ RUNTIME = Runtime(
     alignment_bytes=1, efficiency={}, target="twin.program.deployment:ProgramTarget")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FunctionCost:
     """What one function costs in one layer.
 

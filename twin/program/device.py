@@ -7,13 +7,14 @@ core's modelled cycles; a counter's rate is its clock over the core's, as the bo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
+
+from hwmodels.frozen import frozen
 
 LOW_WORD = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Surroundings:
     """What a device sees of the machine.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from hwmodels.program.elf import (
     ALLOCATED,
     ARENA,
@@ -55,7 +56,7 @@ _VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_
                     ".interrupt_vector", ".text")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Function:
     """A function: its name, as linked and as written in its source, its addresses, its file."""
 

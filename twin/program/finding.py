@@ -14,12 +14,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import IO, Any
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
+from hwmodels.frozen import entity
 from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
 from twin.deployment.kept_counts import load_counts, read_geometry, save_counts
@@ -38,7 +39,7 @@ Layers = tuple[tuple[str, tuple[FunctionRun, ...]], ...]
 """Layers in order: name, and what each function did in it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Found:
     """What was found of a program.
 
@@ -101,7 +102,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
         document = _emulate(elf, board, wanted)
         save_counts(key, document)
     return Found(**{
-        **{name: document[name] for name in Found.__slots__},
+        **{one.name: document[one.name] for one in fields(Found)},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
         "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"]),
         "doubts": tuple(document["doubts"]), "untimed": tuple(document["untimed"])})

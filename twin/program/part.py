@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from hwmodels.files import read_yaml
+from hwmodels.frozen import frozen
 
 _KIB = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Field:
     """Bits of a register: its address, the first bit, how many."""
 
@@ -28,7 +28,7 @@ class Field:
         return (1 << self.bits) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Follower:
     """A field hardware sets: as another one, inverted (`!`), one bit by its number (`^`), or ones.
 
@@ -54,7 +54,7 @@ class Follower:
         return (~held if self.how == "!" else held) & self.field.mask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """Facts of a part's registers, by the vendor's SVD file or headers.
 

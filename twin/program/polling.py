@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from hwmodels.frozen import frozen
+
 PATIENCE = 32
 """Reads of a register at one place, nothing written meanwhile, before its loop is taken to wait."""
 TRIES = 16
@@ -15,7 +17,7 @@ _MASKS = re.compile(r"^(?:(?:tst|ands?)(?:\.w)?\s.*#|(?:c\.)?andi\s.*, )(0x[0-9a
 _SHIFTS = re.compile(r"^(?:lsls?(?:\.w)?\s.*#|(?:c\.)?slli\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Poll:
     """A loop that waited for a register.
 

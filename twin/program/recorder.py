@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import line_buffer_of, new_state
+from hwmodels.frozen import frozen
 from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_FUNCTIONS = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Region:
     """A piece of memory whose accesses are counted together.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from hwmodels.program.elf import ARENA, ARM, EXECUTABLE, RISCV, XTENSA, read_elf_file
 from twin.errors import ProgramError, UsageError
@@ -39,7 +39,7 @@ Program = tuple[list[tuple[str, Span]], list[Span], list[tuple[str, Span]]]
 """Regions by name, sections, and variables by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Region:
     """A memory region and what a program takes of it.
 

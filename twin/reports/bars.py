@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_share, format_size, format_time
 from twin.pricing.accelerator.timeline import HOST, ROW_KINDS, Span
 from twin.pricing.ledger import bill_time_us, percentages
@@ -33,7 +33,7 @@ WHOLE, MORE, LESS = (INK, ""), (VERMILION, ""), (GREEN, "\\\\\\\\")
 UNEXPLAINED = (DARK_GREY, "////")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Bar:
     """A bar of a row, in the chart's own unit.
 
@@ -74,7 +74,7 @@ class Bar:
         return max(self.start, self.start + self.length)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BarChart:
     """Bars in rows that share an axis.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import NOT_KNOWN, format_energy, format_time, significant
 from twin.attribution.difference import Account, Row
 from twin.learning.published import Comparison
@@ -24,7 +25,7 @@ WORDS = {"ns": format_time, "nJ": format_energy}
 """Writers of units that are a thousandth of what they take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pair:
     """Two bars: what was predicted, and what is beside it, in the axis's unit."""
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from twin.reports.palette import INK, SERIES
 
 Ends = tuple[float, float]
 """Of an interval."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Axis:
     """An axis: what it says, and how it is laid out.
 
@@ -36,7 +36,7 @@ class Axis:
     ticks: tuple[tuple[float, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Curve:
     """Points that look alike, and the line through them.
 
@@ -78,7 +78,7 @@ class Curve:
     steps: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Chart:
     """Curves over two axes.
 
@@ -122,7 +122,7 @@ class Chart:
         return spread_log(self.values(name)) if axis.ends is None else spread_log(axis.ends, 0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Grid:
     """A value for each column of each row; None where there is none.
 

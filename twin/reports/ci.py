@@ -10,11 +10,11 @@ value, lower_value, upper_value; its built-in measure `latency` is in nanosecond
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from hwmodels.frozen import frozen
 from twin.attribution.compatibility import NOTE
 from twin.attribution.difference import Difference, Row
 from twin.attribution.side import Side
@@ -72,7 +72,7 @@ def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement
                                   f"{one.unit}: {one.verdict}")) for one in requirements])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Failure:
     """Why a test failed."""
 

@@ -8,8 +8,10 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from hwmodels.frozen import frozen
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen
 class Cell:
     """A cell of a table.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -13,11 +13,12 @@ from hwmodels.board.policies import POLICIES
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 from twin.errors import UsageError
 from twin.pricing.layer_columns import LAYER_COLUMNS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """One term.
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from hwmodels.frozen import frozen
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
     from twin.network.accuracy import Accuracy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Written:
     """Files a command wrote; `met`: whether the limits hold, None where it was given none."""
 
@@ -19,14 +20,14 @@ class Written:
     met: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Flashed:
     """An image a programmer put on a board."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NewBoard:
     """A board file that was written, and the board it describes."""
 
@@ -34,7 +35,7 @@ class NewBoard:
     board: Board
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Removed:
     """Folders of kept runs that are gone; `really`: False where they would be."""
 
@@ -42,7 +43,7 @@ class Removed:
     really: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Serving:
     """Where the live what-if answers, and whether others than this machine may ask."""
 
@@ -50,7 +51,7 @@ class Serving:
     open_wide: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Accuracies:
     """How often a network is right before and after changes; None: nothing was changed."""
 
@@ -59,7 +60,7 @@ class Accuracies:
     after: Accuracy | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """Something that was looked for.
 
@@ -79,7 +80,7 @@ class Check:
     needed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checkup:
     """What is there, and what to type.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
@@ -42,7 +42,7 @@ MOST_POINTS, MOST_GROUPS = 1500, 8
 RINGS = (1, 2, 5, 10, 100, 1000, 10000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rival:
     """A configuration and what it is called among the others."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time, significant
 from twin.pricing.roofs import (
     load_bytes_per_cycle,
@@ -28,7 +28,7 @@ ROOFS = ((DARK_GREY, "-"), (ORANGE, "--"), (VERMILION, "-."), (PURPLE, ":"))
 """Colours and dashes of memories."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Side:
     """A machine with roofs of its own and the layers under them.
 

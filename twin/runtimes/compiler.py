@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwmodels.board.npu import Npu
+from hwmodels.frozen import frozen
 from twin.network.graph import Graph
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Reason(str):
         return Reason, (str(self), self.why)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Spread:
     """How far predictions of an accelerator are off, by where the time passes.
 
@@ -105,7 +106,7 @@ class Spread:
         return 0.0 if part == "hardware" else float(getattr(self, part))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Offload:
     """How a compiler maps a network onto an accelerator.
 
@@ -136,7 +137,7 @@ class Offload:
     input_copy: str = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Planner:
     """What the plan of a network depends on besides the network.
 
@@ -165,7 +166,7 @@ class Planner:
     buffers: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """A layer on the accelerator.
 
@@ -205,7 +206,7 @@ class Work:
     loaded: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Group:
     """Layers that run as one.
 
@@ -229,7 +230,7 @@ class Group:
         return (*self.joined, *self.chain)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Grouping:
     """A network cut into groups.
 
@@ -254,7 +255,7 @@ class Grouping:
     scratch: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """One thing of an inference.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Fact
+from hwmodels.frozen import frozen
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS, Form
 from twin.runtimes.library import find_assumed, find_lowering, find_own
@@ -26,7 +27,7 @@ FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "reduce
 """Operator families an efficiency can be stated for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArenaRule:
     """What a program calls the buffer it gives the runtime, and what is in it.
 
@@ -46,7 +47,7 @@ class ArenaRule:
     unknown: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Runtime:
     """A kernel library at one version: how a layer becomes kernels, and what calling them costs.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import MULTIPLYING, Npu, UnitKind, UnitWork
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import Form, layer_macs, traits
@@ -19,7 +20,7 @@ from twin.runtimes.by_role.steps import plan_steps
 from twin.runtimes.compiler import Compiler, Grouping, Planner, Reason, Step, Why, Work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UnitRules(Compiler):
     """Rules by role: a layer runs on the units whose role fits its operator.
 

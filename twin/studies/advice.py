@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
 from twin.errors import UsageError
@@ -56,7 +57,7 @@ MOST_VALUES, NOTABLE = 4, 0.98
 Progress = Callable[[int, int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Advice:
     """What would make a deployment meet limits.
 

@@ -11,12 +11,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 from hwmodels.quantities import read_count, read_quantity
 from twin.deployment.changes import check_unit, takes_whole
 from twin.errors import UsageError
@@ -53,7 +54,7 @@ _SPAN = re.compile(rf"{_BOUND}\.\.{_BOUND}(?::(\d+))?")
 _DOUBLES = re.compile(r"caches\.\w+\.(size_bytes|line_bytes|ways)")
 """Paths whose values are multiplied by two: sets of a cache are a power of two."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Brought:
     """A program a user brings to be compared with libraries.
 
@@ -83,7 +84,7 @@ Point = Mapping[str, Value]
 """A value by axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """A range of numbers, written LOW..HIGH or LOW..HIGH:COUNT.
 
@@ -113,7 +114,7 @@ class Span:
         return f"{self.low + share * (self.high - self.low):.6g}{self.unit}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Axis:
     """One thing that varies.
 
@@ -168,7 +169,7 @@ class Axis:
         return values[min(int(share * len(values)), len(values) - 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sample:
     """Points drawn instead of all: a method of `METHODS`, how many, and a seed."""
 
@@ -177,7 +178,7 @@ class Sample:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Space:
     """What a study covers: every combination of its axes, or a sample of them."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import policy_of
 from hwmodels.cache.set_associative import new_state, simulate_kernels
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.ways import data_cache
@@ -20,7 +21,7 @@ WAYS = (1, 2, 4, 8)
 """Geometries of a sweep, beside the cache's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SweepPoint:
     """The network in caches of another geometry."""
 

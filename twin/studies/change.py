@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from calibration.fitting.intervals import BASES, Basis, Interval
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.network.rewrites.rewrite import EFFORTS
@@ -20,7 +20,7 @@ from twin.studies.points import Deployer
 from twin.studies.rows import Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """A change, or a pair, and what it is predicted to do.
 
@@ -121,7 +121,7 @@ def excess(row: Row, limits: Limits) -> float:
     return sum(above) if above else max(over, default=0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Explainer:
     """Adds to changes what their gain's interval is, and what they rest on."""
 

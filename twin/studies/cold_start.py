@@ -9,11 +9,11 @@ of theirs. Ignores what a program does besides, such as drivers and sensors.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from twin.pricing.ledger import bill_time_us
 from twin.pricing.prediction import Prediction
 from twin.studies.duty import IDLE, Rest, find_rest
@@ -26,7 +26,7 @@ WAKE_SD, SETUP_SD = 0.7, 0.5
 """Relative standard deviations where a file states none (assumed)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ColdStart:
     """From the event to the first answer.
 

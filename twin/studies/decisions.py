@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibration.fitting.tree import grow_tree
+from hwmodels.frozen import frozen
 from twin.studies.rows import Row
 
 INFEASIBLE = "INFEASIBLE"
@@ -27,7 +27,7 @@ ASKED = {"time_us": ("latency", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3)
 """What requirements are of: its name, unit and factor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Decision:
     """A leaf: what leads to it, what it advises, and what that stands on.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
 from pydantic import Field
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from hwmodels.prices import clock_tree_pj, leakage_pj
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
@@ -42,7 +42,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Battery:
     """What feeds it.
 
@@ -65,7 +65,7 @@ class Battery:
     self_discharge_per_year: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Duty:
     """An inference every `every_us`, from a cell where there is one."""
 
@@ -73,7 +73,7 @@ class Duty:
     cell: Battery | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rest:
     """What a board draws between inferences; `rel_sd` of the sleep current."""
 

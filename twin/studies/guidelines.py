@@ -10,7 +10,6 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy
 from twin.errors import StudyError
 from twin.network.graph import Graph
@@ -34,7 +34,7 @@ from twin.studies.study.definition import Finding, Study
 from twin.studies.study.findings import Effect, group_rows, list_effects
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Character:
     """A network in a few numbers.
 
@@ -105,7 +105,7 @@ RESIZED = ("network.width", "network.channels", "network.prune", "network.resolu
 for what is said of a network would not be of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Leaf:
     """A leaf of the tree: what leads to it, and what its runs cost.
 
@@ -130,7 +130,7 @@ class Leaf:
     per: str = "MAC"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HardwareClass:
     """What results say of a class of hardware.
 
@@ -160,7 +160,7 @@ class HardwareClass:
     uses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guidelines:
     """The whole guide.
 
@@ -231,7 +231,7 @@ def _decide(sources: Sequence[tuple[Study, Table]]) -> dict[str, tuple[Decision,
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """A row, and its network."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import TwinError
 from hwmodels.files import names_file
+from hwmodels.frozen import frozen
 from hwmodels.processes import map_forked
 from twin.deployment.kept_counts import load_counts, save_counts
 from twin.errors import NotApplicableError, UsageError
@@ -33,7 +34,7 @@ VERSION = 1
 """Of what is kept: another one is measured again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """How often a network is right: from 0 to 1, or why that is not known.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -18,6 +18,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.pricing.certainty import probability_above
@@ -41,7 +42,7 @@ _STEPS = np.linspace(-8.0, 8.0, 1601)
 _DENSITY = np.exp(-_STEPS**2 / 2) / math.sqrt(2 * math.pi) * (_STEPS[1] - _STEPS[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Limits:
     """The largest values a design may have; None: any.
 

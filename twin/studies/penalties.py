@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 from twin.studies.change import excess
 from twin.studies.limits import Limits
@@ -31,7 +31,7 @@ DRAWS = 4000
 """Draws from intervals that say how often each row is the least."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Penalty:
     """Points a predicted quantity takes from a score, and why."""
 

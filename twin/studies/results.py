@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import need_extra
 from hwmodels.files import write_whole
+from hwmodels.frozen import frozen
 from twin.errors import UsageError
 from twin.pricing.variables import COLD_START, PREFIXES, SETUP
 from twin.studies.limits import LARGEST, Limits
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".parquet", ".csv")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """Rows of a study, in the order of its points.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calibration.fitting.intervals import Interval
+from hwmodels.frozen import frozen
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all, probability_within
 
@@ -43,7 +43,7 @@ OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", 
 """Names of objectives as people give them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """One point of a study, predicted or failed.
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.runtimes.choice import DEFAULT, default_runtime
 from twin.studies.advice import Advice, give_advice
@@ -44,7 +44,7 @@ METRICS = (("fastest", "time_us"), ("least energy", "energy_uj"), ("least RAM", 
            ("cheapest", "price_usd"), ("lowest mean power", "mean_mw"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Choice:
     """A network on a board, under the library that suits it best.
 
@@ -81,7 +81,7 @@ class Choice:
             one.reason for one in self.penalties if not self.row.met and one.name == "limits")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Winner:
     """The best by a metric, and how probable it is that it really is.
 
@@ -109,7 +109,7 @@ class Winner:
         return self.metric + " of those known" * bool(self.unknown)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Selection:
     """Boards ranked for networks.
 

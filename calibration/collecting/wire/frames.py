@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 
 FRAME_MAX = 512
 """Bytes on the line, COBS and delimiter included."""
@@ -21,7 +22,7 @@ REPLY = 0x01
 
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Frame:
     """One frame.
 

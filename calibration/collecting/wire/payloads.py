@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Self
 
 from calibration.errors import LinkError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 
 VERSION = 1
 OLDEST = 1
@@ -35,7 +36,7 @@ EVENTS_MAX = 8
 UNKNOWN = -(1 << 31)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Payload:
     """Fields in the order of a struct of the header; bytes that are text become str."""
 
@@ -65,7 +66,7 @@ class Payload:
         return self.LAYOUT.pack(*(v.encode() if isinstance(v, str) else v for v in values))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hello(Payload, layout="<HHII"):
     """Versions, features and the session asked for."""
 
@@ -75,7 +76,7 @@ class Hello(Payload, layout="<HHII"):
     session: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HelloReply(Payload, layout="<HHIII"):
     """What the board speaks, and whether it still knows the session."""
 
@@ -86,7 +87,7 @@ class HelloReply(Payload, layout="<HHIII"):
     resumed: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Identity(Payload, layout="<9I4H16s32s32s24s32s64s", texts=("port", "model", "compiler")):
     """The part, the image and the model in it (`struct wire_identify_reply`)."""
 
@@ -115,7 +116,7 @@ class Identity(Payload, layout="<9I4H16s32s32s24s32s64s", texts=("port", "model"
         return bool(self.features & FEATURES[feature])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Listing(Payload, layout="<HH"):
     """Head of a list of counters: which come now, how many there are."""
 
@@ -123,7 +124,7 @@ class Listing(Payload, layout="<HH"):
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Counter(Payload, layout="<HBB20s", texts=("name",)):
     """One counter of the board."""
 
@@ -133,7 +134,7 @@ class Counter(Payload, layout="<HBB20s", texts=("name",)):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layer(Payload, layout="<HHII64s", texts=("name",)):
     """One entry of the board's call list."""
 
@@ -144,7 +145,7 @@ class Layer(Payload, layout="<HHII64s", texts=("name",)):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LoadReply(Payload, layout="<II"):
     """How far the input has come."""
 
@@ -152,7 +153,7 @@ class LoadReply(Payload, layout="<II"):
     checksum: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Config(Payload, layout="<IHHIHH16s"):
     """What the next runs do (`struct wire_config`)."""
 
@@ -170,7 +171,7 @@ class Config(Payload, layout="<IHHIHH16s"):
         return struct.pack(f"<{EVENTS_MAX}H", *events, *[0] * (EVENTS_MAX - len(events)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConfigReply(Payload, layout="<QII"):
     """How long preparing the model took, and what one run leaves."""
 
@@ -179,7 +180,7 @@ class ConfigReply(Payload, layout="<QII"):
     samples_per_run: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run(Payload, layout="<II"):
     """Which runs to make."""
 
@@ -187,7 +188,7 @@ class Run(Payload, layout="<II"):
     runs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RunReply(Payload, layout="<6I"):
     """Which runs were made."""
 
@@ -199,7 +200,7 @@ class RunReply(Payload, layout="<6I"):
     reserved: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SamplesReply(Payload, layout="<IHHII"):
     """Head of a list of samples."""
 
@@ -210,7 +211,7 @@ class SamplesReply(Payload, layout="<IHHII"):
     reserved2: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RawSample(Payload, layout="<IHBBQ"):
     """One value of one counter, as the board numbers them."""
 
@@ -221,7 +222,7 @@ class RawSample(Payload, layout="<IHBBQ"):
     value: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Checksums(Payload, layout="<4I"):
     """CRC-32 of input, output and constants; runs whose output differed."""
 
@@ -231,7 +232,7 @@ class Checksums(Payload, layout="<4I"):
     mismatches: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Overhead(Payload, layout="<4IQ"):
     """Cycles between two samples with nothing in between."""
 
@@ -242,7 +243,7 @@ class Overhead(Payload, layout="<4IQ"):
     sum: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Status(Payload, layout="<8I"):
     """Where the board stands."""
 
@@ -256,7 +257,7 @@ class Status(Payload, layout="<8I"):
     text: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ReadReply(Payload, layout="<II"):
     """Head of a piece of memory."""
 
@@ -264,7 +265,7 @@ class ReadReply(Payload, layout="<II"):
     length: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Environment(Payload, layout="<iiiI"):
     """Die temperature, supply and clock source; `UNKNOWN` where the part does not tell."""
 
@@ -274,7 +275,7 @@ class Environment(Payload, layout="<iiiI"):
     cpu_hz: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoardTime(Payload, layout="<QII"):
     """The board's own clock, since start."""
 
@@ -283,7 +284,7 @@ class BoardTime(Payload, layout="<QII"):
     clock: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ErrorReply(Payload, layout="<BBhI"):
     """Why a request was refused."""
 

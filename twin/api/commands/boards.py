@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hwmodels.board import file
 from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError
+from hwmodels.frozen import frozen
 from twin.learning.portability import new_board as boards
 from twin.learning.portability.new_board import Guesses, Wanted
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from calibration.virtual_board import VirtualBoard
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Boards:
     """The boards there are.
 

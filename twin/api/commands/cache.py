@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import fspath
 
+from hwmodels.frozen import frozen
 from twin.api.requests import takes
 from twin.api.requests.prediction import Cache
 from twin.errors import UsageError
@@ -17,7 +17,7 @@ from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches
 AXES = ("size", "ways")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CacheReport:
     """What a network's accesses meet in the data caches.
 

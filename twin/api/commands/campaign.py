@@ -6,7 +6,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from hwmodels.board.file import hash_board, list_boards
 from hwmodels.core.file import name_core
 from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 from twin.api.commands.claims import claim_folder
 from twin.api.commands.measuring import HOST, Watcher
 from twin.api.requests.measurement import MeasureOptions, PowerRuns
@@ -38,7 +39,7 @@ BUILT = Path("build", "firmware")
 """Where `twin firmware build` puts images by default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """A measurement with everything it needs, on a board that is yet to be reached.
 

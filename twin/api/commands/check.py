@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import fspath
 from typing import TYPE_CHECKING
 
+from hwmodels.frozen import frozen
 from twin.api.commands.predict import describe_numbers
 from twin.api.commands.sweep import make_deployer
 from twin.api.requests import prediction as request
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from twin.program.regions import Region
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """A prediction held to limits.
 

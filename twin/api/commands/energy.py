@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import fspath
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from calibration.power_trace.meter_files import GROUP, read_meter_file
 from calibration.power_trace.trace import METERS, PowerTrace
 from hwmodels.errors import reworded
 from hwmodels.extensions import take
+from hwmodels.frozen import frozen
 from twin.api.requests import measurement, takes
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
@@ -37,7 +38,7 @@ LEAST_HZ, LEAST_S = 1000.0, 10.0
 """Samples a second and seconds a recording should have, as the founding protocol asks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Energy:
     """Energy as a power meter saw it.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_built_cores
 from hwmodels.errors import did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.isa import machine_isa, read_name
 from twin.api.commands.claims import claim_folder
 from twin.api.requests import firmware as requests
@@ -27,7 +27,7 @@ from twin.program.image.compile.ports import check_places, choose_port, has_core
 from twin.program.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Built:
     """Builds of one network, each with its run.
 

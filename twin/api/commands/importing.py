@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from calibration.importers import Imported
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, write_measurement
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
 from twin.api.requests.measurement import Import
@@ -30,7 +31,7 @@ EXAMPLES = 3
 """Lines that were not understood and are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ImportedLog:
     """What a log held.
 

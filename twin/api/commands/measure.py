@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from calibration.virtual_board.host import bound_to
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
 from hwmodels.files import read_regular
+from hwmodels.frozen import frozen
 from twin.api.commands.campaign import Run, read_started, refuse_other
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
@@ -31,7 +31,7 @@ SAME_CLOCK = 1e-3
 """Share that a clock asked for may be off the one a board stated, which rounds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Measured:
     """What a board did.
 

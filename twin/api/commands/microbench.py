@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.microbench.machine import Machine, describe_machine
+from hwmodels.frozen import frozen
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
 from twin.api.requests.measurement import MeasureOptions
@@ -33,7 +33,7 @@ RUNS = 5
 MOST_RUNS = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MeasuredMachine:
     """What micro-benchmarks found.
 

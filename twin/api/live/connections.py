@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from hwmodels.frozen import frozen
 
 HEAD_S = 10.0
 """In which a request's head has come, counted from the connection or the answer before."""
@@ -21,7 +23,7 @@ STALLED_S = 20.0
 MOST_CONNECTIONS, MOST_OF_A_PEER = 96, 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Held:
     """The connections of a server.
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from hwmodels.frozen import frozen
 from twin.api.live.state import State, is_upload
 
 _NAME = "live what-if"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Variant:
     """A state with what it is called.
 

@@ -10,11 +10,11 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hwmodels.files import write_whole
+from hwmodels.frozen import frozen
 from twin.api.live.pool import Pool
 from twin.api.live.state import UPLOAD
 from twin.errors import UsageError, WorkerError
@@ -30,7 +30,7 @@ MOST_FILES, MOST_BYTES = 24, 256 << 20
 """Kept; the one not uploaded for longest goes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Upload:
     """A file that was uploaded and read.
 

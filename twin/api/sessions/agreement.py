@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from twin.api.sessions.session import Session, hash_report
 from twin.attribution.difference import Difference
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-9
 _ABSENT = object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Agreement:
     """How a result asked for again agrees with the one that was kept.
 
@@ -46,7 +46,7 @@ class Agreement:
         return (self.kept == self.again or not self.count) if self.again else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Comparison:
     """Two kept runs beside each other.
 

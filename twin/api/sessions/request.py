@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin
 
 from hwmodels.errors import did_you_mean
+from hwmodels.frozen import frozen
 from twin.api import requests
 from twin.api.requests import Predict
 from twin.api.requests.attribution import Attribute, Diagnose, Why
@@ -32,7 +33,7 @@ FORMS: Mapping[str, type[requests.Request]] = {
 """Verbs whose runs can be kept, and asked again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """A verb and its arguments.
 

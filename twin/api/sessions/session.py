@@ -18,7 +18,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from hwmodels.files import (
     read_regular_text,
     write_whole,
 )
+from hwmodels.frozen import frozen
 from twin.api.sessions.request import INPUTS, Request, read_request
 from twin.errors import SessionError
 from twin.studies.study.tasks import made_with
@@ -52,7 +53,7 @@ DIGITS = 9
 """Significant digits of figures that a report's hash is of: machines add in other orders."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Session:
     """A kept run.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.again import alter, is_masked
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
 from twin.attribution.diagnosis.faults import Fault
@@ -20,7 +20,7 @@ Progress = Callable[[int, int, str], None]
 """Called with how many faults were predicted, how many there are, and the next one's name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Again:
     """A second measurement of what a case is of.
 
@@ -50,7 +50,7 @@ class Again:
         return self.forecasts.foresee(altered, self.base, case.prices, self.pattern)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Case:
     """One measurement to diagnose.
 

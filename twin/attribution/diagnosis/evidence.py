@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.fault_effects import Effect, Pattern
 from twin.attribution.diagnosis.faults import MOVED, ErrorModel, Fault
 from twin.attribution.diagnosis.likelihood import FULL_EFFECT
 from twin.attribution.diagnosis.marks import Marks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Evidence:
     """What faults are weighed by.
 

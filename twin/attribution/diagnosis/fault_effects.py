@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.pairing import pair_parts
 from twin.attribution.side import Side
@@ -27,7 +28,7 @@ BUS_EVENTS = ("sram_access", "dcache_read_refill", "dcache_write_refill", "icach
 _MEMORY = np.array([cause in CAUSE_GROUPS["memory"] for cause in CAUSES])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Effect:
     """A fault, foreseen.
 
@@ -231,7 +232,7 @@ PATTERN_SHARE = 0.99
 """The pattern rests on the layers that make up this share; the rest is overhead and noise."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Pattern:
     """What is compared.
 

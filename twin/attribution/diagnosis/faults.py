@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import MappingProxyType
 
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ErrorModel:
     """How far a prediction may be off, as standard deviations of logarithms.
 
@@ -115,7 +116,7 @@ JOINED = " and "
 """Between the kinds and the names of two faults at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Fault:
     """A hypothesis.
 

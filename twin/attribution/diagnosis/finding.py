@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from hwmodels.frozen import entity
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import (
     DECLARED,
@@ -38,7 +38,7 @@ REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Finding:
     """A fault, weighed.
 
@@ -59,7 +59,7 @@ class Finding:
     predicted: Mapping[int | None, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Diagnosis:
     """Faults by probability.
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.counts import CAUSES
+from hwmodels.frozen import frozen
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import (
     BINARY,
@@ -285,7 +285,7 @@ def log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
             - 0.5 * (FREEDOM + count) * math.log1p(distance / FREEDOM))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Temper:
     """By which share a pattern counts: errors of layers are not as independent as assumed.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
+from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import Fault
 from twin.deployment.deployment import Deployment
@@ -77,7 +77,7 @@ UNCHECKED = (": stated, and set against no other: cycles are the same at another
              "what waits; time by the host shows it (twin measure on a board)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Marks:
     """What the runs and the clock show besides; None is not known.
 

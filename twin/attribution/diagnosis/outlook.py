@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.builds import STEPS, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
@@ -72,7 +72,7 @@ Effects = tuple[Effect, ...]
 _BY_KIND = {kind: name for name, cause in CAUSES.items() for kind in cause["kinds"]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Hypothesis:
     """One cause or two of certain sizes; none is "as expected".
 
@@ -103,7 +103,7 @@ class Hypothesis:
     own_sd: np.ndarray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Outlook:
     """Every hypothesis of a deployment, predicted; good for any number measured of it.
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.again import weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
@@ -193,7 +193,7 @@ CLOSE_EFFECT = 0.5
 is no surer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Weight:
     """Log likelihood of a fault: by shape and counts, total, what runs show; what it leaves.
 
@@ -214,7 +214,7 @@ class Weight:
     changed: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Errors:
     """What is left under a fault, and how far it may be off.
 

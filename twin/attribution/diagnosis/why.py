@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.errors import did_you_mean
+from hwmodels.frozen import entity, frozen
 from hwmodels.quantities import format_frequency, format_time
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import (
@@ -51,7 +51,7 @@ SHARPER = 1.6
 likelihood says, as few ask about a small excess. Learnt on planted builds of seeds 21 to 24."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """A cause, weighed.
 
@@ -79,7 +79,7 @@ class Row:
     question: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Why:
     """Causes by probability.
 

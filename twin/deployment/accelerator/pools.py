@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, Pool
 from twin.deployment.memories import Buffer, Home, find_offset
 from twin.deployment.placement import ArenaSlot
@@ -22,7 +23,7 @@ RAM_ROLES = ("npu_ram", "sram", "external_ram")
 """Memories activations may be in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wish:
     """Where something is wanted: a memory, and a pool of it or None for any."""
 
@@ -30,7 +31,7 @@ class Wish:
     pool: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Demand:
     """What looks for a place.
 
@@ -60,7 +61,7 @@ class Demand:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PoolPlan:
     """Every tensor's pool.
 
@@ -119,7 +120,7 @@ class _Region:
                        end=min(ends[last.name], self.size_bytes))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Window:
     """Offsets of a region something may be placed in."""
 
@@ -136,7 +137,7 @@ class _Window:
         return replace(self, start=start)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Settled:
     """What has found a place, and what of it is not where it was wanted."""
 

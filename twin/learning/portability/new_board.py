@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.board.facts import MOST_WAIT_STATES, Board
@@ -13,6 +12,7 @@ from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
 from hwmodels.core.file import list_built_cores, load_core
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
@@ -29,7 +29,7 @@ OPTIONS = {"clocks.cpu.frequency_hz": "--clock", "memories.flash.size_bytes": "-
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Wanted:
     """What is known of a new board; None is to be guessed.
 
@@ -89,7 +89,7 @@ def check_name(name: str) -> None:
         raise UsageError(f"{name} exists already: twin boards {name}; accepted: another name")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guesses:
     """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from calibration.fitting.intervals import Interval
 from calibration.fitting.prior import Prior, Spread, pool_prior
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -33,7 +34,7 @@ RUN = "run:"
 """Begins the name of a candidate that is a whole network under the same library."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Expected:
     """What micro-benchmarks would do to an interval.
 
@@ -52,7 +53,7 @@ class Expected:
     narrowing: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ranking:
     """Micro-benchmarks for a deployment, by what they would tell.
 

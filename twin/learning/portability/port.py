@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean, reworded
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.beyond import tell_operators
@@ -47,7 +48,7 @@ FAMILIES = TIME_PRICES[:TIME_PRICES.index("call")]
 """Time prices of operator families: all but calls and memories."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Makeup:
     """What an interval is made of: shares of the variance of log time, summing to 1.
 
@@ -66,7 +67,7 @@ class Makeup:
     model: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Behind:
     """Rows of one board under one runtime that a prediction rests on, and their kind."""
 
@@ -78,7 +79,7 @@ class Behind:
     networks: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ported:
     """A prediction for a board nobody measured.
 

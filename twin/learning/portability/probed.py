@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -27,6 +27,7 @@ from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.observations import Observation
@@ -46,7 +47,7 @@ LEARNT_SHARE = 0.8
 """A price has become known when its variance fell below this share."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Probed:
     """Prices of a board under a runtime after micro-benchmarks.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, read_yaml, write_whole
+from hwmodels.frozen import frozen
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
 from twin.pricing.roofs import mac_loop
@@ -65,7 +66,7 @@ DTYPES = ("int8", "int16", "float32")
 DOT_BYTES = 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Benchmark:
     """A micro-benchmark.
 
@@ -230,7 +231,7 @@ SCHEMA = 1
 _KEYS = ("schema", "board", "benchmarks", "runtime", "model", "expected")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PlanFile:
     """Micro-benchmarks to run.
 
@@ -317,7 +318,7 @@ FOLDER = "warm"
 """Of the samples: every probe repeats what it has just done."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Job:
     """Micro-benchmarks for one machine.
 

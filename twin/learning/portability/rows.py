@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,13 +15,14 @@ from calibration.virtual_board.costs import costs_of
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from hwmodels.frozen import frozen
 from twin.pricing.assurance import price_cycles
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import TIME_PRICES, waits_on_memory
 from twin.pricing.roofs import peak_macs_per_cycle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stated:
     """Stated waits of one memory, in cycles of the core beyond an access that hits.
 

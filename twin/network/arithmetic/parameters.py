@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.errors import RuntimeRefusedError
 from twin.network.arithmetic.requantisation import (
     INT8_HIGH,
@@ -74,7 +74,7 @@ def folded_bias(graph: Graph, layer: Layer) -> np.ndarray:
     return (bias_values(graph, layer) - zero_point * sums).astype(np.int32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Addition:
     """An int8 addition: both inputs in units of 2**-20 of twice the larger scale.
 

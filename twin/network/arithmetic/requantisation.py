@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.frozen import entity
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.operators import ACTIVATION_BOUNDS
@@ -14,7 +14,7 @@ from twin.network.operators import ACTIVATION_BOUNDS
 INT8_LOW, INT8_HIGH = -128, 127
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Requantisation:
     """From 32-bit sums to stored values: multiply, shift, add the zero point, clamp.
 

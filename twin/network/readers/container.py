@@ -17,12 +17,13 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hwmodels.files import LARGEST_BYTES, names_file
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
+from hwmodels.frozen import frozen
 from hwmodels.program.elf import ElfError, Tables, read_tables
 from twin.errors import ModelError
 from twin.network.model_names import CONTAINERS, name_model
@@ -60,7 +61,7 @@ _GIVES_NONE = {
 _MARKS = {"eon": _EON, "cut": _MARK}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Found:
     """A model in another file.
 

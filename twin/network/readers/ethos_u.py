@@ -11,10 +11,9 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.network.graph import Layer, Tensor
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node
@@ -52,7 +51,7 @@ BACKEND = "EthosUBackend"
 """Name of the delegate in a program of ExecuTorch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Delegate:
     """The code of a delegate: stream, constants, bytes of the arena, inputs and outputs."""
 

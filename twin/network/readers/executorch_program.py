@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.flatbuffer import Flatbuffer, Table
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS
 from twin.network.readers.budget import Budget, check_operators, check_tensors
@@ -28,7 +29,7 @@ DTYPES = {0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16
 """Schema ScalarType by number; what is missing here (complex, bfloat16 ...) is refused."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Spec:
     """A tensor of the program: shape and order of dimensions as stated, and where its bytes lie.
 
@@ -56,7 +57,7 @@ class Numbers(list[int]):
     """A list of integers: numbers of values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """A kernel call: its place in the program, the kernel's full name, and numbers of values.
 

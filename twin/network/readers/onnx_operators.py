@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.network.graph import Window, same_padding
 from twin.network.readers.onnx_fusion import Group, clip_activation, clip_bounds
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_axis
@@ -32,7 +32,7 @@ from twin.network.readers.refusal import UnsupportedError
 Convert = Callable[[OnnxReader, Group], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Converter:
     """How one operator becomes a layer.
 

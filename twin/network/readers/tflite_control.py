@@ -8,8 +8,9 @@ compares with constants, as Keras writes recurrent layers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 from twin.network.graph import Tensor
 from twin.network.readers.budget import check_operators
@@ -27,7 +28,7 @@ RESOURCE = "resource"
 _COUNTS = ("int32", "int64", "bool", RESOURCE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subgraph:
     """A graph of the file, its tensors numbered as the whole network's are.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 from twin.network.graph import Layer, Tensor, Window
 from twin.network.readers.refusal import UnsupportedError
@@ -16,7 +16,7 @@ from twin.network.readers.refusal import UnsupportedError
 ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Node:
     """An operator of the file, as converters see it.
 
@@ -116,7 +116,7 @@ class Node:
                      options=tuple(sorted(options.items())))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Converter:
     """How one builtin becomes a layer, and which of its inputs carry data."""
 

@@ -7,9 +7,10 @@ of readers and of writers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import OPERATORS, Form, list_form
@@ -37,7 +38,7 @@ class Constant(NamedTuple):
     read: Callable[[Node], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """An operator of the file as a layer, and back.
 

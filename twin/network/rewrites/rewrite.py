@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import did_you_mean, reworded
+from hwmodels.frozen import frozen
 from hwmodels.quantities import read_quantity
 from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
@@ -30,7 +31,7 @@ MOST_KEPT = 16
 """Changed networks, for the next deployment of the same; each holds its constants."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rewrite:
     """A change of a network that can be asked for.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Tensor
 from twin.network.rewrites.channels import Channels, drop_channels, trace_channels
@@ -85,7 +85,7 @@ def prune_channels(graph: Graph, share: float) -> Graph:
         1, math.ceil((1 - share) * block.channels - 1e-9)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Block:
     """Channels that can go, and the layers that write them together.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization
 from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row
@@ -16,7 +17,7 @@ AddConstant = Callable[..., int]
 """(name, values, quantization=None) -> tensor index of a new constant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Encoded:
     """An operator as the schema has it.
 

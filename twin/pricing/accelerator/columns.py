@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from hwmodels.columns import (
     sum_exactly,
 )
 from hwmodels.counts import EXACT, Bill, CountLine, Counts, Prices
+from hwmodels.frozen import entity, frozen
 from hwmodels.paths.timing import stack_columns
 from hwmodels.schedule.prices import CYCLE_EVENTS
 from hwmodels.schedule.run import TaskCounts
@@ -34,7 +35,7 @@ POWERED = ("sleep", "clock_tree", "leakage", "npu_idle")
 """What is paid for time that passes, in the order of lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """What one layer is charged of one task."""
 
@@ -42,7 +43,7 @@ class Part:
     counts: Counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Hosted:
     """Lines of kernels on the host, priced.
 
@@ -62,7 +63,7 @@ class Hosted:
     energy_pj: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class TaskLines:
     """What tasks cost, line by line: those of tasks, then those of kernels on the host.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import THROUGH, Task
 from hwmodels.schedule.run import trace_task
 from twin.deployment.costs import TaskPrediction
@@ -17,7 +17,7 @@ ROW_KINDS = (HOST, "unit", "engine")
 """What a row is of, in the order rows are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """Something busy for a while.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from calibration.virtual_board import check_virtual_board
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import TILES
@@ -27,7 +28,7 @@ APART = 0.01
 """Layers whose candidates differ by less than that share are not judged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """One way to build the firmware.
 
@@ -51,7 +52,7 @@ class Candidate:
     run: BoardRun | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tuning:
     """All candidates, best predicted first, and what the best few came to.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import yaml
 
 from hwmodels.board.facts import Board
 from hwmodels.files import MISSHAPEN, DocumentError, read_yaml, write_whole
+from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, RuntimeRefusedError, UsageError
@@ -43,7 +44,7 @@ _UNSEEN = "unknown"
 _VERSION = "elf"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lesson:
     """What was learnt.
 

@@ -7,8 +7,8 @@ padding, reshapes. Products of weights are never omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from hwmodels.frozen import frozen
 from twin.errors import NotTheSameError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import OPERATORS, is_alias, layer_macs, traits
@@ -26,7 +26,7 @@ _ALIKE, _POSSIBLE, _LEFT_OUT = 3.0, 1.0, -1.0
 _NEVER = -1e9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ran:
     """A layer of a program.
 

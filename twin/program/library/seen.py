@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import Instruction
 from twin.deployment.core import named_tensors
 from twin.deployment.placement import layer_dtype
@@ -21,7 +22,7 @@ LEAST_MARK_BYTES = 16
 """A constant shorter than this is found anywhere."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Touched:
     """What a layer did with an operand: accesses, bytes moved, its extent, and sweeps over it."""
 
@@ -33,7 +34,10 @@ class Touched:
     sweeps: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+_TOUCHED = tuple(field.name for field in fields(Touched))
+
+
+@frozen
 class Seen:
     """A layer of a network, as a program ran it.
 
@@ -162,7 +166,7 @@ def _name_operands(graph: Graph, layer: Layer, accesses: Iterable[Mapping[str, A
                  for one in accesses)
     for one in accesses:
         name = one["role"]
-        touched = Touched(**{key: one[key] for key in Touched.__slots__})
+        touched = Touched(**{key: one[key] for key in _TOUCHED})
         if name == "stack":
             continue
         if name == "marked":
@@ -178,7 +182,7 @@ def _name_operands(graph: Graph, layer: Layer, accesses: Iterable[Mapping[str, A
             name = "input" if large and not has_input else "parameters"
         found.setdefault(name.rstrip("0123456789"), []).append(touched)
     return {name: Touched(**{key: sum(getattr(one, key) for one in several)
-                             for key in Touched.__slots__})
+                             for key in _TOUCHED})
             for name, several in found.items()}
 
 
@@ -204,7 +208,7 @@ def to_observed(seen: Sequence[Seen], runs: Mapping[str, Run]) -> dict[str, Any]
             "index": one.index, "features": dict(one.features), "shape": dict(one.shape),
             "terms": dict(one.terms),
             "runs": [[numbers[name], *counts] for name, counts in one.runs.items()],
-            "operands": {name: [getattr(touched, key) for key in Touched.__slots__]
+            "operands": {name: [getattr(touched, key) for key in _TOUCHED]
                          for name, touched in one.operands.items()}} for one in seen]}
 
 
@@ -222,7 +226,7 @@ def from_observed(document: Mapping[str, Any]) -> tuple[tuple[Seen, ...], dict[s
     return tuple(Seen(**{
         **one, "blocks": {}, "runs": {names[number]: tuple(counts)
                                       for number, *counts in one["runs"]},
-        "operands": {name: Touched(**dict(zip(Touched.__slots__, values, strict=True)))
+        "operands": {name: Touched(**dict(zip(_TOUCHED, values, strict=True)))
                      for name, values in one["operands"].items()}})
         for one in document["layers"]), dict(zip(names, runs, strict=True))
 

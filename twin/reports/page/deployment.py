@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from calibration.fitting.intervals import Interval
+from hwmodels.frozen import frozen
 from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
@@ -49,7 +49,7 @@ from twin.studies.change import Change
 from twin.studies.rows import Row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Report:
     """All that is known of a deployment.
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from twin.reports.columns import Cell, Column
 
 KINDS = ("predicted", "simulated", "measured", "published")
 """What a figure can be; each has a mark, a hatch and a word, so that colour is never alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """Cells of a row, and what folds out below it: name and value."""
 
@@ -20,7 +20,7 @@ class Row:
     details: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Table:
     """A table that sorts, and filters where it is long.
 
@@ -53,7 +53,7 @@ class Table:
         return len(self.rows) > 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plot:
     """A plot: what plotly draws, and what it says in words.
 
@@ -83,14 +83,14 @@ class Plot:
     least_px: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pairs:
     """Names and values, one below the other."""
 
     pairs: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Notes:
     """Sentences, one an item; "warning" sets them apart, "code" keeps them as commands."""
 
@@ -98,7 +98,7 @@ class Notes:
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Section:
     """A part of the page.
 
@@ -121,7 +121,7 @@ class Section:
     folded: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     """One figure of the answer.
 
@@ -147,7 +147,7 @@ class Answer:
     span: tuple[float, float, float] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Page:
     """A page.
 

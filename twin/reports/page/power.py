@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy, format_time, significant
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Column, number
@@ -22,7 +22,7 @@ MOST_LABELS = 40
 """Layers whose numbers stand above the trace: those that take most time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recording:
     """What a meter saw: one inference over time, and the energies of all that were recorded."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
@@ -48,7 +49,7 @@ MOST_COLUMNS = 8
 """Variants with a column each in the table of layers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Variant:
     """A deployment among others, predicted, or why it cannot be.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hwmodels.frozen import frozen
 from twin.reports.columns import Column, write_cells
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Console(Protocol):
         """Whether it has styles."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Page:
     """A file or pipe that takes plain lines."""
 

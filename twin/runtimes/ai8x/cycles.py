@@ -13,10 +13,10 @@ analogdevicesinc/ai8x-synthesis ab4f4c01f2, izer/latency.py (the formula; its co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from hwmodels.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerShape:
     """A layer as the accelerator's registers state it; rows come first in every pair.
 

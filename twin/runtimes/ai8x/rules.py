@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, Task, UnitWork
 from twin.network.graph import Graph, Layer
 from twin.network.operators import Form, is_alias, layer_macs, traits
@@ -38,7 +39,7 @@ _PLAIN_PASSES = 16
 """Up to so many passes and pixels a fully connected layer needs no cycle to flatten."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ai8x(UnitRules):
     """Rules of ai8xize.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Block
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -28,7 +28,7 @@ from twin.runtimes.lowering.nests import bound, guarded, repeat
 _CODE = CODE["columns"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Columns:
     """Columns a kernel gathers.
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 from twin.network.graph import Graph, Layer
 from twin.runtimes.counted.shapes import DECISIVE, FEATURES, measure_shape, tell_features
@@ -25,7 +26,7 @@ def total(series: Series, terms: Mapping[str, float]) -> float:
     return math.fsum(often * terms.get(name, 0.0) for name, often in series)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LearntBlock:
     """A block of a library's code.
 
@@ -49,7 +50,7 @@ class LearntBlock:
     entries: Series
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LearntOperand:
     """How an operand is accessed.
 
@@ -75,7 +76,7 @@ class LearntOperand:
     size: Series
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LearntKernel:
     """What runs an operator in layers of some kind.
 
@@ -133,7 +134,7 @@ class LearntKernel:
                    for name, size in shape.items() if name in self.shapes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CheckedLayer:
     """A layer of a program, beside what is learnt from programs of other networks only.
 
@@ -160,7 +161,7 @@ class CheckedLayer:
         return None if self.predicted is None else self.predicted / max(1, self.instructions) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Learnt:
     """What was read of a library.
 

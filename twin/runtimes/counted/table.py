@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.runtimes.counted.describe import ALONE
 from twin.runtimes.counted.mixture import CLASSES
@@ -42,7 +43,7 @@ LACKS = "none"
 """Variant of an operator a release's library has no kernel of: the portable one runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Amounts:
     """What a call of a kernel executes.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hwmodels.core.file import load_core
+from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
 
@@ -16,7 +17,7 @@ VECTOR, SCALAR = "vector ", "scalar "
 """How names of parts begin that only a core with vectors runs, or only one without."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """How often the parts of a kernel run.
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hwmodels.files import LARGEST_YAML_BYTES, parse_yaml, read_regular
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 
 MAGIC = (b"COP1", b"COP2")
@@ -31,7 +31,7 @@ MOST_OPERATIONS = 1 << 16
 """Of one stream: more is not a network of a microcontroller, but a damaged file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Command:
     """One operation of a stream.
 
@@ -59,7 +59,7 @@ class Command:
         return self.registers.get(name, default)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stream:
     """A decoded command stream.
 

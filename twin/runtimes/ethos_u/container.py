@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 from twin.runtimes.ethos_u.commands import Stream, read_stream
 
@@ -17,7 +17,7 @@ CONSTANTS, ARENA, SCRATCH = 0, 1, 2
 """Regions of its first memories: constants, arena, fast scratch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledStream:
     """One operator `ethos-u`.
 
@@ -49,7 +49,7 @@ def _decode(payload: str, where: str) -> Stream:
     return read_stream(base64.b64decode(payload), where)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledFile:
     """A .tflite file Vela wrote.
 

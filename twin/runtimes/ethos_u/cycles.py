@@ -15,9 +15,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from hwmodels.board.npu import Npu
+from hwmodels.frozen import frozen
 from twin.runtimes.ethos_u.operations import BRICK, Operation, Shape
 
 SUBKERNEL = 8
@@ -27,7 +27,7 @@ _DECODED_PER_CYCLE = 8
 """Weights a decoder gives in a cycle, least."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Cycles:
     """NPU cycles of one operation: MAC array, output unit, weight decoders."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from hwmodels.frozen import frozen
 from twin.runtimes.ethos_u.commands import Command
 
 BRICK = 16
@@ -25,7 +24,7 @@ Shape = tuple[int, int, int]
 """Height, width and depth."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operand:
     """A feature map as an operation walks it.
 
@@ -59,7 +58,7 @@ class Operand:
         return height * width * deep * self.bits // 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Copy:
     """A copy of the DMA controller; a destination of None is inside the NPU."""
 
@@ -69,7 +68,7 @@ class Copy:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operation:
     """What one operation asks of the NPU.
 

@@ -18,6 +18,7 @@ from hwmodels.board.file import load_board
 from hwmodels.board.npu import Npu
 from hwmodels.errors import TwinError, reworded
 from hwmodels.file_cache import Same
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.graph import Graph, Layer
@@ -35,7 +36,7 @@ COMPILED = "ethos_u"
 """Operator of a graph that is a command stream: its first input, a constant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class _Region:
     """Layers that run as one stream.
 

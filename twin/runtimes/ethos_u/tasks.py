@@ -16,9 +16,10 @@ task: the blocks of one are the next one's, and the output unit works for all of
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwmodels.board.npu import Npu
+from hwmodels.frozen import frozen
 from hwmodels.schedule import THROUGH, Link, Task, Transfer, UnitWork
 from twin.runtimes.ethos_u.commands import Stream
 from twin.runtimes.ethos_u.cycles import Cycles, count_blocks, count_cycles
@@ -43,7 +44,7 @@ COMMANDS = "commands"
 """Operand of the command stream."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Slot:
     """One operation with the copies beside it, in the order the NPU starts them.
 

@@ -9,9 +9,9 @@ Weights and scales are read once for each place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from hwmodels.board.npu import BURST_BEATS, Interface, Npu, Pool
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Transfer
 from twin.runtimes.ethos_u.cycles import count_blocks, split
 from twin.runtimes.ethos_u.operations import BRICK, Copy, Operand, Operation
@@ -23,7 +23,7 @@ MODES: Mapping[str, tuple[int, int, int]] = {
 _ARENA, _CACHE = 1, 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Memories:
     """Where regions lie, and the ports that lead there.
 

@@ -18,7 +18,6 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,6 +26,7 @@ from hwmodels.board.npu import Npu, Pool
 from hwmodels.errors import ToolMissingError, extra_missing, reworded
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular, read_regular_text, write_whole
+from hwmodels.frozen import frozen
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.ethos_u.container import CompiledFile, read_compiled
 from twin.runtimes.ethos_u.traffic import MODES
@@ -40,7 +40,7 @@ MEMORY_LIMIT_BYTES = 8 << 30
 OPTIMISE = ("Performance", "Size")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Compilation:
     """What Vela made of a network.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockTiming, schedule
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu
 from hwmodels.schedule.cluster import share_work, wait_of_access
 from twin.network.graph import Graph, Layer
@@ -26,7 +26,7 @@ Trips = Mapping[str, float]
 """How often each kernel's text runs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """A part of a layer's output.
 
@@ -53,7 +53,7 @@ def time_kernel(name: str) -> BlockTiming:
     return schedule(texts[name], load_core(texts["core"]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ClusterCycles:
     """Cycles of a part of a layer, and of them those waited for banks, loops, the barrier."""
 

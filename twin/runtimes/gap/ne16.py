@@ -14,7 +14,8 @@ of outputs and spatial remainders beyond them are not verified.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from hwmodels.frozen import frozen
 
 DEEP, WIDE, SIDE = 16, 32, 3
 """Input channels of a pass, output channels and rows and columns of a tile."""
@@ -25,7 +26,7 @@ _LANES, _WRITE, _SETTLE, _DEPTHWISE = 4, 9, 4, 16
 _WORD_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Job:
     """A convolution, all of whose operands are in the shared memory.
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import ClassVar
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import list_first
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
 from hwmodels.schedule.tiles import Tile, bill_tiles, pipeline_tiles
@@ -32,7 +33,7 @@ _MOST_TIMES = 8
 _BEFORE = ("relu", "relu6", "relu_n1_to_1", None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Gap(UnitRules):
     """Rules of a tool that tiles.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Transfer
 from hwmodels.schedule.tiles import count_tiles, cut_rows
 from twin.network.graph import Graph, Layer
@@ -21,7 +22,7 @@ PARAMETER_BYTES = 8
 """Bias and factor of an output channel."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Piece:
     """One tile of a layer: its part of the output, and bytes by operand.
 
@@ -44,7 +45,7 @@ class Piece:
         return sum(size for _, size, _ in self.reads) + self.written_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shape:
     """What of a layer is cut: rows and channels, and bytes of each."""
 

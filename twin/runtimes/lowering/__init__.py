@@ -7,10 +7,11 @@ Beside it stand what the libraries share: `blocks` (instructions and how often t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Kernel, Operand
 from twin.network.graph import Graph, Layer
@@ -19,7 +20,7 @@ MOST_KEPT = 256
 """Lowerings made of another: the same one each time, so that what is lowered by it is found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Site:
     """Where a layer runs: instruction set, and where its operands live.
 
@@ -55,7 +56,7 @@ def no_scratch(graph: Graph, layer: Layer, isa: str) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Lowering:
     """How one library runs one operator on one kind of core.
 

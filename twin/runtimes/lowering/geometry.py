@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from hwmodels.frozen import frozen
 from twin.network.graph import Graph, Layer, Window
 from twin.runtimes.lowering.nests import Bound, Move, bound, load, repeat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Geometry:
     """Extents of a windowed operator in NHWC: input, output, window.
 

@@ -12,7 +12,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from hwmodels.files import (
     parse_json,
     read_regular_text,
 )
+from hwmodels.frozen import frozen
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
@@ -41,7 +41,7 @@ _UNIT_OF_NAME = (("_bias", "ARITH_ACC"), ("suboff", "ARITH_ACC"), ("Conv", "CONV
                  ("Identity", "NULL"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledPool:
     """A memory pool as the compiler describes it."""
 
@@ -53,7 +53,7 @@ class CompiledPool:
     cacheable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledBuffer:
     """A buffer an epoch streams."""
 
@@ -63,7 +63,7 @@ class CompiledBuffer:
     weights: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PoolAccess:
     """Bytes of an epoch in one pool, with the cycles the compiler estimates for them."""
 
@@ -74,7 +74,7 @@ class PoolAccess:
     write_cycles: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledEpoch:
     """One epoch of a compiler's output.
 
@@ -104,7 +104,7 @@ class CompiledEpoch:
     outputs: tuple[CompiledBuffer, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CompiledNetwork:
     """A network as compiled: its epochs in order, and the pools the compiler was given."""
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, TaskRun, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
@@ -39,7 +40,7 @@ _FUNCTIONS = ("logistic", "tanh", "hard_swish")
 """Activations that are tables of segments; the others are a slope or a limit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class NeuralArt(UnitRules):
     """Rules of the Neural-ART compiler.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs
@@ -13,7 +14,7 @@ from twin.runtimes.systolic.array import DATAFLOWS, count_cycles
 from twin.runtimes.units import UnitRules
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Systolic(UnitRules):
     """Rules by role, with the cycles of an array for all that multiplies.
 

@@ -11,12 +11,12 @@ tflite-micro: micro_interpreter.cc, micro_allocator.cc, kernels/*.cc and kernels
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.frozen import frozen
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import list_states
 from twin.runtimes.tflm.scratch import is_speed_sum, list_scratch
@@ -47,7 +47,7 @@ def measure_file(graph: Graph) -> int:
         TENSOR_BYTES * len(graph.tensors) if beside is None else beside)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ArenaAsks:
     """What a network asks of the arena.
 

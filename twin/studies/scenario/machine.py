@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.prices import leakage_pj
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -18,7 +19,7 @@ from twin.studies.duty import idle_power_mw
 from twin.studies.scenario.scenario import IDLE, Load, Scenario
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Speed:
     """The device at one clock.
 
@@ -50,7 +51,7 @@ class Speed:
         return self.energy_uj / self.inference_us * 1e3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Machine:
     """The device: what it does at each clock, and what sleeping costs.
 

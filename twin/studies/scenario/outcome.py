@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hwmodels.board.file import load_board
+from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time
 from twin.studies.duty import life_days
 from twin.studies.scenario.machine import Machine, build_machine
@@ -14,7 +14,7 @@ from twin.studies.scenario.scenario import Scenario, load_scenario
 from twin.studies.scenario.simulation import Run, simulate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outcome:
     """A scenario that was run, at the prediction and at both ends of its intervals.
 

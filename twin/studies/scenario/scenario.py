@@ -6,12 +6,13 @@ Read from YAML by the guarded loader, each key checked, errors naming file and k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import ScenarioError
 from twin.studies.duty import Battery, Positive
@@ -44,7 +45,7 @@ Celsius = Annotated[float, Field(ge=-60, le=300)]
 Power = Annotated[float, Field(ge=0, le=1e6)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sensor:
     """What fills the buffers, by DMA, without end.
 
@@ -71,7 +72,7 @@ class Sensor:
     dma: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sleep:
     """What the core does between hops.
 
@@ -93,7 +94,7 @@ class Sleep:
     clock_ramp_us: Annotated[Time, Field(alias="clock_ramp")] = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Load:
     """A second core or master that is busy from time to time.
 
@@ -115,7 +116,7 @@ class Load:
     power_mw: Power = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Thermal:
     """One thermal resistance and capacity between the die and what is around it.
 
@@ -143,7 +144,7 @@ class Thermal:
     leakage_doubles_c: Positive | None = 20.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scenario:
     """A device over time.
 

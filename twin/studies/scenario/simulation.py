@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 from twin.errors import ScenarioError
 from twin.studies.scenario.machine import Machine, Speed
 from twin.studies.scenario.scenario import Load, Scenario, Thermal
@@ -83,7 +84,7 @@ MOST_EVENTS = 1_000_000
 Process = Generator[Any, Any, None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """Some time in one state."""
 

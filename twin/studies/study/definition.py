@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from hwmodels.quantities import read_quantity
 from twin.pricing.variables import COLD_START, SETUP
 from twin.studies.axes import Brought, Point, Space, Value, label
@@ -44,7 +45,7 @@ def read_figures(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Search:
     """A multi-objective search in place of every point.
 
@@ -73,7 +74,7 @@ def read_figure(name: str) -> str:
     return read_figures([name])[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Claim:
     """A hypothesis: a figure of a value is at most so much of the baseline's.
 
@@ -91,7 +92,7 @@ class Claim:
     by: Annotated[str, one_of(("ratio", "difference"))] = "ratio"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """What the finding of a study compares.
 
@@ -145,7 +146,7 @@ class Budget(NamedTuple):
     limit: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Study:
     """A study file, read.
 
@@ -201,7 +202,7 @@ class Study:
         return (*names, *([TEMPERATURE] if len(self.temperatures) > 1 else []))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Asked:
     """One configuration of a study.
 

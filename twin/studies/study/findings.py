@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from hwmodels.frozen import frozen
 from twin.studies.results import Table
 from twin.studies.rows import CELLS, UNCERTAIN, Row
 from twin.studies.study.definition import Claim, Finding, Study
@@ -29,7 +29,7 @@ MOVING = ("time_us", "energy_uj", "ram_bytes", "flash_bytes")
 """Figures of a row that are compared between two tables of one study."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Effect:
     """A figure of one value over that of the baseline, all else equal.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 from twin.errors import StudyError, UsageError
 from twin.studies.axes import Axis, label
 from twin.studies.rows import QUANTITIES, Row
@@ -34,7 +34,7 @@ MIDDLE = 0.5 - 1e-9
 """Share of the way at which an axis is in its middle: of two values it is the first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Influence:
     """What one axis does to a figure.
 
@@ -66,7 +66,7 @@ class Influence:
     alone: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Sensitivity:
     """Influences of all axes on a figure of one model on one board.
 

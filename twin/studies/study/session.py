@@ -17,7 +17,6 @@ import contextlib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from hwmodels.files import (
     read_regular_text,
     write_whole,
 )
+from hwmodels.frozen import frozen
 from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Table, read_row, to_arrow
@@ -45,7 +45,7 @@ LOCK = ".lock"
 STARTED = {LOCK, "parts", "study.yaml", "inputs"}
 """What is there before `session.json` is."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Session:
     """A folder of a study that is being run, or was.
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import names_file
+from hwmodels.frozen import frozen
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.studies.axes import Brought, Point, label
@@ -71,7 +72,7 @@ def find_versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plan:
     """What all tasks of a study share, as a worker is sent it.
 
@@ -108,7 +109,7 @@ class Plan:
         return hashlib.sha256(json.dumps(document).encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Task:
     """Configurations of one model on one board at one temperature.
 

@@ -18,12 +18,12 @@ import re
 import ssl
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 from twin.errors import StudyError, UsageError
 from twin.studies.rows import Row
 from twin.studies.study.tasks import Plan, Task, compute, identify
@@ -229,7 +229,7 @@ WELL = 0.85
 MOST_WORKERS = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TaskCosts:
     """What tasks take.
 
@@ -259,7 +259,7 @@ class TaskCosts:
         return self.mean_s / slowest_s if slowest_s else math.inf
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Scaling:
     """How a study goes on so many workers.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.deployment.placement import Placement
 from twin.errors import RuntimeRefusedError
 from twin.network.arithmetic import data_inputs, find_operation, parameters
@@ -25,7 +25,7 @@ from twin.runtimes.firmware import is_pointwise
 Fields = Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Context:
     """What the C of a layer is written from."""
 
@@ -48,7 +48,7 @@ class Context:
         return self.graph.input(layer).dtype == "float32"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Call:
     """One call: the kernel, its struct's fields, and the addresses behind the struct."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from hwmodels.program.elf import WRITABLE, Tables, read_elf_file
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import FirmwareError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryUse:
     """What an image takes of one memory.
 
@@ -36,7 +36,7 @@ class MemoryUse:
     kept_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ImageSizes:
     """Sections of an image by what they hold.
 

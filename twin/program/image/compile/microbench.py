@@ -6,11 +6,11 @@ import hashlib
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from calibration.microbench.probes import MAC_REPEATS, Probe, pack_probes, probe_layers
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from twin.deployment.placement import Placement
 from twin.program.image.compile.build import Build, compile_source
 from twin.program.image.compile.memory_map import SAMPLES, map_memories
@@ -44,7 +44,7 @@ ALIGNED_BYTES = 128
 _REGISTER = re.compile(r"\b([rsqat]\d+)\b")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rooms:
     """Where probes find memory.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards
 from hwmodels.core.file import list_built_cores, load_core
 from hwmodels.errors import ToolMissingError, did_you_mean
+from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa, machine_isa
 from twin.deployment.memories import choose_memory
 from twin.errors import PlacementError, UsageError
@@ -24,7 +25,7 @@ _ALIAS = re.compile(r'REGION_ALIAS\("(\w+)", *(\w+)\)')
 _SETTING = re.compile(r"^(\w+) *:= *+(.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Port:
     """A target of the firmware's Makefile.
 

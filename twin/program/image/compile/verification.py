@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from twin.errors import FirmwareError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph
@@ -29,7 +29,7 @@ MOST_IDLE_BLOCKS = 5
 _CLOCK, _CHECKSUM = 0, 1  # places in the list COUNTERS gives (firmware/core/run.h)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerRun:
     """One layer of a run on a board.
 
@@ -48,7 +48,7 @@ class LayerRun:
     equal: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class BoardRun:
     """A network that ran on a board.
 

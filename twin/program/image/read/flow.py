@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hwmodels.errors import need_extra
+from hwmodels.frozen import frozen
 from hwmodels.isa.mnemonics import CONDITIONS
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
@@ -26,7 +27,7 @@ _BRANCH = re.compile(r"^b(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
 _RETURNS = re.compile(r"^(pop|ldmia|ldm|bx|ldr)(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ending:
     """How a block ends.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, split_runs
 from twin.deployment.placement import Placement
 from twin.network.graph import Graph, Layer
@@ -28,7 +28,7 @@ _CAUSES = {"copy_": "data_copy", "run_": "kernel_call"}
 """Cause of all blocks of a function, by how its name begins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Extent:
     """A piece of memory with a name: where accesses of a layer may go."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Block
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -27,7 +27,7 @@ from twin.runtimes.lowering.nests import (
 _CODE = CODE["convolution.product_mve"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProductMve:
     """Rows times transposed weights.
 
