@@ -323,13 +323,10 @@ def make_learnt(fit: Fit, band: Band, cell: Cell, tied: Tied | None = None,
         prior_sd=tuple(float(f"{math.sqrt(_six(value)):.9g}")
                        for value in np.diag(estimate.prior_covariance)),
         network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
-        band=_to_model(band), between_sd=_six(between_sd),
+        band=BandModel(down=_six(band.down), up=_six(band.up), level=band.level, basis=band.basis,
+                       count=band.count),
+        between_sd=_six(between_sd),
         rows=proven.rows, effective_parameters=round(proven.effective_parameters, 3),
         rank=proven.rank, condition=round(proven.condition, 1), unidentified=proven.unidentified,
         confused=proven.confused, tied=() if tied is None else tied.names,
         residuals={fit.evidence.labels[row]: round(float(residuals[row]), 4) for row in own})
-
-
-def _to_model(band: Band) -> BandModel:
-    return BandModel(down=_six(band.down), up=_six(band.up), level=band.level,
-                     basis=band.basis, count=band.count)

@@ -151,8 +151,10 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     cell, energy = rows[0].cell, None
     if powered:
         joules = energy_evidence(powered, time.fit)
+        pooled = pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
         before = (known_prior(joules.names, np.zeros(len(joules.names)), state_powers(board))
-                  if offloads else _pool_powers(energy_sd, joules.cells[0])
+                  if offloads else known_prior(
+                      ENERGY_PRICES, pooled.mean, pooled.of(joules.cells[0].stated_sd))
                   if shipped is None or shipped.energy is None else
                   _family_prior(shipped.energy, energy_sd, shipped.energy_spread))
         noise = learn_noise(joules, before)
@@ -203,11 +205,6 @@ def _between(rows: Sequence[Observation], quantity: Literal["time", "energy"]) -
 def _whole_network(row: Observation) -> str:
     """Return which network a row is of; that of a layer names the layer, too."""
     return row.network if row.whole else row.network.partition(" ")[0]
-
-
-def _pool_powers(stated_sd: np.ndarray, cell: Cell) -> Prior:
-    pooled = pool_prior(ENERGY_PRICES, stated_sd, ENERGY_SPREAD)
-    return known_prior(pooled.names, pooled.mean, pooled.of(cell.stated_sd))
 
 
 def _family_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],

@@ -47,6 +47,7 @@ from twin.pricing.certainty import (
     far_sd,
     find_extrapolation,
 )
+from twin.pricing.counted_prices import LEARNT, list_counted
 from twin.pricing.itemised import (
     Itemised,
     Work,
@@ -129,8 +130,6 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         operator_sd(name, evidence, BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
     if calibration.counted:
-        from twin.pricing.counted_prices import list_counted
-
         floats = {layer.index for layer in float_layers(deployment.executed)}
         if deployment.runtime.scales_in_float:
             floats = set(range(len(unlearned)))
@@ -138,7 +137,8 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
             unlearned[place] = FLOAT_SD if place in floats else 0.0
     return Doubt(
         calibration=calibration, unlearned=unlearned,
-        beyond=remaining_sd(evidence.get(EXTERNAL, 0.0), BORROWED_SD),
+        beyond=0.0 if calibration.counted == LEARNT else remaining_sd(
+            evidence.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
         least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
@@ -335,7 +335,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_unlearned(prediction, found.weights[0] * found.unlearned[0])),
         unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
-        draw=Draw(source=_name_source(calibration), covariance=calibration.time.covariance,
+        draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
+                          str(entry.runtime)), covariance=calibration.time.covariance,
                   time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=max(0.0, sd - priced),
                   network=deployed.graph.architecture_id,
                   network_sd=entry.time.network_sd * float(found.spread[0])))
@@ -385,12 +386,6 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
     work = multiply(item, hertz=np.ones(1), time=np.ones((1, len(TIME_PRICES))),
                     power=np.ones((1, len(ENERGY_PRICES))))
     return split_layers(item, work)[0]
-
-
-def _name_source(calibration: Calibration) -> tuple[str, str, str, str]:
-    """Return what predictions have to share for their draws to be the same."""
-    entry = calibration.entry
-    return calibration.origin, str(entry.board), str(entry.core), str(entry.runtime)
 
 
 def _name_doubtful(time: Learnt) -> tuple[str, ...]:

@@ -48,8 +48,7 @@ class Calibration:
     kinds
         Of the measurements it was learnt from.
     counted
-        Where instructions were counted that no row is asked for: "on this instruction set", "on
-        another instruction set"; else "".
+        Where instructions were counted that no row is asked for: what `tell_basis` returns.
     """
 
     origin: str
@@ -171,8 +170,10 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:
-        found = (shipped_calibration(deployment.board, runtime)
-                 or _unseen_calibration(deployment))
+        # Of our own firmware and of programs machine code is read. Floats take factors of integers:
+        # six rows of three networks in float lie 8 to 17 % below (docs/accuracy.md).
+        found = shipped_calibration(deployment.board, runtime) or (
+            None if is_read(deployment) else unseen_prices(deployment.board))
         return None if found is None else _know_instructions(found, deployment)
     overlay, board = read_overlay(Path(wanted)), deployment.board
     entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
@@ -202,30 +203,17 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
         overlay, entry, "shipped", board)
 
 
-def _unseen_calibration(deployment: Deployment) -> Calibration | None:
-    """Return prices drawn from the spread between libraries, for one nobody measured.
-
-    None for our own firmware and for programs, whose machine code is read. Floats take factors of
-    integers: six rows of three networks in float lie 8 to 17 % below (docs/accuracy.md).
-    """
-    board = deployment.board
-    read = deployment.runtime.is_compiled or deployment.runtime.library == "program"
-    if read:
-        return None
-    return unseen_prices(board)
-
-
 def _know_instructions(found: Calibration, deployment: Deployment) -> Calibration:
     """Return prices as sure as counted instructions make them, where no row was more.
 
-    Factors stay. What is left is how far cores lie from their tables.
+    Factors stay. What is left is how far cores lie from their tables, and networks from a factor.
     """
     runtime = deployment.runtime
     if not (runtime.counted or runtime.counted_on):
         return found
     basis = tell_basis(runtime, deployment.board.core)
     time = know_core(found.entry.time, basis, 0.0 if found.entry.board is None else min(
-        found.spread.get("board", 0.0), CORE_SD / 2)) if basis else None
+        found.spread.get("board", 0.0), CORE_SD / 2), runtime.factor_sd) if basis else None
     return found if time is None else replace(
         found, counted=basis, entry=replace(found.entry, time=time),
         time=replace(found.time, covariance=time.matrix()))

@@ -6,7 +6,9 @@ Where its instructions were counted and its core was not measured, cycles are kn
                   + (calling's share x CALLING_SD)^2 + errors of network and row
 
 Nothing of the library's structure is left open. `CARRIED_SD` is there where the code was counted on
-another instruction set only.
+another instruction set only. A factor on the counts that was learnt from networks adds their spread
+around it, leave-one-out; on the core it was learnt on, that spread holds errors of the
+core and of its memories, too.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 
 HERE, CARRIED = "on this instruction set", "on another instruction set"
+LEARNT = f"{HERE} and scaled as networks published of it ask"
 """What `Calibration.counted` may be."""
 
 
@@ -56,8 +59,10 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
     Returns
     -------
     str
-        `HERE`, `CARRIED`, or "": not counted, or only as a stand-in that is marked assumed.
+        `HERE`, `LEARNT`, `CARRIED`, or "": not counted, or as a stand-in that is marked assumed.
     """
+    if core.isa in runtime.learnt_on:
+        return LEARNT
     counted_here, carried = core.isa in runtime.counted_on, bool(runtime.counted_on)
     if runtime.counted is not None:
         from twin.runtimes.counted.table import REFERENCE, choose_core
@@ -87,7 +92,7 @@ MIX = {"conv": 0.1, WIDE: 0.2, "pointwise": 0.4, "depthwise": 0.2, "fully_connec
 """Shares of time of a typical network by price; assumed."""
 
 
-def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
+def know_core(time: Learnt, basis: str, board_sd: float, factor_sd: float) -> Learnt | None:
     """Return prices whose deviations are those of a core's table; None where rows know as much.
 
     Parameters
@@ -99,14 +104,18 @@ def know_core(time: Learnt, basis: str, board_sd: float = 0.0) -> Learnt | None:
     board_sd
         How far boards of a core lie apart, where the library was measured on this one: cores left
         out lacked their boards' rows, too.
+    factor_sd
+        How far networks lie from the library's factor.
 
     Notes
     -----
     What the core executes is off by one factor: its prices are wholly correlated.
     """
-    shared = CORE_SD**2 - board_sd**2 + (CARRIED_SD**2 if basis == CARRIED else 0.0)
+    shared = factor_sd**2 + (0.0 if basis == LEARNT else CORE_SD**2 - board_sd**2) + (
+        CARRIED_SD**2 if basis == CARRIED else 0.0)
     covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
-    for names, sd in ((("memory", STREAM), WAITING_SD), (("call",), CALLING_SD)):
+    waiting_sd = factor_sd if basis == LEARNT else WAITING_SD
+    for names, sd in ((("memory", STREAM), waiting_sd), (("call",), CALLING_SD)):
         places = [TIME_PRICES.index(name) for name in names]
         covariance[places], covariance[:, places] = 0.0, 0.0
         covariance[np.ix_(places, places)] = sd**2

@@ -20,7 +20,7 @@ from twin.network.rewrites.width import DIVISOR, Block, list_blocks
 from twin.pricing.batch import LEARNT
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibration import AUTO, choose_calibration, choose_powers
-from twin.pricing.itemised import POWERS, Itemised, itemise
+from twin.pricing.itemised import POWERS, itemise
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 NUDGE = 1e-3
@@ -191,7 +191,8 @@ def _read_slopes(deployment: Deployment, temperature: str, calibration: str,
     board = deployment.board
     hertz = board.clock(board.core.clock).frequency_hz
     cycles = (item.work + item.rest).sum(axis=0)
-    energy_pj, background = item.energy_pj.sum(axis=0), _background(item, hertz)
+    energy_pj = item.energy_pj.sum(axis=0)
+    background = np.array([item.clock_tree_pj[0], item.leakage_pj[0] * 1e9 / hertz])  # pJ a cycle
     drawn = background @ power[POWERS:]
     by_time = 1e-6 * (energy_pj @ power[:POWERS] + cycles * drawn)
     by_power = 1e-6 * np.concatenate([time @ energy_pj, time @ cycles * background])
@@ -204,11 +205,6 @@ def _read_slopes(deployment: Deployment, temperature: str, calibration: str,
     return _Figures(
         time_us=float(1e6 * (time @ cycles) / hertz), energy_uj=float(power @ by_power),
         ram_bytes=deployment.ram_bytes, flash_bytes=deployment.flash_bytes), tuple(slopes)
-
-
-def _background(item: Itemised, hertz: float) -> np.ndarray:
-    """Return picojoules a cycle takes at stated prices: clock tree, leakage."""
-    return np.array([item.clock_tree_pj[0], item.leakage_pj[0] * 1e9 / hertz])
 
 
 def _list_factors(deployment: Deployment, calibration: str) -> tuple[np.ndarray, np.ndarray]:

@@ -73,7 +73,8 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
     was seen, `STANDING_IN_SD` where its kernel stands in for another, and `DRIFT_SD` for each
     factor e a layer's sizes lie beyond those seen; of a layer nobody saw, `BORROWED_SD`.
     """
-    learnt = prediction.deployment.runtime.learnt is not None
+    deployed = prediction.deployment
+    learnt = deployed.runtime.learnt is not None
     left = tell_left(prediction) if learnt else np.zeros(len(prediction.layers))
     weights = np.array([layer.time_us for layer in prediction.layers]) / (prediction.time_us or 1)
     band = core_band()
@@ -91,7 +92,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
     return Certainty(
         calibration="instructions as "
         + _name_reading(prediction) + (
-            f", at prices of networks on {_name_kernels(prediction)}" if times
+            f", at prices of networks on {deployed.target.name_kernels(deployed)}" if times
             else ", at stated prices")
         + (f"; power as of networks measured on {powers.powers_of}"
            if powers and prediction.energy_uj else ""),
@@ -115,10 +116,6 @@ def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
     times_us = np.array([layer.time_us for layer in prediction.layers])
     return bound_terms(powers, terms, sds, band, concentrate(times_us), band, least=between_sd(
         prediction.deployment.graph.architecture_id, powers.entry, time=False))
-
-
-def _name_kernels(prediction: Prediction) -> str:
-    return prediction.deployment.target.name_kernels(prediction.deployment)
 
 
 def _name_reading(prediction: Prediction) -> str:

@@ -149,7 +149,8 @@ _SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "u
 """False where a file does not say."""
 _LONGEST = 60
 """Characters of a package's name."""
-_NAMES = ("scalar_on_helium", "vectors_on_helium", "extensions", "files", "default_for")
+_NAMES = ("scalar_on_helium", "vectors_on_helium", "extensions", "files", "default_for",
+          "learnt_on")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
 

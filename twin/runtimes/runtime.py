@@ -92,6 +92,8 @@ class Runtime:
         Kernels and compiler level whose instructions were counted; None: as lowered from source.
     counted_on
         Instruction sets its library's own kernels were counted on, to be carried to others.
+    learnt_on
+        Instruction sets of the networks its efficiencies were learnt from.
     copies_shapes
         Whether an operator that only renames its input copies it.
     scales_in_float
@@ -157,6 +159,7 @@ class Runtime:
     target: str = CORE
     counted: tuple[str, str] | None = None
     counted_on: tuple[str, ...] = ()
+    learnt_on: tuple[str, ...] = ()
     copies_shapes: bool = False
     scales_in_float: bool = False
     prefers_external_ram: bool = False
@@ -181,6 +184,12 @@ class Runtime:
     def identity(self) -> str:
         """The runtime as commands name it."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def factor_sd(self) -> float:
+        """How far networks lie from efficiencies that were learnt: of the logarithm; 0 without."""
+        return max((fact.rel_sd or 0.0 for fact in self.facts if fact.kind == "derived"
+                    and fact.path.startswith("efficiency.")), default=0.0)
 
     @property
     def compiler(self) -> Compiler:

@@ -34,11 +34,25 @@ def test_what_is_counted_is_as_sure_as_cores_left_out_are():
     carried, made = reach("esp32s3_devkitc", "tflm-esp-nn")
     assert math.hypot(1, CARRIED_SD / CORE_SD) * table <= carried < 1.6 * table
     assert "counted on another instruction set" in made.certainty.calibration
+    counted, made = reach("esp32p4_function_ev", "tflm-esp-nn")
+    assert table <= counted < carried
+    assert "counted on this instruction set" in made.certainty.calibration
     # What is read from source alone, or counted with instructions of Arm alone, stays wide.
     for board, runtime in (("esp32c3_devkitm", "float-reference"),
                            ("esp32c3_devkitm", "tflm-cmsis-nn@2026")):
         wide, made = reach(board, runtime)
         assert wide > 3 * table and "counted" not in made.certainty.calibration.partition("@")[0]
+
+
+def test_a_learnt_factor_has_the_spread_of_its_networks_and_elsewhere_the_core_s_too():
+    runtime, one = load_runtime("esp-dl"), student_quantile(0.95, CORES - 1)
+    assert runtime.factor_sd == 0.1 and load_runtime("microtvm").factor_sd == 0.0  # assumed there
+    learnt, made = reach("esp32s3_devkitc", "esp-dl")
+    assert one * runtime.factor_sd <= learnt < 1.4 * one * runtime.factor_sd
+    assert "scaled as networks published of it ask" in made.certainty.calibration
+    other, made = reach("esp32p4_function_ev", "esp-dl")
+    assert one * math.hypot(CORE_SD, runtime.factor_sd) <= other < math.log(2)
+    assert "published" not in made.certainty.calibration
 
 
 def test_an_fpu_gives_a_core_no_dsp_instructions_of_arm():
@@ -98,7 +112,7 @@ def test_each_core_is_judged_by_the_others_and_counts_once():
 
 
 def test_instruction_sets_are_names(tmp_path):
-    assert load_runtime("esp-nn").counted_on == ("rv32imc",)
+    assert load_runtime("esp-nn").counted_on == ("rv32imc", "rv32imafc-xesp")
     with pytest.raises(RuntimeRefusedError, match="counted_on: a list of names is expected"):
         read_isas(tmp_path, {"counted_on": "rv32imc"}, "counted_on")
     with pytest.raises(RuntimeRefusedError, match=r"counted_on: no .* 'rv32im'; did you mean rv32"):
