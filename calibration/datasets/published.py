@@ -50,8 +50,8 @@ class PublishedRow:
         Working memory the tool reports for activations; input and output may be inside or not.
     arena
         Role of the memory that held activations, where the project files say.
-    flash_banks
-        "single" or "dual" where stated: a single bank is read in wider words.
+    board_note
+        What is published of the board's supply and state: `board_settings` reads it.
     drops_dead_channels
         Whether the software removes channels that are zero for every input.
     use
@@ -80,7 +80,7 @@ class PublishedRow:
     supply_v: float | None
     activations_bytes: float | None
     arena: str | None
-    flash_banks: str | None
+    board_note: str
     drops_dead_channels: bool | None
     use: str
     flags: tuple[str, ...]
@@ -152,8 +152,9 @@ def stand_in(runtime: str) -> str:
 
 def board_settings(row: PublishedRow) -> dict[str, object]:
     """Return what the row states about its board, by dotted path of our board file."""
-    banks = read_names()["flash_banks"].get(row.board, {})
-    settings: dict[str, object] = dict(banks.get(row.flash_banks, {}))
+    settings: dict[str, object] = {}
+    for text, values in read_names()["stated"].get(row.board, {}).items():
+        settings |= values if text in row.board_note else {}
     if row.supply_v is not None:
         settings["supply.voltage_v"] = row.supply_v
     return settings
@@ -188,7 +189,7 @@ def _mlperf_tiny_rows() -> Iterator[PublishedRow]:
             # bytes for the same network
             activations_bytes=None,
             arena=names["arena_roles"].get(project.get("activation_placement")),
-            flash_banks=_banks(r["supply_note"]),
+            board_note=r["supply_note"],
             drops_dead_channels=dead, use=_use(r["use"], where), flags=flags,
             source=f"mlcommons/tiny_results_{r['round']}: {r['source_path']}")
 
@@ -210,7 +211,7 @@ def _stm32_zoo_rows() -> Iterator[PublishedRow]:
             core=_core(r["core"]), software=software, runtime=runtime, model_name=r["variant"],
             model=Path(r["layers"]).stem or None, precision=_precision(r["precision"]),
             clock_hz=_number(clock, 1e6, where), latency_ms=_number(r["inference_ms"], 1, where),
-            energy_uj=None, supply_v=None, arena=None, flash_banks=None,
+            energy_uj=None, supply_v=None, arena=None, board_note="",
             # some pages print kB, which may or may not mean KiB
             activations_bytes=None if "kB" in r["flags"] else _number(
                 r["activations_kib"], 1024, where),
@@ -249,10 +250,6 @@ def _flags(text: str) -> tuple[str, ...]:
 
 def _facts(**facts: object) -> tuple[str, ...]:
     return tuple(name for name, holds in facts.items() if holds)
-
-
-def _banks(note: str) -> str | None:
-    return next((kind.lower() for kind in ("Single", "Dual") if f"{kind} Bank" in note), None)
 
 
 def _number(text: str, factor: float, where: str) -> float | None:

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 import calibration.datasets
-from calibration.datasets import list_tables, published_rows, read_table, stand_in
+from calibration.datasets import (
+    board_settings,
+    list_tables,
+    published_rows,
+    read_table,
+    stand_in,
+)
 from calibration.datasets.published import read_names
 from calibration.datasets.tables import parse_cell, read_csv, read_yaml
 from calibration.errors import MeasurementError
@@ -31,7 +37,7 @@ def test_a_row_is_normalised():
     assert (row.latency_ms, row.energy_uj, row.supply_v) == (88.925, 3894.566, 1.8)
     assert (row.clock_hz, row.core, row.precision) == (120e6, "cortex-m4", "int8")
     assert row.drops_dead_channels is True
-    assert row.flash_banks == "single"
+    assert board_settings(row) == {"supply.voltage_v": 1.8, "memories.flash.read_bytes": 16}
     assert row.judges_latency and row.judges_energy
     assert "tiny_results_v1.2" in row.source
 
@@ -68,9 +74,10 @@ def test_dead_channels_follow_the_version():
 
 
 def test_flash_banks_are_dual_until_v1_0_and_single_after():
-    banks = {(row.edition, row.flash_banks) for row in published_rows()
+    banks = {(row.edition, board_settings(row)["memories.flash.read_bytes"])
+             for row in published_rows()
              if row.board == "nucleo_l4r5zi" and row.submitter == "STMicroelectronics"}
-    assert banks == {("v0.7", "dual"), ("v1.0", "dual"), ("v1.2", "single")}
+    assert banks == {("v0.7", 8), ("v1.0", 8), ("v1.2", 16)}
 
 
 def test_all_kinds_of_traps_keep_rows_out():
@@ -115,7 +122,7 @@ def test_names_are_consistent():
     assert stand_in("tflm-cmsis-nn@2021") == "tflm-cmsis-nn@2023"
     for row in published_rows(use="all"):
         if row.board is not None:
-            assert row.core.startswith("cortex-m"), row.core
+            assert row.core.startswith("cortex-m") or "accelerator" in row.flags, row.core
             assert row.runtime is not None, row.software
 
 

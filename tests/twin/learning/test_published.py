@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 import twin
-from calibration.datasets import published_rows, stand_in
+from calibration.datasets import board_settings, published_rows, stand_in
 from calibration.datasets.published import read_names
 from hwmodels.errors import TwinError
 from twin.attribution.document import load_schema, published_document
@@ -26,6 +26,7 @@ from twin.learning.published import (
     describe_sealed,
     find_refusal,
     match_rows,
+    predict_row,
 )
 from twin.network import zoo
 from twin.reports.documents import load_schema as load_published_schema
@@ -106,14 +107,25 @@ def test_only_a_runtime_without_a_file_has_a_stand_in():
 
 def test_a_row_says_at_which_settings_it_was_deployed():
     row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi"
-               and row.supply_v is not None and row.flash_banks == "single")
+               and row.supply_v is not None and "Single Bank" in row.board_note)
     table = published_report("kws", "nucleo_l4r5zi", [
         Comparison(row=row, prediction=predicted_by(row.runtime))])
     console = Console(width=400)
     with console.capture() as captured:
         console.print(table)
     text = captured.get()
-    assert f"at {row.supply_v:g} V" in text and "flash read by 128 bits (single bank)" in text
+    assert f"at {row.supply_v:g} V" in text and "flash read by 128 bits" in text
+
+
+def test_rows_of_gap9_and_xg24_are_shown_and_enter_no_fit():
+    rows = [row for row in published_rows() if row.board in ("gap9evk", "xg24_dk2601b")]
+    assert len(rows) == 12 and not any(row.judges_latency or row.judges_energy for row in rows)
+    assert {find_refusal(row) for row in rows} == {""}
+    fast = next(row for row in rows if row.clock_hz == 370e6 and row.model == "kws")
+    assert board_settings(fast)["supply.voltage_scale"] == "high"
+    made = predict_row(fast, zoo.build("kws"))
+    assert made.time_us / 1e3 == pytest.approx(fast.latency_ms, rel=0.15)
+    assert {stand_in(row.runtime) for row in rows} == {"gap@2024", "mvp@2023"}
 
 
 def test_stand_ins_are_marked():

@@ -104,8 +104,7 @@ def _settings(row: PublishedRow) -> list[str]:
         if path == "supply.voltage_v":
             content.append(f"at {value:g} V")
         elif path.endswith(".read_bytes"):
-            content.append(f"{path.split('.')[1]} read by {8 * int(str(value))} bits "
-                        f"({row.flash_banks} bank)")
+            content.append(f"{path.split('.')[1]} read by {8 * int(str(value))} bits")
         else:
             content.append(f"{path} {value}")
     return content + ([f"arena in {row.arena}"] if row.arena else [])
