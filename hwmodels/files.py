@@ -16,6 +16,9 @@ from typing import Any, BinaryIO
 
 from hwmodels.errors import TwinError, tell_in_one_line
 
+File = str | os.PathLike[str]
+"""A path of the user."""
+
 LARGEST_BYTES = 1 << 28
 """Of a file read whole: four times the largest memory of a board; readers of text allow less."""
 

@@ -368,6 +368,11 @@ class Board:
         return next((fact.rel_sd or 0.0 for fact in self.facts
                      if fact.path == path and fact.kind in kinds), 0.0)
 
+    @property
+    def core_clock(self) -> Clock:
+        """Clock of the main core."""
+        return self.clock(self.core.clock)
+
     def clock(self, name: str) -> Clock:
         """Return the clock of that name."""
         return _find(self.clocks, name, f"{self.name}: clock")

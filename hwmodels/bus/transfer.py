@@ -35,7 +35,7 @@ def copy_cycles(board: Board, dma: Dma, source: Memory, target: Memory,
     """
     if not size_bytes:
         return 0.0
-    core_hz = board.clock(board.core.clock).frequency_hz
+    core_hz = board.core_clock.frequency_hz
     burst = BURST_BEATS * board.bus(dma.bus).width_bytes
     seconds = (_move_s(board, source, size_bytes, burst, write=False)
                + _move_s(board, target, size_bytes, burst, write=True))

@@ -26,7 +26,7 @@ from hwmodels.nest.rewrite import (
     start_at,
     walk_streams,
 )
-from hwmodels.nest.skipping import Skipped, find_streaming, join_phases, skip_rows
+from hwmodels.nest.skipping import Skipped, find_streaming, skip_rows
 from hwmodels.nest.spans import cut_phases, find_spans
 from hwmodels.nest.stream import MOST_LOOPS, Repeat, Stream, Tree, moves_stream
 
@@ -82,11 +82,8 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
     """
     parts: list[Repeat | Stream] = []
     for part in tree:
-        if not isinstance(part, Repeat):
+        if not isinstance(part, Repeat) or all(isinstance(inner, Stream) for inner in part.body):
             parts.append(part)
-            continue
-        if all(isinstance(inner, Stream) for inner in part.body):
-            parts.append(_thin_innermost(part, cache, operands, around))
             continue
         cut = _cut_loop(part, cache, operands, around)
         if cut is None:
@@ -126,25 +123,6 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
         return None
     return Repeat(extent=repeat.extent, body=peeled.full, middle=peeled.middle, rows=rows,
                   skipped=skipped, plain=repeat.body if plain.any() else ())
-
-
-def _thin_innermost(loop: Repeat, cache: Cache, operands: Sequence[Operand],
-               around: tuple[int, ...]) -> Repeat:
-    """Skip iterations of an innermost loop whose misses are known, a quarter of them at least."""
-    extents = (*around, loop.extent)
-    streaming = find_streaming(loop, cache, operands, extents)
-    if streaming is None:
-        return loop
-    iterations = math.prod(extents)
-    spans = find_spans(loop, len(around), cache.line_bytes)
-    rows = cut_phases(spans, cache, operands, extents, min(2 * iterations, MOST_ROWS))
-    if rows is None or (rows[:, 3] & PLAIN).any():
-        return loop
-    rows, skipped = skip_rows(rows, streaming, cache, extents)
-    ranges = join_phases(rows)
-    if not skipped or 4 * ranges[:, 2].sum() > 3 * iterations:
-        return loop
-    return Repeat(extent=loop.extent, body=(), middle=loop.body, rows=ranges, skipped=skipped)
 
 
 def _drop_still(tree: Tree, depth: int) -> Tree:

@@ -100,28 +100,3 @@ def skip_rows(rows: np.ndarray, streaming: Streaming, cache: Cache,
     return rows[:count].copy(), tuple(
         (block.operand, block.write, number)
         for block, number in zip(blocks, skipped.tolist(), strict=True) if number)
-
-
-def join_phases(rows: np.ndarray) -> np.ndarray:
-    """Return a table of ranges of iterations instead of phases.
-
-    Parameters
-    ----------
-    rows : ndarray of int64, (rows, 4)
-        Left of a table of phases; of each entry the last one is there.
-
-    Returns
-    -------
-    ndarray of int64, (ranges, 4)
-        Nothing in full, the iterations from the second number on, as many as the third says.
-    """
-    ranges: list[list[int]] = []
-    for turn, after, _, ends in rows.tolist():
-        if not after:  # the last iteration of a phase
-            ranges[-1][2] = turn + 1 - ranges[-1][1]
-        elif ranges and not ranges[-1][3] and turn == ranges[-1][1] + ranges[-1][2]:
-            ranges[-1][2] += 1
-        else:
-            ranges.append([0, turn, 1, 0])
-        ranges[-1][3] = ends
-    return np.array(ranges, dtype=np.int64)

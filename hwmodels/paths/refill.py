@@ -111,7 +111,7 @@ def write_back_cycles(board: Board, memory: Memory, line_bytes: int) -> Any:
 
 def clock_ratio(board: Board, memory: Memory) -> float:
     """Return core cycles in one cycle of the memory's clock."""
-    core_hz = board.clock(board.core.clock).frequency_hz
+    core_hz = board.core_clock.frequency_hz
     return core_hz / board.clock(memory.clock).frequency_hz
 
 

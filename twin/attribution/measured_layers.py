@@ -108,7 +108,7 @@ def find_limits(board: Board | None) -> Limits:
     if board is None:
         return Limits()
     weights = dict(board.placement)["weights"]
-    hertz = board.clock(board.core.clock).frequency_hz
+    hertz = board.core_clock.frequency_hz
     memory = board.memory(weights)
     cache = data_cache(board, memory)
     refill = None

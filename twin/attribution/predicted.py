@@ -71,7 +71,7 @@ def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Si
 
 def _name_clocks(board: Board) -> dict[str, float]:
     """Clocks by the names measurements give them: cpu and npu."""
-    found = {"cpu": board.clock(board.core.clock).frequency_hz}
+    found = {"cpu": board.core_clock.frequency_hz}
     return found if board.npu is None else found | {"npu": board.npu.frequency_hz}
 
 

@@ -42,7 +42,7 @@ def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]
     P. Blacker, C. P. Bridges, S. Hadfield, "Diagonal Memory Optimisation for Machine
     Learning on Micro-controllers", 2020, arXiv:2010.01668.
     """
-    source, output = (graph.input(layer), graph.output(layer))
+    source, output = graph.ends(layer)
     if source.is_constant or is_alias(layer):
         return None
     if layer.op in in_place:

@@ -323,7 +323,7 @@ def layer_dtype(graph: Graph, layer: Layer) -> str:
 
     A change of type works on what it reads.
     """
-    tensors: list[Tensor] = [graph.tensors[i] for i in (layer.inputs[0], layer.outputs[0])]
+    tensors: list[Tensor] = [*graph.ends(layer)]
     return "float32" if any(t.dtype == "float32" for t in tensors) and (
         not traits(layer).converts) else tensors[0].dtype
 

@@ -213,4 +213,4 @@ def describe_transfers(transfers: Transfers, waited_cycles: float, total_cycles:
 
 
 def _ratio(board: Board, clock: str) -> float:
-    return (board.clock(board.core.clock).frequency_hz / board.clock(clock).frequency_hz)
+    return (board.core_clock.frequency_hz / board.clock(clock).frequency_hz)

@@ -146,7 +146,7 @@ Found = tuple[str, tuple[str, ...], str]
 
 def _find_clocks(deployment: Deployment) -> Found:
     board = deployment.board
-    clock = board.clock(board.core.clock)
+    clock = board.core_clock
     path = f"clocks.{clock.name}.frequency_hz"
     most = clock.max_hz or clock.frequency_hz
     shares = [most * share for share in (1.0, 0.75, 0.5, 0.25)]

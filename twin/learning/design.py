@@ -218,7 +218,7 @@ def _count_tasks(deployment: Deployment) -> DesignMatrix:
             own[:, powers.index(name_power(line.event, line.place))] += shares / shares.sum() * (
                 np.nan if line.energy_pj is None else line.energy_pj)
     return DesignMatrix(
-        cycles=times_us * 1e-6 * board.clock(board.core.clock).frequency_hz, energy_pj=drawn,
+        cycles=times_us * 1e-6 * board.core_clock.frequency_hz, energy_pj=drawn,
         operators=name_operators(deployment), external=np.zeros_like(times_us),
         borrowed=np.zeros(len(layers), np.bool_), prices=names, powers=powers)
 
@@ -228,7 +228,7 @@ def _count(deployment: Deployment) -> DesignMatrix:
     structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
     cycles = item.work + item.rest
     per_cycle_pj = [item.clock_tree_pj[0], item.leakage_pj[0] * 1e9
-                    / board.clock(board.core.clock).frequency_hz]
+                    / board.core_clock.frequency_hz]
     return DesignMatrix(
         cycles=cycles, external=item.external, energy_pj=np.concatenate([
             item.energy_pj, cycles[..., None] * per_cycle_pj], axis=-1),

@@ -337,7 +337,7 @@ def _observe_whole(deployment: Deployment, runtime: str, *, label: str, source: 
     return Observation(
         label=label, source=source, network=deployment.graph.architecture_id, runtime=runtime,
         cell=_cell(deployment, runtime), design=make_design(deployment, cache=cache), cycles=0.0,
-        energy_pj=None, clock_hz=board.clock(board.core.clock).frequency_hz, supply_v=None,
+        energy_pj=None, clock_hz=board.core_clock.frequency_hz, supply_v=None,
         arena=deployment.arena, kind=kind, power=_power_cell(deployment, runtime))
 
 

@@ -195,6 +195,10 @@ class Graph:
         """First tensor a layer writes."""
         return self.tensors[layer.outputs[0]]
 
+    def ends(self, layer: Layer) -> tuple[Tensor, Tensor]:
+        """First tensor a layer reads, and the first it writes."""
+        return self.input(layer), self.output(layer)
+
     def layer_inputs(self, layer: Layer) -> tuple[Tensor | None, ...]:
         """Tensors the layer reads, None for absent optional ones."""
         return tuple(self.tensors[i] if i >= 0 else None for i in layer.inputs)

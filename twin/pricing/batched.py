@@ -159,7 +159,7 @@ def gather_rows(deployment: Deployment, rows: np.ndarray) -> Group:
     """Return rows that are all one deployment."""
     board = deployment.board
     return Group(rows=rows, deployment=deployment,
-                 hertz=np.full(len(rows), board.clock(board.core.clock).frequency_hz))
+                 hertz=np.full(len(rows), board.core_clock.frequency_hz))
 
 
 def _list_ratios(clocks: Sequence[Floats]) -> Iterator[np.ndarray]:

@@ -121,7 +121,7 @@ def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Predict
     if own is None:
         return prediction
     board = deployment.board
-    clock = format_frequency(board.clock(board.core.clock).frequency_hz)
+    clock = format_frequency(board.core_clock.frequency_hz)
     text = f"{board.power.voltage_scale}, the lowest scale that allows {clock}"
     try:
         kept = predict(deployment.replace({"supply.voltage_scale": own}))

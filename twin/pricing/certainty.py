@@ -328,7 +328,7 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
         Overlays are learnt warm.
     """
     support = entry.support
-    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+    hertz = deployment.board.core_clock.frequency_hz
     reasons = []
     if entry.board is None:
         reasons.append(f"{deployment.board.name} was never measured"

@@ -189,7 +189,7 @@ def _read_slopes(deployment: Deployment, temperature: str, calibration: str,
     item = itemise(deployment, cold=temperature == "cold", unsure=False)
     time, power = _list_factors(deployment, calibration)
     board = deployment.board
-    hertz = board.clock(board.core.clock).frequency_hz
+    hertz = board.core_clock.frequency_hz
     cycles = (item.work + item.rest).sum(axis=0)
     energy_pj = item.energy_pj.sum(axis=0)
     background = np.array([item.clock_tree_pj[0], item.leakage_pj[0] * 1e9 / hertz])  # pJ a cycle

@@ -260,7 +260,7 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
             cache.replacement for cache in data_caches(deployment.board)))
         return ReplacementRange(caches=(), time_us=(
             (stated or "none", predict(deployment).time_us),))
-    core = deployment.board.clock(deployment.board.core.clock)
+    core = deployment.board.core_clock
     times_us = [(policy, math.fsum(priced.cycles) / core.frequency_hz * 1e6)
                 for policy, priced in price_rivals(
                     deployment, runtime_prices(deployment),

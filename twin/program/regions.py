@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.files import File
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from hwmodels.program.elf import ARENA, ARM, EXECUTABLE, RISCV, XTENSA, read_elf_file
@@ -71,7 +72,7 @@ class Region:
         return self.size_bytes - self.used_bytes
 
 
-def read_regions(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
+def read_regions(path: File, board: Board) -> tuple[Region, ...]:
     """Return the regions of a .map file of GNU ld or armlink, or of an ELF on a board.
 
     Raises
@@ -128,7 +129,7 @@ def _read_gnu(text: str) -> Program:
     return spaces, parts, named
 
 
-def _read_elf(path: str | PathLike[str], board: Board) -> tuple[Region, ...]:
+def _read_elf(path: File, board: Board) -> tuple[Region, ...]:
     file = read_elf_file(fspath(path), ProgramError, "linked program")
     machine = load_isa(board.core.isa).machine
     if file.kind != EXECUTABLE or MACHINES.get(file.machine) != machine:

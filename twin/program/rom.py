@@ -367,7 +367,7 @@ class Rom:
     def _tell(self, name: str, first: int) -> int:
         """Answer about clocks and resets, and let time pass."""
         machine = self.machine
-        megahertz = round(machine.board.clock(machine.board.core.clock).frequency_hz / 1e6)
+        megahertz = round(machine.board.core_clock.frequency_hz / 1e6)
         if name == "delay_us":
             machine.pass_time(first * megahertz)
         return 0 if name == "delay_us" else 1 if name.endswith("reset_reason") else megahertz

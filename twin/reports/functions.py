@@ -91,7 +91,7 @@ def make_speedscope(prediction: Prediction) -> dict[str, Any]:
     name = deployment.graph.name
     profiles = [_make_profile(name, "nanoseconds", samples, weights)]
     if program:
-        hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+        hertz = deployment.board.core_clock.frequency_hz
         profiles = [
             _make_profile(f"{name}, cycles", "none", samples, weights),
             _make_profile(f"{name}, time at {format_frequency(hertz)}", "nanoseconds", samples,
@@ -115,7 +115,7 @@ def write_function_flames(prediction: Prediction, path: str | Path) -> Path:
     stacks = [f"{';'.join(name.replace(';', ':') for name in stack)} {cycles}\n"
               for stack, cycles in list_stacks(prediction)]
     board = prediction.deployment.board
-    hertz = board.clock(board.core.clock).frequency_hz
+    hertz = board.core_clock.frequency_hz
     return write_file(path, draw_flamegraph(
         stacks, unit=f"cycles at {format_frequency(hertz)}",
         title=f"{prediction.deployment.graph.name} on {board.name}, {prediction.temperature} "

@@ -140,7 +140,7 @@ def list_memory_roofs(prediction: Prediction,
     """Return what can deliver data, with its bytes per CPU cycle, the slowest last."""
     deployment = prediction.deployment
     board = deployment.board
-    cpu_hz = board.clock(board.core.clock).frequency_hz
+    cpu_hz = board.core_clock.frequency_hz
     roofs = []
     loads = load_bytes_per_cycle(board)
     if loads is not None:

@@ -133,7 +133,7 @@ def _add_loops(work: UnitWork, unit: UnitKind, graph: Graph, layer: Layer) -> Un
     """
     if unit.lanes == 1 and not unit.output_cycles and not unit.pixel_cycles:
         return work
-    source, shape = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    source, shape = (tensor.shape for tensor in graph.ends(layer))
     passes = 1 if source[-1] // layer.groups % unit.lanes == 0 else unit.lanes
     rate = unit.peak_macs("x".join(map(str, work.mac_bits))) if work.macs else unit.ops_per_cycle
     inner = max(work.macs, work.ops) * passes / (rate * work.count)

@@ -340,7 +340,7 @@ def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
 
 def list_clocks(board: Board) -> tuple[str, ...]:
     """Return clocks worth trying: the board's own, and the highest of each voltage scale."""
-    own = board.clock(board.core.clock).frequency_hz
+    own = board.core_clock.frequency_hz
     table = f"clocks.{board.core.clock}.max_hz_by_scale."
     highest = {float(fact.value) for fact in board.facts
                if fact.path.startswith(table) and isinstance(fact.value, (int, float))}

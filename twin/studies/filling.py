@@ -39,7 +39,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
     return Row(
         inputs=_inputs(point), model=label(point.get("model", deployment.graph.name)),
         board=board.name, runtime=deployment.runtime.identity,
-        clock_hz=board.clock(board.core.clock).frequency_hz,
+        clock_hz=board.core_clock.frequency_hz,
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
         ram_room_bytes=ram_room(deployment), flash_room_bytes=deployment.flash_room_bytes,

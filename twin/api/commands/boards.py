@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.board import file
 from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError
+from hwmodels.files import File
 from hwmodels.frozen import frozen
 from twin.learning.portability import new_board as boards
 from twin.learning.portability.new_board import Guesses, Wanted
@@ -50,7 +51,7 @@ def list_boards() -> Boards:
     return Boards(boards=tuple(found), broken=broken)
 
 
-def show_board(name: str | PathLike[str]) -> Board:
+def show_board(name: File) -> Board:
     """Read a board.
 
     Parameters
@@ -75,7 +76,7 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
                  for one in virtual_board.list_virtual_boards())
 
 
-def new_board(wanted: Wanted, output: str | PathLike[str] | None = None) -> tuple[Path, Board]:
+def new_board(wanted: Wanted, output: File | None = None) -> tuple[Path, Board]:
     """Write a board file from what a datasheet's first page says; guesses are marked as such.
 
     Parameters

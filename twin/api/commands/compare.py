@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
+from hwmodels.files import File
 from twin.api.requests import takes
 from twin.api.requests.attribution import Attribute, Compare, Diff, Published
 from twin.attribution import views
@@ -62,7 +63,7 @@ def diff(asked: Diff) -> Difference:
     return views.diff(_side(asked.before), _side(asked.after), anyway=asked.anyway)
 
 
-def diff_series(folders: Sequence[str | PathLike[str]]) -> Series:
+def diff_series(folders: Sequence[File]) -> Series:
     """Say whether the level of one board's measurements, in time order, moved, and since when.
 
     `change` of the result is None where the level did not move.
@@ -77,5 +78,5 @@ def diff_series(folders: Sequence[str | PathLike[str]]) -> Series:
     return follow_series([(str(folder), read_measurement(folder)) for folder in found])
 
 
-def _side(place: Prediction | str | PathLike[str]) -> Side:
+def _side(place: Prediction | File) -> Side:
     return side_of_prediction(place) if isinstance(place, Prediction) else read_side(fspath(place))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
+from os import fspath
 
 from hwmodels.board.file import load_board
+from hwmodels.files import File
 from twin.attribution.predicted import side_of_compiled
 from twin.attribution.side import Side
 from twin.runtimes.neural_art import compiler_output
@@ -16,7 +17,7 @@ def is_compiled(path: str) -> bool:
     return compiler_output.is_compiled(path)
 
 
-def predict_compiled(path: str | PathLike[str], board: str) -> tuple[Side, tuple[str, ...]]:
+def predict_compiled(path: File, board: str) -> tuple[Side, tuple[str, ...]]:
     """Report the epochs of a network as its accelerator's compiler laid it out.
 
     Parameters

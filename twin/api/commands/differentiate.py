@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
+from os import fspath
 
+from hwmodels.files import File
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing import derivative
@@ -13,7 +14,7 @@ from twin.pricing.prediction import TEMPERATURES
 
 
 def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,
-                  temperature: str = "warm", calibration: str | PathLike[str] = AUTO,
+                  temperature: str = "warm", calibration: File = AUTO,
                   ) -> Derivative:
     """Predict an inference with its derivatives: with each learnt price, and each layer's width.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import Any
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_built_cores
 from hwmodels.errors import did_you_mean
+from hwmodels.files import File
 from hwmodels.frozen import frozen
 from hwmodels.isa import machine_isa, read_name
 from twin.api.commands.claims import claim_folder
@@ -166,7 +167,7 @@ def compare_firmware(asked: requests.Compare) -> Built:
     return Built(builds=tuple(builds), runs=tuple(runs))
 
 
-def _run(model: str | PathLike[str], board: str, image: Path, where: str, virtual: bool,
+def _run(model: File, board: str, image: Path, where: str, virtual: bool,
          runs: int) -> BoardRun:
     graph = read_model(fspath(model))
     with open_board(where, image, virtual=virtual, board=load_board(board)) as (session, scales):

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from hwmodels.board.file import load_board
+from hwmodels.files import File
 from twin.api.commands.report import check_report, write_page
 from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
@@ -34,7 +35,7 @@ MOST_CAUSES = 3
 Causes = dict[str, list[tuple[str, float, str]]]
 
 
-def guidelines(folders: Iterable[str | PathLike[str]]) -> str:
+def guidelines(folders: Iterable[File]) -> str:
     """Return guidelines learnt from finished studies, as Markdown.
 
     Parameters
@@ -52,7 +53,7 @@ def guidelines(folders: Iterable[str | PathLike[str]]) -> str:
     return render_markdown(_describe(folders)[1])
 
 
-def _describe(folders: Iterable[str | PathLike[str]]) -> tuple[Guidelines, Page]:
+def _describe(folders: Iterable[File]) -> tuple[Guidelines, Page]:
     sessions = [open_session(fspath(folder)) for folder in folders]
     tables = [(one.study, _load(one)) for one in sessions]
     values: dict[str, list[str]] = defaultdict(list)
@@ -117,7 +118,7 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
             for core, own in shares.items()}
 
 
-def write_guidelines(folders: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> Path:
+def write_guidelines(folders: Iterable[File], path: File) -> Path:
     """Write guidelines to a file: .md, .pdf or .html; pages and PDF have the trees drawn."""
     check_report(path)
     guide, page = _describe(folders)

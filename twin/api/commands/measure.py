@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from calibration.measurement.measurement import BOARD_HASH
 from calibration.virtual_board.host import bound_to
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
-from hwmodels.files import read_regular
+from hwmodels.files import File, read_regular
 from hwmodels.frozen import frozen
 from twin.api.commands.campaign import Run, read_started, refuse_other
 from twin.api.commands.claims import CLAIM, claim_folder
@@ -51,7 +51,7 @@ class Measured:
     virtual: str | None
 
 
-def measure(model: str | PathLike[str], board: str, options: MeasureOptions | None = None, *,
+def measure(model: File, board: str, options: MeasureOptions | None = None, *,
             watcher: Watcher | None = None) -> Measured:
     """Measure a network on a board, or on this machine: raw samples and what they say.
 

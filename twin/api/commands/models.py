@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
-from hwmodels.files import write_whole
+from hwmodels.files import File, write_whole
 from twin.deployment import transformations
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation
@@ -22,7 +22,7 @@ def list_models() -> dict[str, Graph]:
     return {name: zoo.build(name) for name in zoo.NAMES}
 
 
-def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
+def export_model(name: str | Graph, file: File) -> Path:
     """Write a network of the zoo, or the model inside another file, as a .tflite or .onnx file.
 
     Parameters
@@ -59,7 +59,7 @@ def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
     return target
 
 
-def transform(model: str | PathLike[str] | Graph, changes: Mapping[str, object]) -> Graph:
+def transform(model: File | Graph, changes: Mapping[str, object]) -> Graph:
     """Change a network: its width, resolution, numbers, layers.
 
     Parameters

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
+from hwmodels.files import File
 from twin.api.requests import takes
 from twin.api.requests.prediction import Plan, Port
 from twin.deployment.deployment import Deployment
@@ -63,7 +64,7 @@ def host_library(deployment: Deployment) -> str:
     return portable_runtime(deployment.board).identity
 
 
-def write_best(ranking: Ranking, path: str | PathLike[str]) -> Path:
+def write_best(ranking: Ranking, path: File) -> Path:
     """Write the best two micro-benchmarks as a plan file; returns where."""
     from twin.learning.portability.probes import PlanFile, write_plan
     from twin.reports.tables.portability import interval_text

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.fitting.overlay import read_overlay
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
+from hwmodels.files import File
 from hwmodels.quantities import format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm",
-            calibration: str | PathLike[str] = AUTO) -> Prediction:
+            calibration: File = AUTO) -> Prediction:
     """Predict cycles, time and energy of one inference, why, and how sure that is.
 
     Parameters
@@ -73,7 +74,7 @@ MOST_MACS = 5_000_000
 """Networks up to this size are predicted once more, in a fraction of a second; larger ones not."""
 
 
-def describe_numbers(deployment: Deployment, calibration: str | PathLike[str] = AUTO,
+def describe_numbers(deployment: Deployment, calibration: File = AUTO,
                      temperature: str = "warm") -> tuple[str, ...]:
     """Say what uint8 or 4-bit weights cost beside int8, on the same board and library."""
     graph = deployment.graph
@@ -93,7 +94,7 @@ def describe_numbers(deployment: Deployment, calibration: str | PathLike[str] = 
 
 
 def describe_cold(prediction: Prediction,
-                  calibration: str | PathLike[str] = AUTO) -> tuple[str, ...]:
+                  calibration: File = AUTO) -> tuple[str, ...]:
     """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
     caches = list_caches(prediction.deployment)
     if prediction.temperature != "cold" or prediction.tasks or not caches:

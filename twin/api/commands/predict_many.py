@@ -7,6 +7,7 @@ from os import PathLike, fspath
 
 from numpy.typing import ArrayLike
 
+from hwmodels.files import File
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing import batched
@@ -16,7 +17,7 @@ from twin.pricing.calibration import AUTO
 
 def predict_many(deployments: Deployment | Iterable[Deployment], *,
                  vary: Mapping[str, ArrayLike] | None = None, temperature: str = "warm",
-                 calibration: str | PathLike[str] = AUTO, layers: bool = False,
+                 calibration: File = AUTO, layers: bool = False,
                  errors: str = "raise") -> Batch:
     """Predict many configurations at once, as arrays.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
+from hwmodels.files import File
 from twin.api.requests import Deployed, Part, takes
 from twin.api.requests.programs import DeployElf
 from twin.errors import ProgramError, UsageError
@@ -41,14 +42,14 @@ def deploy_part(elf: str, board: str, part: Part, placed: Deployed) -> Program:
     return _deploy(elf, prepare_board(board, placed.clock_hz, placed.changes or {}), part)
 
 
-def _deploy(elf: str | PathLike[str], board: Board, part: Part) -> Program:
+def _deploy(elf: File, board: Board, part: Part) -> Program:
     if part.begin is None and part.call is None:
         read_elf(Path(elf))  # what is not a program is refused as that, not asked about
     wanted = ask_program(part)
     return deploy_program(read_program(elf, wanted), board, wanted)
 
 
-def prepare_board(board: str | PathLike[str] | Board, clock_hz: float | None,
+def prepare_board(board: File | Board, clock_hz: float | None,
                   settings: Mapping[str, object]) -> Board:
     """Return the board a program runs on: read, at a clock, with paths of its file changed.
 
@@ -64,7 +65,7 @@ def prepare_board(board: str | PathLike[str] | Board, clock_hz: float | None,
     return change_settings(machine, settings)
 
 
-def read_program(path: str | PathLike[str], wanted: Wanted) -> Elf:
+def read_program(path: File, wanted: Wanted) -> Elf:
     """Read a program, and look that what is asked about lies in it.
 
     Raises

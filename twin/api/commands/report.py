@@ -12,6 +12,7 @@ from typing import Any
 from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
 from hwmodels.errors import check_extra
+from hwmodels.files import File
 from twin.api.commands.check import Check as Checked
 from twin.api.commands.check import check
 from twin.api.commands.study import open_study
@@ -76,7 +77,7 @@ def report(asked: Report) -> str:
     return render_page(describe(asked))
 
 
-def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full",
+def write_report(subject: Any, file: File, *, length: str = "full",
                  **options: Any) -> Path:
     """Write a report as a page that opens offline, as Markdown, or as PDF; returns the file.
 
@@ -101,7 +102,7 @@ def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full
     return write_page(describe(asked), file, length, _list_pictures(asked) if drawn else ())
 
 
-def check_report(file: str | PathLike[str], length: str = "full") -> str:
+def check_report(file: File, length: str = "full") -> str:
     """Return the ending of a report, before anything is computed.
 
     Raises
@@ -122,7 +123,7 @@ def check_report(file: str | PathLike[str], length: str = "full") -> str:
     return ending
 
 
-def write_page(page: Page, file: str | PathLike[str], length: str = "full",
+def write_page(page: Page, file: File, length: str = "full",
                pictures: Sequence[Callable[[], Any]] = ()) -> Path:
     """Write a page in the form its file's name ends with."""
     place, ending = Path(file), Path(file).suffix.lower()
@@ -189,7 +190,7 @@ def describe(asked: Report) -> Page:
         changes=rank_changes(own, deployer, asked.on_progress) if changes else None))
 
 
-def judge_measured(checked: Checked, folder: str | PathLike[str] | None) -> Checked:
+def judge_measured(checked: Checked, folder: File | None) -> Checked:
     """Judge the limit on time by a measurement, where it is of the same network and board."""
     if folder is None:
         return checked
@@ -203,13 +204,13 @@ def judge_measured(checked: Checked, folder: str | PathLike[str] | None) -> Chec
         for one in checked.requirements))
 
 
-def read_recording(folder: str | PathLike[str]) -> Recording:
+def read_recording(folder: File) -> Recording:
     """Return what a power meter saw, as `twin energy` kept it."""
     place = find_folder(Path(folder))
     return Recording(excerpt=read_excerpt(place), energies=read_measurement(place))
 
 
-def _record_beside(prediction: Prediction, folder: str | PathLike[str],
+def _record_beside(prediction: Prediction, folder: File,
                    anyway: bool) -> tuple[Recording, tuple[str, ...]]:
     """Return a recording and what to warn of; refuse one of another network, board or clock."""
     recording = read_recording(folder)
@@ -218,7 +219,7 @@ def _record_beside(prediction: Prediction, folder: str | PathLike[str],
     return recording, tuple(f"--power: {one}" for one in found if one.level != NOTE)
 
 
-def open_result(path: str | PathLike[str]) -> Session | Table:
+def open_result(path: File) -> Session | Table:
     """Return the study of a folder, or the rows of a table a sweep wrote.
 
     Raises

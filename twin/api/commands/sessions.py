@@ -7,12 +7,13 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import Any
 
 from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError, reworded, tell_in_one_line
+from hwmodels.files import File
 from twin.api.commands.predict import deploy_request, predict
 from twin.api.requests import Predict, takes
 from twin.api.requests.keeping import Bundle, CleanSessions, CompareSessions, Reproduce
@@ -52,7 +53,7 @@ NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds
             "bundle brought; accepted: reproduce --build")
 
 
-def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
+def keep(verb: str, arguments: Mapping[str, Any], root: File, *,
          command: Sequence[str] = (),
          aside: Mapping[str, Any] | None = None) -> tuple[Any, Session]:
     """Run a verb and keep all it read, what stood between, and its result, in a new folder.
@@ -118,7 +119,7 @@ def _measure(fields: dict[str, Any], aside: dict[str, Any]) -> Any:
                    **aside)
 
 
-def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:
+def list_sessions(root: File) -> tuple[Session, ...]:
     """Return the kept runs of a folder, oldest first; those without a result, too."""
     return tuple(open_session(folder) for folder in find_sessions(fspath(root)))
 
@@ -233,7 +234,7 @@ def _staged(folder: Path) -> Iterator[Path]:
         raise
 
 
-def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
+def _reproduce(path: File, folder: Path) -> tuple[Agreement, ...]:
     try:
         return _ask_again(path, folder)
     except TwinError as error:  # the folder goes with the refusal: the bundle is what stays
@@ -245,7 +246,7 @@ def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]
         raise
 
 
-def _ask_again(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
+def _ask_again(path: File, folder: Path) -> tuple[Agreement, ...]:
     now, found = made_with(), []
     sessions = open_bundle(fspath(path), folder)
     hardware = [one for one in sessions if one.request.verb == "measure" and not str(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from functools import partial
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.errors import TwinError
-from hwmodels.files import write_whole
+from hwmodels.files import File, write_whole
 from twin.api.requests import studies as requests
 from twin.api.requests import takes
 from twin.api.requests.studies import RunStudy
@@ -93,7 +93,7 @@ def list_studies() -> dict[str, Study]:
     return {name: file.load_study(name) for name in file.list_studies()}
 
 
-def open_study(folder: str | PathLike[str]) -> Session:
+def open_study(folder: File) -> Session:
     """Return the session of a folder; raises `StudyError` for one that is none."""
     return session.open_session(fspath(folder))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_cores, load_core
+from hwmodels.files import File
 from twin.api.requests import takes
 from twin.api.requests.tuning import Tune
 from twin.errors import UsageError
@@ -33,7 +34,7 @@ def tune(asked: Tune) -> Tuning:
                        levels=asked.levels, best=asked.best, on_progress=asked.on_progress)
 
 
-def write_tuned(tuned: Tuning, model: str | PathLike[str], path: str) -> None:
+def write_tuned(tuned: Tuning, model: File, path: str) -> None:
     """Write what was kept as a study: the network on its board, tuned beside untuned."""
     import yaml
 

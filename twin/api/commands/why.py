@@ -128,7 +128,7 @@ def _describe_unreachable(bases: Sequence[Prediction], times_us: Sequence[float]
     """Yield what is shorter than the units that multiply can be, whatever the library."""
     for base, time_us in zip(bases, times_us, strict=True):
         board = base.deployment.board
-        hertz = board.clock(board.core.clock).frequency_hz
+        hertz = board.core_clock.frequency_hz
         over = find_unreachable(base.deployment.graph, board, {None: time_us * hertz / 1e6}, hertz)
         if over is not None:
             yield f"{over.tell()}: is the unit right, or is it of another network or board?"

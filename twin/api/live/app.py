@@ -150,7 +150,7 @@ def list_catalogue() -> dict[str, Any]:
         except BoardError:
             continue  # A file of the user's own that is broken.
         boards.append({"name": name, "soc": board.soc, "core": board.core.model,
-                       "hz": board.clock(board.core.clock).frequency_hz})
+                       "hz": board.core_clock.frequency_hz})
     glossary = load_glossary()
     return {
         "models": list(zoo.NAMES), "boards": boards,

@@ -63,7 +63,7 @@ class Reader:
         """Read a board that was uploaded, and say what it is."""
         board = load_board(self.find(request["name"]))
         return {"name": board.name, "soc": board.soc, "core": board.core.model,
-                "hz": board.clock(board.core.clock).frequency_hz}
+                "hz": board.core_clock.frequency_hz}
 
     def find(self, name: str) -> str:
         """Return the file of an upload; other names as they are."""

@@ -8,10 +8,10 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
-from os import PathLike
 from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
 
+from hwmodels.files import File
 from twin.api.requests.values import (
     parse_clock,
     parse_named,
@@ -171,8 +171,8 @@ MODELS = Option("", "MODEL...", "Files .tflite, .onnx, .pte, .espdl, files that 
                 "models`.", text=list[str], files=MODEL_FILES)
 BOARDS = Option("--board -b", "BOARD", "A board of `twin boards`, or a board file; may be given "
                 "several times.", text=list[str], files=BOARD_FILES)
-Models = Annotated["str | PathLike[str] | Graph | Iterable[str | PathLike[str] | Graph]", MODELS]
-Boards = Annotated["str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board]", BOARDS]
+Models = Annotated["File | Graph | Iterable[File | Graph]", MODELS]
+Boards = Annotated["File | Board | Iterable[File | Board]", BOARDS]
 ModelNames = Annotated[list[str], MODELS]
 BoardNames = Annotated[list[str], BOARDS]
 BoardName = Annotated[str, Option(
@@ -194,7 +194,7 @@ AssumeUnsupported = Annotated[str | None, Option(
 Temperature = Annotated[str, Option(
     "--cold", None, "First inference, caches empty.", text=bool, default=False,
     parse=lambda cold: "cold" if cold else "warm")]
-Calibration = Annotated[str | PathLike[str], Option(
+Calibration = Annotated[File, Option(
     "--calibration", "auto|none|FILE", "Learnt prices: auto (those shipped for this board and "
     "runtime), none (datasheets only), or a file of `twin calibrate`.", text=str,
     files=OVERLAY_FILES)]
@@ -205,7 +205,7 @@ Prices = Annotated[Mapping[str, float] | None, Option(
     text=list[str], parse=parse_prices)]
 Anyway = Annotated[bool, Option(
     "--anyway", None, "Compare even where network, board or clock differ.")]
-CountCache = Annotated[str | PathLike[str] | None, Option(
+CountCache = Annotated[File | None, Option(
     "--cache", "DIR", "Cache event counts in this folder, for the next call.", text=str)]
 Limit = float | str | None
 
@@ -253,7 +253,7 @@ MAX_FLASH = Option("--max-flash", "SIZE", "Highest use of flash, weights and cod
 class Judged(Request):
     """How often networks have to be right, and on what that is measured."""
 
-    accuracy: Annotated[str | PathLike[str] | Callable[..., Any] | None, Option(
+    accuracy: Annotated[File | Callable[..., Any] | None, Option(
         "--accuracy", "DATA", "Measure how often each network is right: an .npz of x and y, a "
         "folder of them, or FILE.py:FUNCTION (a network -> its share of right answers). "
         "It becomes an objective of the front.",

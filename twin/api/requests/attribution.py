@@ -4,10 +4,10 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from hwmodels.files import File
 from twin.api.requests import (
     AUTO,
     BOARD_FILES,
@@ -51,9 +51,9 @@ def parse_priors(texts: Sequence[str]) -> dict[str, float]:
 MeasuredBoard = Annotated[str | None, Option(
     "--board -b", "BOARD", "With a model: by default the measurement's board.",
     files=BOARD_FILES)]
-Measured = Annotated[str | PathLike[str], Option(
+Measured = Annotated[File, Option(
     "", "MEAS", "A folder `twin measure` or `twin import` wrote.", text=str, files=())]
-Healthy = Annotated[str | PathLike[str] | None, Option(
+Healthy = Annotated[File | None, Option(
     "--healthy", "DIR", "A measurement of the same kernels known to be right: faults are found far "
     "better against it.", text=str, files=())]
 
@@ -62,7 +62,7 @@ Healthy = Annotated[str | PathLike[str] | None, Option(
 class Attribute(Placed):
     """A prediction, and a measurement to set beside it."""
 
-    predicted: Annotated["Prediction | str | PathLike[str]", Option(
+    predicted: Annotated["Prediction | File", Option(
         "", "PRED", "A prediction as `twin predict --json` wrote it, or a model: then it is "
         "predicted as the measurement's header says, and as the options change.", text=str,
         files=MODEL_FILES)]
@@ -93,7 +93,7 @@ class Diagnose(Placed):
         files=MODEL_FILES)] = None
     board: MeasuredBoard = None
     healthy: Healthy = None
-    also: Annotated[str | PathLike[str] | None, Option(
+    also: Annotated[File | None, Option(
         "--also", "DIR", "A second measurement of the same board and kernels, taken otherwise: at "
         "another clock, masked, placed elsewhere. Both are weighed together.", text=str,
         files=())] = None
@@ -158,7 +158,7 @@ class Why(Deployed):
 class Published(Request):
     """A network on a board, whose published rows it is set beside."""
 
-    model: str | PathLike[str]
+    model: File
     board: str
     _: KW_ONLY
     calibration: Calibration = AUTO
@@ -168,7 +168,7 @@ class Published(Request):
 class Compare(Published):
     """A network, or an accelerator compiler's output, and a measurement of it."""
 
-    measured: Annotated[str | PathLike[str], Option(
+    measured: Annotated[File, Option(
         "--measured", "DIR", "Compare with a measurement, layer by layer or epoch by epoch: a "
         "folder of `twin measure` or `twin import`.", text=str)]
     _: KW_ONLY
@@ -181,15 +181,15 @@ class Compare(Published):
 class Diff(Request):
     """Two predictions, or two measurements."""
 
-    before: Annotated["Prediction | str | PathLike[str]", Option(
+    before: Annotated["Prediction | File", Option(
         "", "A", "Before: a prediction's JSON, or a measurement folder.", text=str)]
-    after: Annotated["Prediction | str | PathLike[str]", Option(
+    after: Annotated["Prediction | File", Option(
         "", "B", "After: of the same kind.", text=str)]
     _: KW_ONLY
     anyway: Anyway = False
 
 
-Overlays = Annotated[str | PathLike[str] | None, Option(
+Overlays = Annotated[File | None, Option(
     "--output -o", "FILE", "Overlay to write, by default BOARD.overlay.yaml; with `published` a "
     "folder of overlays.", text=str)]
 
@@ -216,7 +216,7 @@ class CalibratePublished(Learnt):
 class Calibrate(Learnt):
     """Measurements of a board, and where what they teach goes."""
 
-    folders: Annotated[str | PathLike[str] | Sequence[str | PathLike[str]], Option(
+    folders: Annotated[File | Sequence[File], Option(
         "", "DATA...", "Measurement folders of one board; or `published`: every published result "
         "that may be learnt from.", text=list[str])]
     board: Annotated[str, Option("--board -b", "BOARD", "Board the folders were measured on.")]

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Annotated
 
+from hwmodels.files import File
 from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights
 from twin.api.requests.values import split_words
 
-File = str | PathLike[str]
 Folder = Annotated[File | None, Option(
     "--output -o", "DIR", "Folder of sources and image; by default below build/.", text=str)]
 PortName = Annotated[str | None, Option(

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Annotated
 
+from hwmodels.files import File
 from twin.api.requests import Option, Request
-
-File = str | PathLike[str]
 
 
 @dataclass(frozen=True)

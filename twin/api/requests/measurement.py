@@ -1,14 +1,12 @@
 """Requests to measure, and to make a measurement of what other tools and meters wrote."""
 
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Annotated
 
+from hwmodels.files import File
 from twin.api.requests import BoardName, Clock, Model, Option, Request
 from twin.api.requests.values import parse_clock, parse_supply, split_words
 from twin.errors import UsageError
-
-File = str | PathLike[str]
 
 
 @dataclass(frozen=True)

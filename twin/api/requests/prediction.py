@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any
 
+from hwmodels.files import File
 from twin.api.requests import (
     AUTO,
     MAX_FLASH,
@@ -75,7 +75,7 @@ class Check(Accepted, Priced):
     arena_bytes: Annotated[int | str | None, Option(
         "--arena-bytes", "SIZE", "The buffer a program gives the runtime, such as 65536 or 64KiB: "
         "kTensorArenaSize, AI_NETWORK_DATA_ACTIVATIONS_SIZE.", text=str)] = None
-    map_file: Annotated[str | PathLike[str] | None, Option(
+    map_file: Annotated[File | None, Option(
         "--map", "FILE", "Linker map (GNU ld, armlink) or ELF of the program it goes into: "
         "whether arena and weights have room beside it.", text=str)] = None
     sure: Annotated[bool, Option(
@@ -99,7 +99,7 @@ class Port(Request):
     """A deployment on a board nobody measured, and what its prices are learnt from."""
 
     deployment: "Deployment"
-    sources: Annotated[Sequence[str | PathLike[str]], Option(
+    sources: Annotated[Sequence[File], Option(
         "--from", "BOARD|DIR", "What to learn from: a measured board, or a measurement folder; "
         "may be given several times.", text=list[str])]
     _: KW_ONLY
@@ -123,6 +123,6 @@ class Accuracy(Request):
     """A network, data of one's own, and what is changed of the network."""
 
     model: Model
-    data: Annotated[str | PathLike[str], Option(
+    data: Annotated[File, Option(
         "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).", text=str)]
     changes: Changes = None

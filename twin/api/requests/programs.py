@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Annotated
 
 from hwmodels.errors import reworded
-from hwmodels.files import read_regular
+from hwmodels.files import File, read_regular
 from twin.api.requests import Option, Part
 from twin.errors import UsageError
 
@@ -83,8 +82,8 @@ def parse_registers(texts: Sequence[str]) -> dict[str, int]:
 class DeployElf(Part):
     """A program, and the board it runs on under emulation."""
 
-    elf: str | PathLike[str]
-    board: "str | PathLike[str] | Board"
+    elf: File
+    board: "File | Board"
     _: KW_ONLY
     clock_hz: float | None = None
 
@@ -93,13 +92,13 @@ class DeployElf(Part):
 class LearnRuntime(Part):
     """Programs that run networks on a kernel library, which is learnt from them."""
 
-    elfs: Annotated[Sequence[str | PathLike[str]], Option(
+    elfs: Annotated[Sequence[File], Option(
         "", "ELF...", "Programs of a Cortex-M with one build of a library, each run under "
         "emulation; of a RISC-V core too.", text=list[str])]
-    models: "Sequence[str | PathLike[str] | Graph]"
-    board: "str | PathLike[str] | Board"
+    models: "Sequence[File | Graph]"
+    board: "File | Board"
     _: KW_ONLY
-    output: Annotated[str | PathLike[str], Option(
+    output: Annotated[File, Option(
         "--output -o", "FILE", "Runtime file (.yaml) to write; what it was learnt from before is "
         "kept and joined.", text=str)] = "my_runtime.yaml"
     base: Annotated[str | None, Option(

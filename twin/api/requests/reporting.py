@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Annotated, Any
 
+from hwmodels.files import File
 from twin.api.requests import Anyway, Option, Priced, Request
 from twin.api.requests.studies import Progress
 
-Folder = str | PathLike[str] | None
+Folder = File | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Annotated
 
+from hwmodels.files import File
 from twin.api.requests import AUTO, Calibration, Option, Request
 from twin.api.requests.values import read_pairs
 
@@ -20,7 +20,7 @@ def parse_keys(settings: list[str]) -> dict[str, object]:
 class RunScenario(Request):
     """A scenario, and what stands in place of its file's keys."""
 
-    scenario: Annotated[str | PathLike[str], Option(
+    scenario: Annotated[File, Option(
         "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.", text=str)]
     overrides: Annotated[Mapping[str, object] | None, Option(
         "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "

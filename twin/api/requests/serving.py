@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import Annotated
 
+from hwmodels.files import File
 from twin.api.requests import Changes, Option, Request, Runtime
 from twin.errors import UsageError
 
@@ -22,10 +22,10 @@ def parse_port(text: str) -> int:
 class Serve(Request):
     """What the page opens with, and where it is answered."""
 
-    model: Annotated[str | PathLike[str] | None, Option(
+    model: Annotated[File | None, Option(
         "", "[MODEL]", "What the page opens with: a .tflite or .onnx file, or a network of `twin "
         "models`.", text=str)] = None
-    board: Annotated[str | PathLike[str] | None, Option(
+    board: Annotated[File | None, Option(
         "--board -b", "BOARD", "The board it opens with: of `twin boards`, or a board file.",
         text=str)] = None
     _: KW_ONLY

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Annotated
 
+from hwmodels.files import File
 from twin.api.requests import (
     AssumeUnsupported,
     Boards,
@@ -49,7 +49,7 @@ class Shared(Request):
     on_progress: Progress | None = None
 
 
-StudyFile = Annotated[str | PathLike[str], Option(
+StudyFile = Annotated[File, Option(
     "", "STUDY", "A study of `twin study list`, or a .yaml file.", text=str)]
 
 
@@ -58,7 +58,7 @@ class RunStudy(Shared):
     """A study, and the folder of its results."""
 
     study: StudyFile
-    folder: Annotated[str | PathLike[str], Option(
+    folder: Annotated[File, Option(
         "-o --output", "FOLDER", "Folder of the results; an interrupted study in it is "
         "resumed.", text=str)]
     _: KW_ONLY
@@ -86,7 +86,7 @@ class Sensitivity(Shared):
 class Front(Request):
     """A study that was run, and what its front is over."""
 
-    folder: Annotated[str | PathLike[str], Option(
+    folder: Annotated[File, Option(
         "", "FOLDER", "Folder of a finished study.", text=str)]
     objectives: Annotated[Sequence[str], Option(
         "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
@@ -97,9 +97,9 @@ class Front(Request):
 class ReportStudy(Request):
     """A study that was run, and the file that describes it."""
 
-    folder: Annotated[str | PathLike[str], Option(
+    folder: Annotated[File, Option(
         "", "FOLDER", "Folder of a finished study.", text=str)]
-    file: Annotated[str | PathLike[str], Option(
+    file: Annotated[File, Option(
         "-o --output", "FILE", "Report to write: .html, .md or .pdf.", text=str)]
     _: KW_ONLY
     length: Annotated[str, Option(
@@ -111,9 +111,9 @@ class ReportStudy(Request):
 class DiffStudies(Request):
     """Two runs of one study."""
 
-    before: Annotated[str | PathLike[str], Option(
+    before: Annotated[File, Option(
         "", "BEFORE", "Folder of a study.", text=str)]
-    after: Annotated[str | PathLike[str], Option(
+    after: Annotated[File, Option(
         "", "AFTER", "Folder of the same study, such as of another version.", text=str)]
     _: KW_ONLY
     on_remark: Callable[[str], None] = lambda remark: None
@@ -159,7 +159,7 @@ class Select(Compared):
 
     models: Models
     boards: Annotated[
-        "str | PathLike[str] | Board | Iterable[str | PathLike[str] | Board] | None", Option(
+        "File | Board | Iterable[File | Board] | None", Option(
         "--board -b", "BOARD", "A board to choose from; by default all that are shipped; may be "
         "given several times.", text=list[str])] = None
     _: KW_ONLY

@@ -116,7 +116,7 @@ class Marks:
 
 def clock_hz_of(deployment: Deployment) -> float:
     """Return the clock of the core that runs the network, in Hz."""
-    return deployment.board.clock(deployment.board.core.clock).frequency_hz
+    return deployment.board.core_clock.frequency_hz
 
 
 def is_clock_own(measurement: Measurement) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.measured import read_folder
 from twin.deployment.deploy import deploy
@@ -123,7 +124,7 @@ def other_clock(deployment: Deployment, measurement: Measurement, board: str | N
     if not is_clock_own(measurement):
         return ""
     declared = load_board(board or measurement.header.board)
-    asked = declared.clock(declared.core.clock).frequency_hz
+    asked = declared.core_clock.frequency_hz
     ran = clock_hz_of(deployment)
     return "" if abs(ran / asked - 1) < CLOCK_SD else (
         f"the header says {ran / 1e6:g} MHz, the board's file declares {asked / 1e6:g} MHz: it is "
@@ -271,7 +272,7 @@ def _require_build(option: str, other: Measurement, measurement: Measurement, fo
     return theirs, asked
 
 
-def read_second(path: str | PathLike[str] | None, measurement: Measurement,
+def read_second(path: File | None, measurement: Measurement,
                 folder: Path) -> Measurement | None:
     """Read the folder of a second measurement, taken otherwise by the same kernels."""
     if path is None:
@@ -294,7 +295,7 @@ def is_one_image(healthy: Measurement | None, measurement: Measurement) -> bool:
     return first is not None and first == second
 
 
-def read_healthy(path: str | PathLike[str] | None, measurement: Measurement,
+def read_healthy(path: File | None, measurement: Measurement,
                  folder: Path) -> tuple[Measurement | None, str]:
     """Read the folder known to be right, if one is given, and what to warn of beside another."""
     if path is None:

@@ -308,7 +308,7 @@ def _name_contradiction(outlook: Outlook, found: Sequence[Hypothesis], weights: 
     for base, off in zip(outlook.bases[1:], offs[1:] - offs[0], strict=True) if apart > 0.5 else ():
         board = base.deployment.board
         yield (f"the times contradict each other: {base.deployment.graph.name} at "
-               f"{format_frequency(board.clock(board.core.clock).frequency_hz)} takes "
+               f"{format_frequency(board.core_clock.frequency_hz)} takes "
                f"{math.exp(off):.2g} x what the first one lets expect, and no listed cause does "
                "that; is one of another build, network, board or clock?")
 

@@ -137,7 +137,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
                             "a cycle, and a third of activity while waiting, are guesses"})
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
-    scale = clock_hz / like.clock(like.core.clock).frequency_hz
+    scale = clock_hz / like.core_clock.frequency_hz
     return Guesses(
         wait_states=max(math.ceil((flash.wait_states + 1) * scale - 1e-9) - 1, 0),
         read_bytes=flash.read_bytes, cache_bytes=cache.size_bytes if cache else 0,

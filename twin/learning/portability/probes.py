@@ -189,7 +189,7 @@ def _latency(memory: str, size: int, *, hosted: bool) -> tuple[Probe, ...]:
 
 def _power(board: Board, rooms: Rooms, found: Iterable[Benchmark]) -> tuple[Probe, ...]:
     """Do the same as elsewhere for `STEP_S`: compute, load, wait for the weights, loop."""
-    hertz = board.clock(board.core.clock).frequency_hz
+    hertz = board.core_clock.frequency_hz
     chosen = [("loop", 8.0), ("mac", 1.0), ("read", 0.5), ("chase", 12.0)]
     steps = []
     for group, cycles in chosen:

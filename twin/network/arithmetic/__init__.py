@@ -29,7 +29,7 @@ def find_operation(graph: Graph, layer: Layer) -> Operation:
     if layer.repeats > 1:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: runs {layer.repeats} times in "
                                   "a loop; the firmware has none")
-    source, target = (graph.tensors[i].dtype for i in (layer.inputs[0], layer.outputs[0]))
+    source, target = (tensor.dtype for tensor in graph.ends(layer))
     if layer.op == "quantize" and (source, target) == ("float32", "int8"):
         return floating.quantise
     if layer.op == "dequantize" and (source, target) == ("int8", "float32"):

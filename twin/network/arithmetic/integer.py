@@ -69,7 +69,7 @@ def connect(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def _check_pool(graph: Graph, layer: Layer) -> None:
-    data, output = graph.input(layer), graph.output(layer)
+    data, output = graph.ends(layer)
     if single(data) != single(output):
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: input and output scales "
                                   "differ; equal ones are expected")

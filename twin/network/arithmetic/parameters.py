@@ -130,7 +130,7 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
     positions : int
         Values averaged.
     """
-    data, output = graph.input(layer), graph.output(layer)
+    data, output = graph.ends(layer)
     axes = tuple(layer.option("axes", ()))
     if axes != (1, 2) or len(data.shape) != 4:
         raise RuntimeRefusedError(f"layer {layer.index} mean: axes {axes} of {data.shape}; height "
@@ -164,7 +164,7 @@ def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
     round(exp(-beta * scale * i) * 2**bits), bits = min(23, 31 - ceil(log2(depth))): a row's sum
     stays below 2**31 and an entry times 256 below 2**32.
     """
-    data, output = graph.input(layer), graph.output(layer)
+    data, output = graph.ends(layer)
     scale, _ = single(data)
     if single(output) != (1 / 256, -128):
         raise RuntimeRefusedError(f"layer {layer.index} softmax: output scale and zero point "

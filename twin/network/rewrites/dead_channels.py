@@ -182,7 +182,7 @@ def _mixes_channels(graph: Graph, layer: Layer) -> bool:
 
 def _keeps_channels(graph: Graph, layer: Layer) -> bool:
     """Whether output channel c depends on input channel c alone, for every c."""
-    source, output = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    source, output = (tensor.shape for tensor in graph.ends(layer))
     if not source or not output or source[-1] != output[-1]:
         return False
     operator = traits(layer)
@@ -192,7 +192,7 @@ def _keeps_channels(graph: Graph, layer: Layer) -> bool:
         return graph.input(layer).elements == source[-1]
     if operator.form is Form.REDUCE:
         return len(source) - 1 not in layer.option("axes", ())
-    per_channel = (graph.tensors[i].quantization for i in (layer.inputs[0], layer.outputs[0]))
+    per_channel = (tensor.quantization for tensor in graph.ends(layer))
     zero_stays = operator.is_pool or operator.clamps or operator.converts
     return zero_stays and all(q is None or q.axis is None for q in per_channel)
 

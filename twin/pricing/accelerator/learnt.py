@@ -86,7 +86,7 @@ def assure_learnt(prediction: Prediction, calibration: Calibration,
     apart[0] = time.network_sd * spread
     sds = np.sqrt(np.einsum("ij,jk,ik->i", shares, calibration.time.covariance, shares)
                   + apart**2 + time.row_sd**2)
-    hertz = board.clock(board.core.clock).frequency_hz
+    hertz = board.core_clock.frequency_hz
     cycles = prediction.time_us * 1e-6 * hertz
     sds[0] = max(sds[0], between_sd(deployment.graph.architecture_id, entry, time=True)) + far_sd(
         cycles, hertz, entry.support, measured=entry.board is not None)

@@ -78,7 +78,7 @@ def list_spans(prediction: Prediction, *, steps: bool = True,
 
 def _host_spans(prediction: Prediction, task: TaskPrediction) -> list[Span]:
     board = prediction.deployment.board
-    per_us = board.clock(board.core.clock).frequency_hz * 1e-6
+    per_us = board.core_clock.frequency_hz * 1e-6
     pre_us, core_us, post_us = (cycles / per_us for cycles in (
         task.pre_cpu_cycles, task.core_cpu_cycles, task.post_cpu_cycles))
     phases = (("pre", task.start_us, pre_us),
@@ -98,7 +98,7 @@ def _npu_spans(prediction: Prediction, task: TaskPrediction, steps: bool) -> lis
     billed = task.bill.clock_cycles().get(npu.clock, 0.0)
     if billed and npu.clock != board.core.clock:  # Learnt prices lengthen all of a task alike.
         per_us *= task.run.core_npu_cycles / billed
-    host_per_us = board.clock(board.core.clock).frequency_hz * 1e-6
+    host_per_us = board.core_clock.frequency_hz * 1e-6
     begin_us = task.start_us + task.pre_cpu_cycles / host_per_us
     asked = task.run.task
     transfers = {f"E{one.channel}": one for one in asked.transfers}

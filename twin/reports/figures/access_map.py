@@ -52,7 +52,7 @@ def draw_access_map(sample: AccessSample, memory: str, locality: Locality, axes:
         Where; KiB from the memory's first byte.
     """
     board = locality.deployment.board
-    hz = board.clock(board.core.clock).frequency_hz
+    hz = board.core_clock.frequency_hz
     here = sample.memory == memory
     when = sample.cycles[here] / hz * 1e6
     where = (sample.address[here] - board.memory(memory).address) / 1024

@@ -66,7 +66,7 @@ def describe_deployment(shown: Prediction | Locality, *more: str) -> str:
     """Say what a picture shows: model, board, core, clock, runtime, more, temperature."""
     deployment = shown.deployment
     board = deployment.board
-    clock = board.clock(board.core.clock)
+    clock = board.core_clock
     return " · ".join((
         "predicted", f"{deployment.graph.name} on {board.name} "
         f"({board.core.model}, {format_frequency(clock.frequency_hz)})",

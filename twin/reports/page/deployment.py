@@ -95,7 +95,7 @@ def describe_report(report: Report) -> Page:
     prediction = report.prediction
     deployment = prediction.deployment
     board = deployment.board
-    hertz = board.clock(board.core.clock).frequency_hz
+    hertz = board.core_clock.frequency_hz
     verdict, tone = judge(report)
     return Page(
         title=f"{deployment.graph.name} on {board.name}",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BOARDS = (
     Column("board", "name", no_wrap=True), Column("soc", "soc"), Column("core", "core.model"),
-    number("clock", lambda board: board.clock(board.core.clock).frequency_hz, format_frequency),
+    number("clock", lambda board: board.core_clock.frequency_hz, format_frequency),
     number("RAM", lambda board: sum_memories(board, ("tcm", "sram")), format_size),
     number("flash", lambda board: sum_memories(board, ("flash", "external_flash")), format_size),
     number("data cache", lambda board: board.cache(board.core.dcache), lambda cache:

@@ -110,7 +110,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
     """Return what is asked first: time, energy, room, arena, library, what takes most time."""
     deployment, sure = prediction.deployment, prediction.certainty
     board, arena, largest = deployment.board, deployment.buffer, find_largest(prediction)
-    frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    frequency = format_frequency(board.core_clock.frequency_hz)
     filled = {**(deployment.plan.filled or {
         "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}),
         deployment.store_name: (prediction.flash_bytes, prediction.flash_available_bytes)}
@@ -164,7 +164,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     """Return the report's header: model, board, runtime, memory, result."""
     deployment = prediction.deployment
     board = deployment.board
-    frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    frequency = format_frequency(board.core_clock.frequency_hz)
     if deployment.target.executes:
         from twin.reports.tables.program import program_pairs
 

@@ -48,7 +48,7 @@ def locality_report(locality: Locality, policies: ReplacementRange,
 def header_pairs(locality: Locality) -> list[tuple[str, str]]:
     """Return model, board, runtime and caches."""
     deployment, board = locality.deployment, locality.deployment.board
-    frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    frequency = format_frequency(board.core_clock.frequency_hz)
     pairs = [("model", deployment.graph.name),
              ("board", f"{board.name}, {board.core.model} at {frequency}"),
              ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "

@@ -207,7 +207,7 @@ def shape_of(graph: Graph, positions: tuple[int, ...]) -> LayerShape:
     layers = [graph.layers[i] for i in positions]
     main = next((one for one in layers if traits(one).filters is not None), layers[0])
     pool = next((one for one in layers if traits(one).is_pool or one.op == "mean"), None)
-    source, result = (graph.tensors[i].shape for i in (main.inputs[0], main.outputs[0]))
+    source, result = (tensor.shape for tensor in graph.ends(main))
     pixels = _flattened_pixels(graph, main)
     passes = math.ceil(source[-1] // pixels / PROCESSORS)
     channels = result[-1]
@@ -235,7 +235,7 @@ def shape_of(graph: Graph, positions: tuple[int, ...]) -> LayerShape:
 def _read_image(graph: Graph, layers: list[Layer], main: Layer,
                 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the image behind the pooling unit, and the padding around it."""
-    source, result = (graph.tensors[i].shape for i in (main.inputs[0], main.outputs[0]))
+    source, result = (tensor.shape for tensor in graph.ends(main))
     if traits(main).filters is None:
         rows, columns = result[1:3] if len(result) == 4 else (1, 1)
         return (rows, columns), (0, 0)

@@ -85,7 +85,7 @@ def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
 def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower padding: rows of the input copied, everything around them filled."""
     dialect = choose_dialect(site.isa)
-    source, target = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    source, target = (tensor.shape for tensor in graph.ends(layer))
     paddings = layer.option("paddings", ((0, 0),) * len(source))
     whole = len(source)
     while whole > 1 and source[whole - 1] == target[whole - 1]:
@@ -106,7 +106,7 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a transposition: output written in order, input read with strides, byte by byte."""
     dialect = choose_dialect(site.isa)
-    source, target = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    source, target = (tensor.shape for tensor in graph.ends(layer))
     perm = layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
     rows = math.prod(target[:-1])

@@ -83,7 +83,7 @@ def _count_product(pixels: int, channels: int, column: int) -> dict[str, float]:
 
 
 def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     window = layer.window
     assert window is not None
     rows, columns = count_inside(window, source.shape, target.shape)
@@ -134,7 +134,7 @@ DECISIVE = ("pointwise", "multiplier", "dilated", "same")
 
 def tell_features(graph: Graph, layer: Layer) -> dict[str, str]:
     """Return what of a layer's shape may choose the kernel that runs."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     work = describe(graph, layer)
     found = {"path": (work.path or work.variant) if work is not None else ""}
     window = layer.window

@@ -77,7 +77,7 @@ class _Turns:
     """Turns over the pixels of an output, several at a time."""
 
     def __init__(self, graph: Graph, layer: Layer, turns: int) -> None:
-        source, target = graph.input(layer), graph.output(layer)
+        source, target = graph.ends(layer)
         assert layer.window is not None
         self.window, self.source, self.target = layer.window, source.shape, target.shape
         lines, width = target.shape[1], target.shape[2]

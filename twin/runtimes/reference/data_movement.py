@@ -109,7 +109,7 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
 def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower padding: every output element is tested, then copied or filled."""
     machine = choose_machine(graph, layer, site)
-    source, shape = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    source, shape = (tensor.shape for tensor in graph.ends(layer))
     size, count = machine.element_bytes, math.prod(shape)
     before = [pair[0] for pair in layer.option("paddings", ((0, 0),) * len(shape))]
     steps = strides(source)

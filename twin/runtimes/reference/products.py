@@ -44,7 +44,7 @@ def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
 def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a product of two activations, the right side transposed first where it is not yet."""
     machine = choose_machine(graph, layer, site)
-    left, output = graph.input(layer), graph.output(layer)
+    left, output = graph.ends(layer)
     columns = left.shape[-2 if layer.option("adj_x", False) else -1]
     rows = output.shape[-1]
     vectors = output.elements // rows

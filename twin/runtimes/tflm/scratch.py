@@ -20,7 +20,7 @@ _REVERSE_ABOVE = 16
 def list_scratch(graph: Graph, layer: Layer, kernels: str, isa: str, *,
                  newer: bool = True) -> tuple[int, ...]:
     """Return bytes of each scratch buffer a layer requests; `newer`: as since 2024."""
-    data, output = graph.input(layer), graph.output(layer)
+    data, output = graph.ends(layer)
     dtype, code = data.dtype, list_extensions(isa)[0]
     whole = dtype in ("int8", "int16")
     if layer.op in ("mean", "sum", "reduce_max", "reduce_min"):

@@ -60,7 +60,7 @@ def move_scenario(scenario: Scenario, board: Board, stated: Iterable[str]) -> Sc
         say("sleep.state", sleep.state, "idle" if rest is None else rest.state)
         sleep = replace(sleep, state=IDLE if rest is None else rest.state, current_ma=None,
                         wake_up_us=None)
-    clocks, own_hz = scenario.clocks_hz, board.clock(board.core.clock).frequency_hz
+    clocks, own_hz = scenario.clocks_hz, board.core_clock.frequency_hz
     if clocks and not any(one.startswith("clocks") for one in stated):
         clocks = tuple(own_hz * one / max(clocks) for one in clocks)
         say("clocks", "shares", f"the same of its own {own_hz / 1e6:g} MHz")

@@ -264,5 +264,5 @@ def settle_clock(point: Point) -> Point:
         own = board if isinstance(board, Board) else load_board(str(board))
     except TwinError:
         return point
-    hertz = own.clock(own.core.clock).frequency_hz * share[0] / 100
+    hertz = own.core_clock.frequency_hz * share[0] / 100
     return {**point, "clock": f"{hertz / 1e6:.10g}MHz"}

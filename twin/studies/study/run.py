@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
+from os import fspath
 from typing import Any
 
 from hwmodels.errors import TwinError, need_extra
+from hwmodels.files import File
 from twin.errors import UsageError
 from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Brought, Value, label
 from twin.studies.functions import load_step
@@ -117,7 +118,7 @@ Found = dict[str, Row]
 """Rows by content address."""
 
 
-def run_study(source: str | PathLike[str], folder: str | PathLike[str], *, jobs: int = 1,
+def run_study(source: File, folder: File, *, jobs: int = 1,
               cluster: str | None = None, command: Sequence[str] = (),
               bring: Bring | None = None, on_progress: Progress | None = None) -> Session:
     """Run a study in a folder, or resume it.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
+from os import fspath
 from typing import Any
 
 import numpy as np
 
 from hwmodels.errors import need_extra
+from hwmodels.files import File
 from hwmodels.frozen import frozen
 from twin.errors import StudyError, UsageError
 from twin.studies.axes import Axis, label
@@ -90,7 +91,7 @@ class Sensitivity:
     influences: tuple[Influence, ...]
 
 
-def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: str = "morris",
+def analyse(source: File, *, quantity: str = "time_us", method: str = "morris",
             count: int = 8, jobs: int = 1, cluster: str | None = None, seed: int = 0,
             on_progress: Callable[[int, int, int], None] | None = None,
             ) -> tuple[Sensitivity, ...]:

@@ -25,7 +25,7 @@ from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
 def describe_unary(graph: Graph, layer: Layer) -> Work:
     """Return the work of one result per element of one operand."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
     return Work(variant=types, terms={
         "call": 1, "dimension": len(target.shape), "element": target.elements})
@@ -33,7 +33,7 @@ def describe_unary(graph: Graph, layer: Layer) -> Work:
 
 def describe_quantize(graph: Graph, layer: Layer) -> Work:
     """Return the work of changing a type: 8-bit types of one scale only flip their top bit."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     work = describe_unary(graph, layer)
     first, second = source.quantization, target.quantization
     if {source.dtype, target.dtype} != {"int8", "uint8"} or first is None or second is None:

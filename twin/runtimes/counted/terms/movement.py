@@ -20,10 +20,6 @@ from twin.runtimes.counted.copies import count_copies, count_fills
 from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
 
-def _ends(graph: Graph, layer: Layer) -> tuple[Tensor, Tensor]:
-    return graph.input(layer), graph.output(layer)
-
-
 def _count_levels(shape: Sequence[int]) -> dict[str, float]:
     """Return how often each loop of a nest over a shape begins, by its place from the inside."""
     started = list(itertools.accumulate(shape[:-1], lambda left, right: left * right, initial=1))
@@ -32,7 +28,7 @@ def _count_levels(shape: Sequence[int]) -> dict[str, float]:
 
 def describe_reshape(graph: Graph, layer: Layer) -> Work:
     """Return the work of copying a tensor whole, and of its shape."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     named = layer.option("of", "reshape")
     types = f" {8 * width_bytes(source)} bits" if named == "expand_dims" else ""
     return Work(variant=f"{named}{types}", terms={
@@ -42,7 +38,7 @@ def describe_reshape(graph: Graph, layer: Layer) -> Work:
 
 def describe_pad(graph: Graph, layer: Layer) -> Work:
     """Return the work of padding: elements inside and around, runs that are copied and filled."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     mode, paddings = layer.option("mode", "constant"), tuple(layer.option("paddings", ()))
     rank = len(source.shape)
     terms: dict[str, float] = {
@@ -104,7 +100,7 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
 
 def describe_slice(graph: Graph, layer: Layer) -> Work:
     """Return the work of taking a box: element by element, or with strides row by row."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     strides, width = tuple(layer.option("strides", ())), width_bytes(source)
     begin = tuple(layer.option("begin", ())) or (0,)
     terms: dict[str, float] = {
@@ -161,7 +157,7 @@ def describe_stack(graph: Graph, layer: Layer) -> Work:
 
 def describe_gather(graph: Graph, layer: Layer) -> Work:
     """Return the work of picking along an axis: one copy for each pick."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     axis = layer.option("axis", 0)
     inner = math.prod(source.shape[axis + 1:])
     outer = math.prod(source.shape[:axis])
@@ -180,7 +176,7 @@ def describe_scattered(graph: Graph, layer: Layer) -> Work:
 
 def describe_blocks(graph: Graph, layer: Layer) -> Work:
     """Return the work of moving blocks between space and depth."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     wide = source if layer.op == "space_to_depth" else target
     return Work(variant=source.dtype, terms={
         "call": 1, "line": wide.shape[1], "pixel": wide.elements // wide.shape[3],
@@ -189,7 +185,7 @@ def describe_blocks(graph: Graph, layer: Layer) -> Work:
 
 def describe_batches(graph: Graph, layer: Layer) -> Work:
     """Return the work of moving blocks between space and batch: one copy for each pixel."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     depth = source.shape[-1] * width_bytes(source)
     blocked = target if layer.op == "space_to_batch_nd" else source
     pixels = blocked.elements // blocked.shape[-1]
@@ -205,7 +201,7 @@ def describe_batches(graph: Graph, layer: Layer) -> Work:
 
 def describe_transpose(graph: Graph, layer: Layer) -> Work:
     """Return the work of a permutation: one element at a time in nested loops."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     rank, perm = len(source.shape), tuple(layer.option("perm", ()))
     path, own = "", {}
     if source.dtype == "int8" and 1 < rank <= 4:
@@ -220,7 +216,7 @@ def describe_transpose(graph: Graph, layer: Layer) -> Work:
 
 def describe_resize(graph: Graph, layer: Layer) -> Work:
     """Return the work of resizing an image: per pixel, per row of pixels, per element."""
-    source, target = _ends(graph, layer)
+    source, target = graph.ends(layer)
     rows, pixels = target.shape[1], target.shape[1] * target.shape[2]
     corners, centres = (bool(layer.option(name, False))
                         for name in ("align_corners", "half_pixel_centers"))

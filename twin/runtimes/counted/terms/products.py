@@ -36,7 +36,7 @@ def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
 
 def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     """Return the work of a fully connected layer."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     weights = graph.input(layer, 1)
     rows, columns = weights.shape[0], weights.shape[1]
     quantization = weights.quantization
@@ -73,7 +73,7 @@ def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
 def describe_svdf(graph: Graph, layer: Layer) -> Work:
     """Return the work of a step of SVDF."""
     feature, time = (graph.input(layer, place) for place in (1, 2))
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     state = graph.input(layer, 4).dtype
     filters, memory = time.shape
     return Work(variant=f"{source.dtype} {state}", terms={
@@ -113,7 +113,7 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
 
 def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     """Return the work of a transposed convolution: every input spreads over its window."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     weights, window = graph.input(layer, 1), layer.window
     assert window is not None
     size = weights.shape[1] * weights.shape[2]

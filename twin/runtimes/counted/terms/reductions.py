@@ -20,7 +20,7 @@ from twin.runtimes.counted.work import Terms, Work
 
 def describe_reduction(graph: Graph, layer: Layer) -> Work:
     """Return the work of a reduction over axes."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     axes, rank = tuple(layer.option("axes", ())), len(source.shape)
     keeps = layer.option("keep_dims", False)
     terms: dict[str, float] = {"call": 1, "element": source.elements, "output": target.elements,
@@ -41,7 +41,7 @@ def describe_reduction(graph: Graph, layer: Layer) -> Work:
 
 def describe_choice(graph: Graph, layer: Layer) -> Work:
     """Return the work of finding the place of an extreme along an axis."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     axis = layer.option("axis", 0)
     outer = math.prod(source.shape[:axis])
     compared = source.elements - target.elements

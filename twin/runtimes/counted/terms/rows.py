@@ -23,7 +23,7 @@ LEVELS = 255
 
 def describe_rows(graph: Graph, layer: Layer) -> Work:
     """Return the work of normalising each row of the last dimension."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
     rows, width = source.elements // source.shape[-1], source.shape[-1]
     share, share_error = find_near_share(source, float(layer.option("beta", 1.0))) \

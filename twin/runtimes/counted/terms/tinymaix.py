@@ -36,7 +36,7 @@ def _count_windows(graph: Graph, layer: Layer, depth: int, at_once: int = 1) -> 
     at_once
         Outputs a side of a block that share one window.
     """
-    source, target = (graph.tensors[place].shape for place in (layer.inputs[0], layer.outputs[0]))
+    source, target = (tensor.shape for tensor in graph.ends(layer))
     window = layer.window
     assert window is not None
     high, wide = (window.kernel[place] + at_once - 1 for place in range(2))
@@ -107,7 +107,7 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
 
 def describe_rows(graph: Graph, layer: Layer) -> Work:
     """Return the work of what goes over its elements once: mean, softmax, addition."""
-    source, target = (graph.tensors[place] for place in (layer.inputs[0], layer.outputs[0]))
+    source, target = graph.ends(layer)
     pixels = source.elements // source.shape[-1] if source.shape else 1
     return Work(variant="plain", terms={
         "call": 1, "element": source.elements, "output": target.elements,

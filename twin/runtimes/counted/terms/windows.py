@@ -40,7 +40,7 @@ def count_inside(window: Window, source: tuple[int, ...],
 
 def describe_pool(graph: Graph, layer: Layer) -> Work:
     """Return the work of pooling."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     assert layer.window is not None
     rows, columns = count_inside(layer.window, source.shape, target.shape)
     taps, channels = rows * columns, target.shape[3]
@@ -71,7 +71,7 @@ def _count_columns(depth_bytes: int, inside: int, outside: int) -> Counter[str]:
 
 def describe_convolution(graph: Graph, layer: Layer) -> Work:
     """Return the work of a convolution: outputs, taps, multiply-accumulates inside the image."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     weights, window = graph.input(layer, 1), layer.window
     assert window is not None
     rows, columns = count_inside(window, source.shape, target.shape)
@@ -123,7 +123,7 @@ def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
 
 def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     """Return the work of a depthwise convolution."""
-    source, target = graph.input(layer), graph.output(layer)
+    source, target = graph.ends(layer)
     window = layer.window
     assert window is not None
     depth, channels = source.shape[3], target.shape[3]
