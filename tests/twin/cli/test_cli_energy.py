@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import twin
+from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
+from twin.api.commands.energy import doubt_energy
 from twin.cli import app
 from twin.reports.documents import load_schema
 
@@ -77,6 +80,22 @@ def test_the_folder_of_a_campaign_and_one_of_ones_own(folder, tmp_path):
     result = CliRunner().invoke(app, ["energy", str(tmp_path / "none"), str(trace), "--meter",
                                       "ppk2", "--supply", "3"])
     assert result.exit_code == 2 and "no measurement" in result.stderr
+
+
+def test_an_energy_far_from_the_predicted_is_doubted(tmp_path):
+    """A log of ticks says no clock of the core: the prediction is at the board's own."""
+    base = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"))
+    header = Header(kind="measured", model="kws", board="nucleo_l4r5zi", source="test",
+                    runtime=base.deployment.runtime.identity, temperature="cold")
+    right, low, high = (Measurement(header=header, samples=(
+        Sample(run=0, counter="energy", unit="uj", value=base.energy_uj * factor),))
+        for factor in (1, 1e-3, 66))
+    assert doubt_energy(right) is None and "outside of the predicted" in str(doubt_energy(high))
+    write_measurement(tmp_path / "m", low)
+    found: list[str] = []
+    with pytest.raises(MeasurementError, match="is cold"):
+        twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi", on_remark=found.append)
+    assert [str(doubt_energy(low)) in one for one in found] == [True]
 
 
 def test_a_window_is_as_long_as_its_inferences(folder, tmp_path):

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import Overlay, write_overlay
-from calibration.measurement.measurement import BOARD_HASH, read_header
+from calibration.measurement.measurement import BOARD_HASH, read_header, read_measurement
 from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
+from twin.api.commands.energy import doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.learning.folders import (
@@ -60,7 +61,12 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{folder}: board file: {other}; prices are learnt for today's")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
-    observations = [one for folder, energy in pair_energies(networks).items()
+    pairs = pair_energies(networks)
+    for name in (energy or folder for folder, energy in pairs.items()):
+        drawn = read_measurement(name)
+        if drawn.count("energy") and (doubt := doubt_energy(drawn)):
+            on_remark(f"{name}: {doubt} Powers are learnt from it all the same")
+    observations = [one for folder, energy in pairs.items()
                     for one in observe_folder(folder, board, energy=energy, cache=kept,
                                               runtime=_runtime_for(folder, runtime, bool(probes)))]
     for remark in () if probed is None else probed.remarks:

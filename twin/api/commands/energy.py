@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from os import fspath
 from pathlib import Path
@@ -26,16 +27,23 @@ from calibration.power_trace.board_energy import (
 from calibration.power_trace.excerpt import cut_excerpt, dump_excerpt
 from calibration.power_trace.meter_files import GROUP, read_meter_file
 from calibration.power_trace.trace import METERS, PowerTrace
-from hwmodels.errors import reworded
+from hwmodels.errors import TwinError, reworded
 from hwmodels.extensions import take
 from hwmodels.frozen import frozen
+from hwmodels.quantities import format_energy
 from twin.api.requests import measurement, takes
+from twin.attribution.diagnosis.setup import deploy_measured
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
+from twin.pricing.calibrated import predict_calibrated
 from twin.reports.export import check_place
 
 LEAST_HZ, LEAST_S = 1000.0, 10.0
 """Samples a second and seconds a recording should have, as the founding protocol asks."""
+
+FAR = 10.0
+"""Times outside of the predicted interval an energy is doubted (assumed): a unit is wrong by a
+thousand."""
 
 
 @frozen
@@ -107,7 +115,7 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
     found = Measurement(samples=tuple(samples), header=header)
     write_measurement(target, found, dump_excerpt(cut_excerpt(
         recording, layers, times_us, runs=runs, by_shape=by_shape)))
-    made = Energy(measurement=found, folder=target, doubt=_doubt(measured, found),
+    made = Energy(measurement=found, folder=target, doubt=doubt_energy(found),
                   remarks=(*merged, *([late] if late else []), *_judge_length(recording)))
     if not is_microbench(measured):
         return made
@@ -126,10 +134,23 @@ def _judge_length(recording: PowerTrace) -> tuple[str, ...]:
             "RUNS of the measurement",)
 
 
-def _doubt(measured: Measurement, found: Measurement) -> str | None:
-    """Say why the power cannot be right at the clock that was measured at."""
-    cpu_hz = dict(measured.header.clocks_hz).get("cpu")
-    return judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
+def doubt_energy(found: Measurement) -> str | None:
+    """Say why an energy cannot be right: far from the predicted one, or none of the core's clock.
+
+    Compiled kernels are not built to find out.
+    """
+    cpu_hz, certainty = dict(found.header.clocks_hz).get("cpu"), None
+    if not found.header.runtime.startswith("firmware"):
+        with suppress(TwinError):  # another board or model than ours
+            certainty = predict_calibrated(deploy_measured(found)[0]).certainty
+    energy_uj = found.percentile("energy", 50)
+    if (certainty is not None and (span := certainty.energy_uj) is not None
+            and not span.low / FAR <= energy_uj <= span.high * FAR):
+        return (f"{format_energy(energy_uj)} is more than {FAR:g} times outside of the predicted "
+                f"{format_energy(span.low)} to {format_energy(span.high)}. Is the unit of the "
+                "current right?")
+    return (judge_power(found.percentile("power_mean", 50), cpu_hz)
+            if cpu_hz and found.count("power_mean") else None)
 
 
 def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
