@@ -26,10 +26,10 @@ from benchmarks.accuracy import esp_kernels
 from calibration.datasets import published_rows, read_table
 from hwmodels.board.file import load_board
 from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
-from hwmodels.core.c6000 import read_listing, schedule_listing
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.schedule.cluster import share_work, wait_of_access
+from tests.oracles.c6000_listing import read_listing, schedule_listing
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.network.zoo import build

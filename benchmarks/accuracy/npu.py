@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.npu_hybrid import check_hybrid, check_software, check_stepping
 from benchmarks.accuracy.npu_rows import Row, Verdict, run_task, spread_of
-from calibration.datasets.neural_art import (
+from hwmodels.board.file import load_board
+from hwmodels.board.npu import HandOver
+from hwmodels.schedule import BURST_BEATS, Npu, TaskRun
+from tests.oracles.neural_art_epochs import (
     MeasuredEpoch,
     read_compiled_epochs,
     read_document_epoch,
     read_measured_epochs,
 )
-from hwmodels.board.file import load_board
-from hwmodels.board.npu import HandOver
-from hwmodels.schedule import BURST_BEATS, Npu, TaskRun
 from twin.runtimes.neural_art.profile import describe_runs, estimate_max_cycles
 
 BOARD = "stm32n6570_dk"

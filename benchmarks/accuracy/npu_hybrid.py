@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.accuracy.npu_rows import Row, Verdict, run_task, spread_of
-from calibration.datasets.neural_art import MeasuredEpoch
 from hwmodels.prices import CLEAN_CYCLES
 from hwmodels.schedule import Npu, Task, Transfer, UnitWork
+from tests.oracles.neural_art_epochs import MeasuredEpoch
 
 LINE_BYTES = 32
 """Of the host's data cache."""

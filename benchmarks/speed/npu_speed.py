@@ -16,12 +16,12 @@ import numpy as np
 
 from benchmarks.oracles.npu import ReferenceEpoch
 from benchmarks.speed.processor_time import median_cpu_s
-from calibration.datasets.neural_art import read_compiled_epochs, read_measured_epochs
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.schedule.run import forget_tasks, run_tasks
 from hwmodels.schedule.task import Task
 from hwmodels.schedule.timing import Plan, plan_task
+from tests.oracles.neural_art_epochs import read_compiled_epochs, read_measured_epochs
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.pricing.prediction import predict

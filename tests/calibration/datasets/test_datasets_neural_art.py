@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from calibration.datasets.neural_art import (
+from tests.oracles.neural_art_epochs import (
     depthwise_stride,
     find_scatter,
     read_compiled_epochs,
