@@ -372,7 +372,7 @@ class WhatIf:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What to warn of, each once."""
-        return tuple(dict.fromkeys((*self.before.warnings, *self.after.warnings, *self.effects)))
+        return tuple(dict.fromkeys((*self.effects, *self.before.warnings, *self.after.warnings)))
 
 
 def what_if(deployment: Deployment, changes: Mapping[str, object], *, temperature: str = "warm",

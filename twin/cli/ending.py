@@ -172,6 +172,8 @@ def _shortened(error: Exception) -> Exception:
 
     The help that stands where no verb is given is whole.
     """
+    if getattr(error, "option_name", "") == "--report":
+        error.message += "; `twin report` writes pages of predictions"  # type: ignore[attr-defined]
     if hasattr(error, "message") and type(error).__name__ != "NoArgsIsHelpError":
         error.message = tell_in_one_line(error.message, LONGEST_USAGE)
     return error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from hwmodels.errors import TwinError
 from twin.api.commands.predict import (
     FIRST_BOARDS,
     deploy_request,
@@ -164,10 +167,16 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
     if asked.changes:
         changed = twin.what_if(deployment, asked.changes, temperature=asked.temperature,
                                calibration=calibration)
-        prediction, effects = changed.after, changed.effects
+        prediction = changed.after
+        with suppress(TwinError):  # Where it does not fit unchanged, it has changes already.
+            deploy_request(replace(asked, changes=None))
+            effects = changed.effects
     else:
         prediction = twin.predict(deployment, temperature=asked.temperature,
                                   calibration=calibration)
+    if epochs and not prediction.tasks:
+        raise UsageError(f"--epochs: {deployment.board.name} runs nothing on an accelerator under "
+                         f"{deployment.runtime.identity}; accepted: without --epochs")
     if given and deployer.duty is not None:
         row, = deployer.predict_changed(prediction.deployment, [{}])
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.

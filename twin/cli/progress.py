@@ -90,7 +90,7 @@ class Terminal(Watcher):
             self._bars = None
 
 
-LEAST_SHARE = 0.1
+LEAST_SHARE = 0.5
 """Of the points, from which their rate says how long the rest takes."""
 
 

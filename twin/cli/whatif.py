@@ -36,7 +36,7 @@ from twin.cli.options import (
 )
 from twin.cli.output import note_files, note_written, open_console, show, show_json, show_view, warn
 from twin.cli.progress import Steps
-from twin.errors import UsageError
+from twin.errors import DoesNotFitError, UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment
@@ -90,8 +90,13 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
 
         check_target(plot)
     changes = placed.changes or parse_settings([])
-    deployment = place(model, board, replace(placed, changes=None), priced.calibration)
-    with Steps("predicted") as steps:
+    try:
+        deployment = place(model, board, replace(placed, changes=None), priced.calibration)
+    except DoesNotFitError as error:
+        deploy(model, board, placed, priced.calibration)  # Refuses changes that do not make it fit.
+        raise DoesNotFitError(f"without the changes it {error}; with them it fits: `twin "
+                              "predict` with the same --set predicts it", error.short) from error
+    with Steps("predicting") as steps:
         steps.tell(0, 1, "before and after")
         changed = twin.what_if(deployment, changes, **priced.arguments)
     present(changed, [page, json], view="difference:what_if_report", warnings=lambda found: (

@@ -122,3 +122,21 @@ def test_the_command_line_sets_paths_and_says_what_was_idle(tmp_path):
         refused = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime",
                                            "neural-art", *option])
         assert refused.exit_code == 2 and "EpochBlock_1" not in refused.output
+
+
+def test_a_change_that_makes_a_network_fit_is_not_idle():
+    words = ["ad", "-b", "ch32v307v_evt", "--set", "memories.flash.size_bytes=512KiB"]
+    assert "no effect" not in CliRunner().invoke(app, ["predict", *words]).stderr
+    refused = CliRunner().invoke(app, ["whatif", *words]).stderr
+    assert "without the changes it does not fit" in refused and "`twin predict`" in refused
+
+
+@pytest.mark.parametrize("words, what", [
+    ("--clock 40MHz --set clocks.cpu.frequency_hz=80MHz",
+     "--clock and --set clocks.cpu.frequency_hz set the same"),
+    ("--weights flash --set placement.weights=sram", "--weights and --set placement.weights"),
+    ("--epochs", "runs nothing on an accelerator"),
+    ("--report x.html", "`twin report` writes pages")])
+def test_options_that_contradict_or_mean_nothing_are_refused(words, what):
+    refused = CliRunner().invoke(app, ["predict", "kws", "-b", "nucleo_l4r5zi", *words.split()])
+    assert refused.exit_code == 2 and what in refused.stderr

@@ -45,7 +45,7 @@ def test_the_first_screen_answers() -> None:
     assert pairs["arena"] == "AI_NETWORK_DATA_ACTIVATIONS_SIZE >= 10,560 bytes"
     assert pairs["library"].startswith("x-cube-ai@9.0.0, ") and "its loops" in pairs["library"]
     assert pairs["mostly"] == "41 % alu: requantisation and addresses of 1x1 convolutions"
-    assert "twin advise --max-ms 37" in pairs["helps"]
+    assert "twin advise MODEL -b BOARD --max-ms 37" in pairs["helps"]
     lines = ended.stdout.partition("\n\n")[0].splitlines()
     assert len(lines) < 14 and max(map(len, ended.stdout.splitlines())) <= 80
     assert not ended.stderr, "what the screen says is not said again"

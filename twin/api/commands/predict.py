@@ -177,6 +177,19 @@ def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
 
 
 def deploy_request(asked: Predict) -> Deployment:
-    """Put a model on a board as a request says; changes are not made."""
-    return deploy_as_stated(**{name: value for name, value in asked.arguments.items()
-                             if name != "temperature"})
+    """Put a model on a board as a request says; changes are not made.
+
+    Raises
+    ------
+    UsageError
+        Where an option and a change set the same.
+    """
+    deployment = deploy_as_stated(**{name: value for name, value in asked.arguments.items()
+                                   if name != "temperature"})
+    for name, path in (("runtime", "runtime"), ("weights", "placement.weights"),
+                       ("arena", "placement.arena"),
+                       ("clock_hz", f"clocks.{deployment.board.core.clock}.frequency_hz")):
+        if getattr(asked, name) is not None and path in (asked.changes or ()):
+            raise UsageError(f"--{name.removesuffix('_hz')} and --set {path} set the same; "
+                             "accepted: one of them")
+    return deployment

@@ -139,9 +139,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
         lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
         if not deployment.target.executes:
-            lines["helps"] += ("; `twin advise --max-ms "
-                               f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}` "
-                               "predicts changes")
+            lines["helps"] += ("; `twin advise MODEL -b BOARD --max-ms "
+                               f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}`")
     notes = place_warnings(prediction).beside
     return [pair for name, text in lines.items() if text
             for pair in ((name, text), *([("", notes[name])] if name in notes else []))]

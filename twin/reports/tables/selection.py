@@ -90,7 +90,8 @@ def say_pick(selection: Selection, model: str) -> str:
     less = [(value, row) for row in selection.table.rows
             if row.model == model and row.sure and row.compared_as(quantity) == kind
             and (value := getattr(row, quantity)) is not None
-            and value < (getattr(pick.row, quantity) or 0) and row.runtime != pick.row.runtime]
+            and value < (getattr(pick.row, quantity) or 0) and row.runtime != pick.row.runtime
+            and row not in [one.row for one in mine]]
     if less:
         best = min(less, key=lambda one: one[0])[1]
         headline += (f"; less {WORDS[quantity]} by a library that is not chosen: "
@@ -98,8 +99,8 @@ def say_pick(selection: Selection, model: str) -> str:
     if doubts:
         return f"{headline}; not known and would decide: {list_first(doubts, 3)}"
     if chances is not None and chances[0] < SURE:
-        return (f"{headline}; a measurement of either would decide: its {WORDS[quantity]} is lower "
-                f"with {format_chance(float(chances[0]))}")
+        return (f"{headline}; a measurement of either would decide: {pick.row.board} has less "
+                f"{WORDS[quantity]} with {format_chance(float(chances[0]))}")
     if quantity == "price_usd" and "assumed" in pick.row.price_of:
         return f"{headline}; prices are assumed: quotes would decide (--price BOARD=USD)"
     return f"{headline}; all figures that decide are known" + (
