@@ -260,7 +260,22 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file", text=other)
 
 
+def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> str:
+    """Say which clock the core is taken to run at where ticks are of another; "" where stated.
+
+    Ticks of a microsecond or longer are no core's, and say nothing of it.
+    """
+    ticks_hz = clocks_hz.get("timer", core_hz)
+    if "cpu" in clocks_hz or ticks_hz <= 1e6 or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
+        return ""
+    return (f"not stated: the core is taken to run at {core_hz / 1e6:g} MHz, the log's ticks are "
+            f"of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` states it")
+
+
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
+    if not _alike(first, second) and "cpu" in first.clocks_hz and (
+            text := describe_unstated_clock(first.clocks_hz["cpu"], second.clocks_hz)):
+        yield Finding(level=WARN, what="clock cpu", text=text)
     for name, hertz in second.clocks_hz.items():
         ours = first.clocks_hz.get(name)
         if ours is None or abs(hertz / ours - 1) <= CLOCK_NOTED:

@@ -72,5 +72,5 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
         *([stand_in] if stand_in else []), *([other] if other else []),
         *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
         *([clock] if clock else []),
-        *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
-        *map(str, findings)))
+        *map(str, findings),
+        *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

@@ -142,6 +142,7 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
 
     A library asked for without a version is the release a prediction takes on that board.
     """
+    from twin.attribution.compatibility import describe_unstated_clock
     from twin.learning.folders import tell_library
     from twin.runtimes.choice import settle_release
     from twin.runtimes.stated import (
@@ -188,7 +189,10 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
                          f"--runtime {inferred.ratios[0][0]}"),)
     if hint and not remark:
         remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
-    return replace(measurement, header=replace(header, runtime=name)), remark
+    clock = "" if board is None else describe_unstated_clock(
+        board.core_clock.frequency_hz, dict(header.clocks_hz))
+    return replace(measurement, header=replace(header, runtime=name)), (
+        *remark, *([f"clock cpu: {clock}"] if clock else []))
 
 
 def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the log", *,
