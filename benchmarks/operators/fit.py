@@ -50,6 +50,9 @@ BYTES = (*INSTRUCTIONS, ("load_bytes", 0.1), ("store_bytes", 0.1))
 """What terms are chosen to tell, and the weight of its squared errors: bytes where accesses are of
 vectors."""
 
+# What a table holds of each term.
+COLUMNS = ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_bytes")
+
 MOST = 14
 """Terms of one code at most."""
 
@@ -248,8 +251,8 @@ def fit(rows: Sequence[Row], names: Sequence[str],
     counts = _column(rows, "instructions")
     matrix = _matrix(rows, names)
     columns = {}
-    for name in ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_bytes"):
-        if name in CLASSES and not all(row.counted.classes for row in rows):
+    for name in COLUMNS:
+        if name in CLASSES and not any(row.counted.classes.get(name) for row in rows):
             continue
         values = _column(rows, name)
         if prior is not None:
@@ -358,8 +361,7 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
     for place, keys in itertools.groupby(sorted(fitted), key=lambda key: key[:3]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        columns = ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_bytes")
-        writer.writerow(("operator", "variant", "rows", "term", *columns))
+        writer.writerow(("operator", "variant", "rows", "term", *COLUMNS))
         for key in keys:
             table, count = fitted[key]
             like = fitted.get(key._replace(core="cortex-m4"), fitted.get(
@@ -367,7 +369,7 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
             for term, told in _with_classes(table, like).items():
                 if term == "call" or any(told.values()):
                     writer.writerow((key.op, key.variant, count, term, *(
-                        f"{told[column]:.6g}" for column in columns)))
+                        f"{told[column]:.6g}" for column in COLUMNS)))
         name = "-".join(place).replace("cortex-", "")
         (folder / f"{name}.csv").write_text(text.getvalue(), encoding="utf-8")
 

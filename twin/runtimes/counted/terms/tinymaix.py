@@ -65,7 +65,8 @@ def _count_products(pixels: int, channels: int, column: int) -> dict[str, float]
     return parts
 
 
-def _count_outputs(graph: Graph, layer: Layer) -> dict[str, float]:
+def count_outputs(graph: Graph, layer: Layer) -> dict[str, float]:
+    """Return outputs, their pixels and channels, and those an activation runs over."""
     target = graph.output(layer)
     kinds = {f"output {kind}": target.elements * (layer.activation == kind)
              for kind in ("relu", "relu6")}
@@ -79,7 +80,7 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
     window, depth = layer.window, weights.shape[3]
     assert window is not None
     small = window.kernel == (1, 1)
-    terms = _count_outputs(graph, layer) | _count_products(
+    terms = count_outputs(graph, layer) | _count_products(
         target.shape[1] * target.shape[2], target.shape[3], math.prod(window.kernel) * depth)
     terms |= {"line": target.shape[1]} if small else _count_windows(graph, layer, depth)
     return Work(variant="1x1" if small else "window", terms=terms)
@@ -91,7 +92,7 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     window, channels = layer.window, target[3]
     assert window is not None
     size, pixels = math.prod(window.kernel), target[1] * target[2]
-    terms = _count_outputs(graph, layer) | _count_windows(graph, layer, channels)
+    terms = count_outputs(graph, layer) | _count_windows(graph, layer, channels)
     if source[3] != channels:
         return Work(variant="multiplied", terms=terms | _count_products(pixels, channels, size))
     if window.kernel != (3, 3):
@@ -119,7 +120,7 @@ def describe_dense(graph: Graph, layer: Layer) -> Work:
     """Return the work of a fully connected layer."""
     rows, columns = graph.input(layer, 1).shape[:2]
     return Work(variant="plain", terms={
-        **_count_outputs(graph, layer), **_count_products(1, rows, columns)})
+        **count_outputs(graph, layer), **_count_products(1, rows, columns)})
 
 
 FAMILY = "conv"
