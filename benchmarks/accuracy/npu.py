@@ -120,7 +120,8 @@ def fit_hand_over(rows: Sequence[MeasuredEpoch], npu: Npu) -> HandOver:
         return [float(x) for x in nnls(features / values[:, None],
                                        np.ones(len(values)) - known / values)[0]]
 
-    loads = [npu.hand_over.pre_coefficient_cycles * _count_coefficients(row) for row in rows]
+    loads = [npu.hand_over.pre_coefficient_cycles * sum(
+        work.coefficients for work in row.epoch.units) for row in rows]
     pre = solve(np.array([row.pre_cpu_cycles for row in rows], dtype=float), np.array(loads))
     post = solve(np.array([row.post_cpu_cycles for row in rows], dtype=float))
     return replace(
@@ -128,10 +129,6 @@ def fit_hand_over(rows: Sequence[MeasuredEpoch], npu: Npu) -> HandOver:
         pre_unit_cycles=tuple(zip(UNIT_PRICES, pre[2:], strict=True)),
         post_cycles=post[0], post_engine_cycles=post[1],
         post_unit_cycles=tuple(zip(UNIT_PRICES, post[2:], strict=True)))
-
-
-def _count_coefficients(row: MeasuredEpoch) -> int:
-    return sum(work.coefficients for work in row.epoch.units)
 
 
 def _features(row: MeasuredEpoch) -> list[float]:

@@ -65,7 +65,7 @@ def record_work(port: str, image: Path, graph: Graph, board: Board) -> Work:
             costs.spans, board.memories, strict=True)))
     records = record_inference(port, image, random_input(graph).tobytes(), costs=counting,
                                warmup=1, room=1)
-    texts = _read_texts(image)
+    texts = Texts(image)
     events = np.array([_events(record, counting) for record in records])
     return Work(layers=tuple(record.index for record in records),
                 kinds=np.array([_kinds(record, texts) for record in records]), events=events)
@@ -123,7 +123,3 @@ class Texts:
             if base <= address < base + len(data):
                 return self.listing.text(address, data[address - base:address - base + size])
         return ""
-
-
-def _read_texts(image: Path) -> Texts:
-    return Texts(image)

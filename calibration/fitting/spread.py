@@ -218,7 +218,8 @@ def learn_noise(evidence: Evidence, prior: Prior, assumed: Noise | None = None) 
     """
     start = assumed or noise_of(Spread())
     noise = start
-    centre = found = _log_noise(start)
+    edge = [start.edge / EDGE_UNIT] if start.edge else []  # An edge of 0 is none, and stays so.
+    centre = found = np.log([start.network_sd, start.row_sd, *edge])
     for _ in range(ROUNDS):
         fit = fit_prices(evidence, prior, noise)
         target = np.linalg.solve(fit.precision, fit.pull)
@@ -227,9 +228,3 @@ def learn_noise(evidence: Evidence, prior: Prior, assumed: Noise | None = None) 
         network, row, *edge = np.exp(found).tolist()
         noise = Noise(network_sd=network, row_sd=row, edge=EDGE_UNIT * sum(edge))
     return noise
-
-
-def _log_noise(noise: Noise) -> np.ndarray:
-    """Logarithms of what is learnt: an edge of 0 is none, and stays so."""
-    edge = [noise.edge / EDGE_UNIT] if noise.edge else []
-    return np.log([noise.network_sd, noise.row_sd, *edge])

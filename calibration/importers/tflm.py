@@ -87,7 +87,7 @@ def read_log(log: Log) -> Measurement:
     """
     runs: list[_Run] = []
     open_run: _Run | None = None
-    for number, line in _all_lines(log):
+    for number, line in enumerate(log.text.splitlines(), start=1):
         head = _HEADER.match(line) or _TAG_HEADER.match(line)
         text = _TEXT.match(line)
         if _is_of_benchmark(log, line):
@@ -151,10 +151,6 @@ def _drop_empty(log: Log, runs: list[_Run]) -> list[_Run]:
     if len(filled) < len(runs):
         log.lack(f"{len(runs) - len(filled)} of {len(runs)} tables have a head and no rows")
     return filled
-
-
-def _all_lines(log: Log) -> list[tuple[int, str]]:
-    return list(enumerate(log.text.splitlines(), start=1))
 
 
 def _add(log: Log, number: int, run: _Run, match: re.Match[str]) -> None:

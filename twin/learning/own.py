@@ -170,7 +170,8 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         powers_of="" if powers is None or energy is None else powers.powers_of,
         time=_make_own(time, rows, "time"),
         support=Support(
-            networks=tuple(sorted({_whole_network(o) for o in rows})),
+            networks=tuple(sorted({  # A layer's name begins with its network's.
+                o.network if o.whole else o.network.partition(" ")[0] for o in rows})),
             clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
             supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
             arenas=tuple(sorted({o.arena for o in rows})),
@@ -200,11 +201,6 @@ def _between(rows: Sequence[Observation], quantity: Literal["time", "energy"]) -
     """Return how far published networks lie apart; None where the rows have enough of their own."""
     networks = {o.network for o in rows if o.whole}
     return None if len(networks) >= CONFORMAL_ROWS else read_between(quantity)
-
-
-def _whole_network(row: Observation) -> str:
-    """Return which network a row is of; that of a layer names the layer, too."""
-    return row.network if row.whole else row.network.partition(" ")[0]
 
 
 def _family_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],

@@ -90,7 +90,7 @@ class Ai8x(UnitRules):
     def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
         """Return which limit of the accelerator a layer exceeds, or ""."""
         shapes = [graph.tensors[i].shape for i in (layer.inputs[0], *layer.outputs)]
-        instance = _data_pool_bytes(npu) // self.data_instances
+        instance = npu.pools[0].size_bytes // self.data_instances
         for shape in shapes:
             lies = math.prod(shape[1:-1]) * math.ceil(shape[-1] / PROCESSORS) * _WRITTEN_TOGETHER
             if len(shape) > 1 and lies > instance:
@@ -296,10 +296,6 @@ def kernel_words(graph: Graph, layer: Layer, processors: int) -> int:
 def _count_kernels(npu: Npu) -> int:
     pool = npu.resident
     return pool.size_bytes // (PROCESSORS * KERNEL_BYTES) if pool is not None else 0
-
-
-def _data_pool_bytes(npu: Npu) -> int:
-    return npu.pools[0].size_bytes
 
 
 def _flattened_pixels(graph: Graph, layer: Layer) -> int:

@@ -16,6 +16,11 @@ SHARED = ("call", "dimension", "element", "output", "pixel", "mac")
 VECTOR, SCALAR = "vector ", "scalar "
 """How names of parts begin that only a core with vectors runs, or only one without."""
 
+OLD = "2.3.1 "
+"""How names of parts begin that only release 2.3.1 runs: it scales each channel in every call and
+pools rows before columns. Taken for its level of size; prices were learnt with its others as are.
+"""
+
 
 @frozen
 class Work:

@@ -14,7 +14,7 @@ from collections import Counter
 
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
-from twin.runtimes.counted.work import SCALAR, VECTOR, Terms, Work, count_blocks, width_bytes
+from twin.runtimes.counted.work import OLD, SCALAR, VECTOR, Terms, Work, count_blocks, width_bytes
 
 FAST = 512
 """Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
@@ -52,6 +52,8 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
         "quad tap": taps * (channels // 4), "rest tap": taps * (channels % 4),
         "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
         "later tap": (taps - pixels) * channels,
+        f"{OLD}axis tap": source.shape[1] * columns * channels,
+        f"{OLD}axis": source.shape[1] * target.shape[2],
         **count_copies(channels, pixels, from_step=channels),
         f"{VECTOR}sixteen": pixels * -(-channels // 16),
         f"{VECTOR}sixteen tap": taps * -(-channels // 16),
@@ -139,7 +141,7 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     name = _depthwise_path(window, channels // depth, source.dtype)
     quads = -(-channels // 4)
     own: dict[str, float] = {
-        "inside tap": taps, "line": target.shape[1], "tap row": lines,
+        f"{OLD}channel": channels, "inside tap": taps, "line": target.shape[1], "tap row": lines,
         "outside tap": pixels * size - taps, "outside column": lines * window.kernel[1] - taps,
         "quad": pixels * (channels // 4), "quad row": lines * (channels // 4),
         "quad tap": taps * (channels // 4), "rest": pixels * (channels % 4),
