@@ -27,7 +27,7 @@ def compare_compute_cycles() -> list[tuple[int, int]]:
     rows = [row for row in read_table("n6_compiler_epochs").rows
             if row["model"] == COMPILED and "Conv" in str(row["op_kinds"])]
     npu = load_board("stm32n6570_dk").npu
-    offload = load_runtime("neural-art@3.0.0").offload
+    offload = load_runtime("neural-art@3.0.0-default").offload
     assert npu is not None and offload is not None
     graph = _rebuild(rows)
     planner = Planner(npu=npu, offload=offload, weights="flash", arena="npu_ram")

@@ -301,7 +301,7 @@ def test_a_field_of_rules_is_a_number_or_one_of_some_words(tmp_path, monkeypatch
     ({"rules": "no.such:Rules"}, "offload.rules: 'no.such:Rules' cannot be loaded"),
     ({"rules": "json:JSONDecoder"}, "accepted: a class beneath twin.runtimes.compiler.Compiler"),
     ({"group_channels": 8}, "offload.group_channels: unknown key"),
-    ({"rules": "neural-art"}, "offload.depthwise: missing"),
+    ({"rules": "neural-art"}, "offload.group_channels: missing"),
 ])
 def test_wrong_rules_are_refused_by_key(offload, message, tmp_path, monkeypatch):
     monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))

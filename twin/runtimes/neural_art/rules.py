@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from hwmodels.frozen import frozen
@@ -25,9 +25,6 @@ from twin.runtimes.compiler import Clocks, Counters, Work
 from twin.runtimes.neural_art.listing import list_model, list_task
 from twin.runtimes.neural_art.profile import count_runs, describe_runs
 from twin.runtimes.units import UnitRules, count_elements
-
-DEPTHWISE_FORMS = ("native", "grouped")
-"""native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""
 
 _NAMES = {"average_pool_2d": "avgpool", "max_pool_2d": "maxpool", "mean": "avgpool",
           "logistic": "sigmoid", "quantize": "sub"}
@@ -46,10 +43,10 @@ class NeuralArt(UnitRules):
 
     Parameters
     ----------
-    depthwise
-        One of `DEPTHWISE_FORMS`.
     group_channels
-        Channels of one dense group of a grouped depthwise convolution.
+        Channels of one dense group of a grouped depthwise convolution, block-diagonal.
+    group_outputs
+        Outputs a channel from which depthwise convolutions are grouped; below, channel by channel.
     pointwise_macs_per_cycle
         Of one convolution unit for each column of a kernel, up to three.
     channels_per_unit
@@ -69,8 +66,8 @@ class NeuralArt(UnitRules):
     kinds: ClassVar[Mapping[str, str]] = {
         "task": "hw", "move": "hybrid", "host": "sw", "copy": "copy"}
 
-    depthwise: str = field(metadata={"accepted": DEPTHWISE_FORMS})
     group_channels: int
+    group_outputs: int
     pointwise_macs_per_cycle: float
     channels_per_unit: int
     packed_weight_bytes_per_cycle: int
@@ -142,17 +139,18 @@ class NeuralArt(UnitRules):
     def _plan_convolution(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         weights = graph.input(layer, 1)
         outputs = graph.output(layer).elements
+        channels = graph.output(layer).shape[-1]
         depthwise = layer.op == "depthwise_conv_2d"
-        grouped = depthwise and self.depthwise == "grouped"
-        stored = weights.elements * (self.group_channels if grouped else _inflation(layer))
+        alone = depthwise and outputs < self.group_outputs * channels
+        group = self.group_channels if depthwise and not alone else 1
+        stored = weights.elements * (_inflation(layer) if alone else group)
         bits = DTYPE_BITS[weights.dtype]
         stored_bytes = math.ceil(stored * bits / 8)
-        macs = layer_macs(graph, layer) * (self.group_channels if grouped else 1)
+        macs = layer_macs(graph, layer) * group
         unit, arithmetic = self._unit(npu, layer), _arithmetic(npu)
-        channels = graph.output(layer).shape[-1]
         count = 1 if depthwise else self._count_units(_kernel(layer), weights.shape[-1], unit, npu)
         rate = count * self._macs_per_cycle(_kernel(layer), unit, bits)
-        cycles = self._count_cycles(graph, layer, math.ceil(macs / rate), stored_bytes)
+        cycles = self._count_cycles(graph, layer, math.ceil(macs / rate), stored_bytes, alone)
         units = [UnitWork(kind=unit.kind, count=count, macs=macs, mac_bits=(8, max(bits, 4)),
                           compute_cycles=cycles)]
         operations = {"conv": count, "add": 1} | ({"sub": 1} if layer.activation else {})
@@ -168,18 +166,19 @@ class NeuralArt(UnitRules):
             operations = {"decun": 1, **operations}
         return Work(units=tuple(units), operations=tuple(operations.items()),
                     weight_bytes=stored_bytes, weight_streams=count,
-                    scattered=depthwise and not grouped, unpacked=bits < 8)
+                    scattered=alone, unpacked=bits < 8)
 
     def _count_cycles(self, graph: Graph, layer: Layer, mac_cycles: int,
-                      stored_bytes: int) -> int:
+                      stored_bytes: int, alone: bool) -> int:
         """Compute cycles of a convolution: the slowest of its units, results, weights, inputs."""
         inputs = graph.input(layer).elements
         outputs = graph.output(layer).elements
-        kernel, depthwise = _kernel(layer), layer.op == "depthwise_conv_2d"
-        if depthwise and self.depthwise != "grouped":
+        kernel = _kernel(layer)
+        if alone:
             passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
             return max(outputs * passes * _inflation(layer), stored_bytes)
-        packed = self.packed_weight_bytes_per_cycle if outputs <= inputs and not depthwise else 1
+        packed = (self.packed_weight_bytes_per_cycle
+                  if outputs <= inputs and layer.op != "depthwise_conv_2d" else 1)
         rows = kernel[0] if kernel[1] == 1 else 1
         return max(mac_cycles, outputs * rows, math.ceil(stored_bytes / packed),
                    inputs if kernel != (1, 1) else 0)
@@ -228,9 +227,8 @@ def _averaged(graph: Graph, layer: Layer) -> int:
 
 
 def _inflation(layer: Layer) -> int:
-    """How much larger a native depthwise kernel is stored: a strided one covers twice the width."""
-    strided = layer.window is not None and layer.window.stride != (1, 1)
-    return 2 if layer.op == "depthwise_conv_2d" and strided else 1
+    """How much larger an ungrouped depthwise kernel is stored: a strided one is twice as wide."""
+    return 2 if layer.window is not None and layer.window.stride != (1, 1) else 1
 
 
 def _peak_macs(unit: UnitKind, weight_bits: int) -> float:
