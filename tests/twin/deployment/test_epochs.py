@@ -187,7 +187,7 @@ def test_both_forms_of_a_network_give_the_same_epochs(build, tmp_path):
 
 
 @pytest.mark.parametrize(("version", "side", "groups"), [
-    # depthwise weights in network.c of MobileNetV1 0.25 at 96 pixels and of EfficientNetV2-B1 at 240
+    # depthwise weights in network.c: MobileNetV1 0.25 at 96 pixels, EfficientNetV2-B1 at 240
     ("3.0.0", 24, 4), ("3.0.0", 15, 4), ("3.0.0", 12, 1), ("2.0.0", 12, 8), ("2.0.0", 8, 8)])
 def test_depthwise_convolutions_are_grouped_as_compiled_networks_show(version, side, groups):
     graph = convolution(side, 64, 64, kernel=3, op="depthwise_conv_2d")
