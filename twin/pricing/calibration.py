@@ -104,7 +104,7 @@ class Calibration:
         """Whether rows behind its times are of this board and library, not all emulated."""
         entry = self.entry
         return (entry.board is not None and entry.time.rows > 0 and not self.counted
-                and entry.runtime != UNSEEN_RUNTIME and self.kinds != ("simulated",))
+                and self.kinds != ("simulated",))
 
     @property
     def description(self) -> str:
@@ -121,7 +121,7 @@ class Calibration:
             whose = f" as libraries measured on {entry.board}" if entry.board else ""
             return (f"instructions of the library's code, counted {self.counted}; {self.origin} "
                     f"prices{whose}, spread of held-out cores")
-        if entry.runtime == UNSEEN_RUNTIME:
+        if entry.runtime == UNSEEN_RUNTIME and not rows:
             return (f"{self.origin} overlay of the spread between libraries, for one nobody "
                     f"measured, on {entry.board or 'a board nobody measured'}")
         if entry.board is not None and rows:

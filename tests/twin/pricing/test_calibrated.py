@@ -163,6 +163,15 @@ def test_a_library_nobody_measured_takes_the_spread_between_libraries(runtime: s
     assert 2.2 < sure.time_us.high / sure.time_us.low < 4
 
 
+def test_a_library_nobody_described_is_measured_by_its_own_rows() -> None:
+    shipped = choose_calibration(deploy("kws", BOARD, runtime="unknown"))
+    own = replace(shipped, origin="own.yaml", entry=replace(
+        shipped.entry, time=replace(shipped.entry.time, rows=1)))
+    assert not shipped.measured
+    assert own.measured
+    assert own.description == f"own.yaml overlay of {BOARD}, unknown@any, learnt from 1 row"
+
+
 def test_our_own_code_takes_no_spread_between_libraries_and_floats_do() -> None:
     ours = deploy("kws", BOARD, runtime="tflm-reference")
     floats = tuple(replace(tensor, dtype="float32") for tensor in ours.graph.tensors)
