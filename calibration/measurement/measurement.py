@@ -50,6 +50,9 @@ RUNS_ASKED = "runs_asked"
 MOST_RUNS_ASKED = 10**9
 """Key of a header's environment: how many runs a measurement has when it is complete."""
 
+INFERRED = "inferred_runtime"
+"""Key of a header's environment: what a log states, where its library was inferred from times."""
+
 BOARD_HASH = "board_sha256"
 """Key of a header's environment: what the file of its board said."""
 

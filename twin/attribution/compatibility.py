@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import BOARD_HASH
+from calibration.measurement.measurement import BOARD_HASH, INFERRED
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
@@ -40,6 +40,10 @@ NAMELESS = (UNKNOWN, "network")
 
 ENVIRONMENT = ("compiler", "firmware_sha256", "runtime lib", "tools", "interrupts", "port")
 """What of two measurements' environments is said when it differs."""
+
+
+HIDING = ("library inferred from the times at import, which may hide a fault: state it with "
+          "`twin import --runtime`")
 
 
 @frozen
@@ -292,6 +296,8 @@ def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
 
 def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
     ours, theirs = first.runtime, second.runtime
+    if theirs == ours and INFERRED in second.environment:
+        yield Finding(level=WARN, what="runtime", text=HIDING)
     if theirs == ours or _is_our_image(first, second):
         return
     if _alike(first, second):

@@ -87,6 +87,7 @@ def test_what_agrees_is_compared_layer_by_layer_and_sums(prediction):
      "--clock 80MHz predicts at its clock"),
     ({"clocks_hz": (("cpu", 80e6),), "kind": "simulated"}, "clock cpu", "refuse", "--clock 80MHz"),
     ({"clocks_hz": (("cpu", 119.5e6),)}, "clock cpu", "warn", "120 MHz -> 119.5 MHz"),
+    ({"environment": (("inferred_runtime", "tflm"),)}, "runtime", "warn", "inferred from"),
     ({"clocks_hz": (("timer", 64e6),)}, "clock cpu", "warn", "at 120 MHz, the log's ticks are of"),
     ({"runtime": "x-cube-ai@9.0.0"}, "runtime", "warn", "-> x-cube-ai@9.0.0: other kernels"),
     ({"runtime": "tflm-cmsis-nn@2.3.1"}, "runtime", "warn", "2.3.1"),

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import Overlay, write_overlay
-from calibration.measurement.measurement import BOARD_HASH, read_header, read_measurement
+from calibration.measurement.measurement import BOARD_HASH, INFERRED, read_header, read_measurement
 from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
 from twin.api.commands.energy import doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
+from twin.attribution.compatibility import HIDING
 from twin.learning.folders import (
     drop_repeated,
     pair_energies,
@@ -57,6 +58,8 @@ def calibrate(asked: Calibrate) -> Overlay:
     now = hash_board(machine)
     for folder, header in ((one, read_header(one)) for one in once):
         other = tell_other_file(header.board, dict(header.environment).get(BOARD_HASH), now)
+        if runtime is None and INFERRED in dict(header.environment):
+            on_remark(f"{folder}: {HIDING}")
         if other and header.board == machine.name:
             on_remark(f"{folder}: board file: {other}; prices are learnt for today's")
     probed = learn_probes(probes, machine, runtime) if probes else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from os import fspath
 
+from calibration.measurement.measurement import INFERRED
 from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
-from twin.attribution.compatibility import agree
+from twin.attribution.compatibility import HIDING, agree
 from twin.attribution.diagnosis import diagnosis
 from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
@@ -68,7 +69,9 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     clock = "" if asked.clock_hz is not None else other_clock(deployment, measurement, asked.board)
     impossible = None if stands_in else find_impossible(
         deployment, list_cycles(measurement, clock_hz_of(deployment)))
-    return replace(found, remarks=(
+    hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
+    telling = "; ".join(filter(None, (found.telling, HIDING * hiding)))
+    return replace(found, telling=telling, remarks=(
         *([stand_in] if stand_in else []), *([other] if other else []),
         *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
         *([clock] if clock else []),

@@ -11,7 +11,7 @@ from calibration.errors import MeasurementError
 from calibration.importers import Imported
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import Measurement, write_measurement
+from calibration.measurement.measurement import INFERRED, Measurement, write_measurement
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
@@ -179,6 +179,7 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
         candidates = list_candidates(name, board=board)
         inferred = tell_library(measurement, graph, header.board, candidates)
         if inferred is not None and inferred.runtime is not None:
+            header = replace(header, environment=(*header.environment, (INFERRED, name)))
             name, remark = inferred.runtime, (
                 f"runtime: taken as {inferred.runtime}, from its time: it took {inferred}; "
                 "--runtime states another",)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import Measurement
+from calibration.measurement.measurement import INFERRED, Measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import File
@@ -85,7 +85,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     except BuildRefusedError:
         raise  # another library would give another verdict, silently
     except TwinError as error:
-        stand_in = deploy(named, where, runtime=STAND_IN, **options)
+        stand_in = deploy(named, where, runtime="tflm-" * (header.runtime == "tflm") + STAND_IN,
+                          **options)
         reason = str(error).splitlines()[0]
         return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
                           f"cannot be predicted here: {reason}")
@@ -187,8 +188,9 @@ def find_runtime(measurement: Measurement) -> str | None:
 
 
 def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
-    """Whether other kernels are predicted than were measured."""
-    return deployment.runtime.name != measured_runtime(measurement).partition("@")[0]
+    """Whether other kernels are predicted than were measured: a log of "tflm" leaves them open."""
+    stated = measured_runtime(measurement).partition("@")[0]
+    return not f"{deployment.runtime.name}-".startswith(f"{stated}-")
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:
@@ -268,7 +270,9 @@ def _require_build(option: str, other: Measurement, measurement: Measurement, fo
         if first and second and first != second:
             raise NotTheSameError(
                 f"{option} {other_folder}: {key} is {_say(first)}, of the measurement to "
-                f"diagnose {_say(second)}: give one taken alike, or none")
+                f"diagnose {_say(second)}: give one taken alike, or none" + (
+                    "; a library was inferred: `twin import --runtime` states it"
+                    if key == "runtime" and INFERRED in {*theirs, *asked} else ""))
     return theirs, asked
 
 

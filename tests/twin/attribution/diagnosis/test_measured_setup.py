@@ -56,7 +56,12 @@ def test_the_setup_is_taken_from_the_header(deployment):
     unknown = dataclasses.replace(measured, header=dataclasses.replace(
         measured.header, runtime="somebody-elses@3"))
     found, remark = deploy_measured(unknown)
-    assert "stands in for somebody-elses@3" in remark
+    assert "stands in for somebody-elses@3" in remark and is_stand_in(found, unknown)
+    some = dataclasses.replace(unknown, header=dataclasses.replace(
+        unknown.header, runtime="tflm"))
+    found, remark = deploy_measured(some)
+    assert found.runtime.name == "tflm-cmsis-nn" and "stands in for tflm" in remark
+    assert not is_stand_in(found, some)  # as one that --runtime states
     other = dataclasses.replace(measured, header=dataclasses.replace(
         measured.header, board="stm32n6570_dk", runtime="neural-art, atonn-v1.0.0-rc0"))
     found, remark = deploy_measured(other)
