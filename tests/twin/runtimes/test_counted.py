@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_graphs import conv_graph, one_layer, tensor
 
-from benchmarks.operators.__main__ import execute
+from benchmarks.operators.__main__ import LIBRARIES, execute
 from benchmarks.operators.table import read_graphs, read_rows
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
@@ -20,7 +20,7 @@ from twin.runtimes.counted.mixture import CLASSES, mix, widen
 from twin.runtimes.counted.table import look_up
 
 BOARD = "nucleo_l4r5zi"
-FITTED = [row for row in read_rows() if row.use == "fit"]
+FITTED = [row for row in read_rows() if row.use == "fit" and row.kernels in LIBRARIES]
 ROWS = [row for row in FITTED if (row.core, row.level) == ("cortex-m4", "O2")]
 EVERYWHERE = {row.model for row in FITTED if row.core == "cortex-m7"}
 CORES = [row for row in FITTED if (row.core != "cortex-m4" or row.level != "O2")

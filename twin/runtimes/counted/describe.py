@@ -25,7 +25,7 @@ def _terms() -> Mapping[str, tuple[str, Describe]]:
             for op, terms in module.TERMS.items()}
 
 
-ALONE = ("tinymaix", "nnom")
+ALONE = ("tinymaix", "nnom", "emlearn")
 """Kernels of libraries that fall back to no other's; a file of `terms/` describes each."""
 
 

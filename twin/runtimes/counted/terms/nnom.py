@@ -71,8 +71,6 @@ def _choose(graph: Graph, layer: Layer, window: Window) -> str:
     return "1x1" if square == "square" and window.kernel == window.stride == (1, 1) else square
 
 
-FAMILY = "conv"
-
 TERMS: Terms = dict.fromkeys((
     "conv_2d", "depthwise_conv_2d", "fully_connected", "max_pool_2d", "average_pool_2d", "mean",
     "softmax", "add", "sub", "mul", "concatenation", "pad", "relu", "relu6", "leaky_relu",

@@ -123,8 +123,6 @@ def describe_dense(graph: Graph, layer: Layer) -> Work:
         **count_outputs(graph, layer), **_count_products(1, rows, columns)})
 
 
-FAMILY = "conv"
-
 TERMS: Terms = {
     "conv_2d": describe_convolution, "depthwise_conv_2d": describe_depthwise,
     "fully_connected": describe_dense,
