@@ -7,7 +7,6 @@ network does reaches them as arrays of counts with names: they know no layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
 from calibration.fitting.cell import locate
 from hwmodels.errors import extra_missing
+from hwmodels.frozen import entity, frozen
 from twin.network.graph import Graph
 from twin.network.operators import is_alias, layer_macs
 from twin.network.rewrites.dead_channels import drop_dead_channels
@@ -27,7 +27,7 @@ Group = tuple[str, ...]
 Grouping = Callable[[PublishedRow], Group]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Observations:
     """Published rows and what the network of each does.
 
@@ -118,7 +118,7 @@ def count_work(graph: Graph, *, drops_dead_channels: bool = False) -> tuple[int,
     return conv, pointwise, depthwise, operators
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinearBaseline:
     """Cycles as a non-negative sum of counts, one set of constants per group of rows.
 
@@ -197,7 +197,7 @@ def _solve(observations: Observations) -> tuple[float, ...]:
     return tuple(float(c) for c in constants / scale)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PowerBaseline:
     """A board draws the same power whatever it runs: energy = power x time.
 

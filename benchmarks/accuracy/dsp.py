@@ -14,7 +14,6 @@ import math
 import os
 import statistics
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import product, starmap
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from hwmodels.board.file import load_board
 from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from hwmodels.frozen import frozen
 from hwmodels.schedule.cluster import share_work, wait_of_access
 from tests.oracles.c6000_listing import read_listing, schedule_listing
 from twin.network.graph import Graph
@@ -38,7 +38,7 @@ from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
 from twin.runtimes.gap import ne16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judged:
     """One table: (name, published, predicted, baseline) of each row, and what the baseline is."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from calibration.datasets import read_table
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockCounts, count_block
+from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.deployment.core import lower_network
@@ -25,7 +25,7 @@ _ISS_BUILDS = {  # (core, what the build column says) -> board, runtime
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """A counted figure and ours."""
 
@@ -40,7 +40,7 @@ class Check:
         return self.predicted / self.published
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Totals:
     """What the kernels of one layer execute."""
 

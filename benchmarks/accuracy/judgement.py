@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from calibration.datasets import PublishedRow, published_rows
+from hwmodels.frozen import frozen
 from twin.learning.published import (
     Comparison,
     RowPredictor,
@@ -17,7 +17,7 @@ from twin.learning.published import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A published row with what is predicted; None where nothing is."""
 
@@ -25,7 +25,7 @@ class Case:
     comparison: Comparison
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Errors:
     """Absolute errors in per cent of the published value."""
 
@@ -34,7 +34,7 @@ class Errors:
     worst_pct: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judgement:
     """All cases, and the rows that never became one, counted by reason."""
 

@@ -11,17 +11,17 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from benchmarks.accuracy.coverage import coverage_band
 from benchmarks.accuracy.npu_networks import VERSION, family_of, predict_judged
 from benchmarks.accuracy.npu_speech import list_speech_cases
 from calibration.fitting.intervals import student_band
+from hwmodels.frozen import frozen
 from twin.pricing.accelerator.certainty import assure_offloaded
 from twin.pricing.prediction import Prediction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judged:
     """A published network: its error, and what its parts deviate by, in logarithms.
 

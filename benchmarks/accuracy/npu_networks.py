@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from benchmarks.accuracy.npu_rebuilt import COMPILED, compare_compute_cycles
 from benchmarks.accuracy.npu_snn import (
@@ -24,6 +23,7 @@ from benchmarks.accuracy.npu_snn import (
 from benchmarks.accuracy.report import write_table
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
@@ -44,7 +44,7 @@ ZOO = {"mobilenetv1_a025_224": "mobilenet_v1_0.25_224", "mobilenetv1_a100_224":
 """Published variants without a layer list whose architecture the zoo builds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A published network with what is said of it, in milliseconds.
 

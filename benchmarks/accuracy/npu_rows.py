@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, Task, TaskRun
 from hwmodels.schedule.launch import launch_tasks
 from hwmodels.schedule.run import run_tasks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """One figure of one epoch: published, predicted, and by the baseline where there is one."""
 
@@ -29,7 +29,7 @@ class Row:
         return self.predicted / self.published - 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Verdict:
     """A target and what was reached.
 

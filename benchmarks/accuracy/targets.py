@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
@@ -15,6 +14,7 @@ from benchmarks.accuracy.coverage import coverage_band
 from benchmarks.accuracy.scores import duel
 from benchmarks.accuracy.specifications import BOOSTING, FOUR, PER_MAC, POWER
 from calibration.fitting.validation import effective_count
+from hwmodels.frozen import frozen
 
 LABORATORY_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q")
 """Boards of MLPerf Tiny whose kernel library has a history of releases."""
@@ -32,7 +32,7 @@ MOST_WIDTH = math.log(1.3)
 """How much wider than needed an interval may be: high over low, as a logarithm."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """One thing asked, the rows it is judged on, the figure found, and whether that is enough."""
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from benchmarks.diagnosis.recorded import EVENTS, Work
 from benchmarks.diagnosis.timing import KINDS, draw_cycles
 from hwmodels.board.facts import Board
+from hwmodels.frozen import entity, frozen
 from hwmodels.paths.refill import clock_ratio
 
 LATER = 1e9
 """Cycles after which a slowing has its stated size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Beside:
     """What goes on beside the work.
 
@@ -41,7 +40,7 @@ class Beside:
     strange: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Hand:
     """Costs of one hidden board.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.virtual_board.costs import SCALE, Costs, Span, costs_of
 from calibration.virtual_board.image_file import read_image
 from hwmodels.board.facts import Board
+from hwmodels.frozen import entity
 from hwmodels.program.listing import Listing
 from twin.network.graph import Graph
 from twin.program.image.compile.verification import random_input
@@ -25,7 +25,7 @@ EVENTS = ("flash", "other", "write_backs", "fills", "fetched_words")
 dirty lines that left; lines of code filled; words of code fetched past the cache."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Work:
     """One warm inference of an image.
 

@@ -18,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
@@ -53,7 +53,7 @@ SPANS = (Span(base=0x08000000, end=0x08800000, cached=True),
 RESULTS = Path(__file__).parent / "results"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Row:
     """One layer, one quantity: read from the image, and counted."""
 

@@ -15,12 +15,12 @@ import csv
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import twin
+from hwmodels.frozen import frozen
 
 FOLDER = Path(__file__).parent / "results"
 RESULTS, THUMB = FOLDER / "esp_nn_rv32imc.csv", FOLDER / "esp_nn_armv7-m.csv"
@@ -68,7 +68,7 @@ _FILL = """void fill(void)
 Case = dict[str, int | str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Target:
     """What the kernels are compiled for, where they run, and how they start."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from dataclasses import dataclass
 from functools import cache
 
 from benchmarks.operators.table import FOLDER, make_graph
+from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
@@ -22,7 +22,7 @@ WHOLE = "whole"
 """Place of a row that counts the whole call."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CountedLayer:
     """One row.
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Quantization, Tensor, Window
 
 FOLDER = Path(__file__).parent / "data"
@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent / "data"
 CLASSES = ("alu", "load", "store", "branch", "mul", "div", "fp", "vector")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Counted:
     """One row.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, layer_spans, run_unicorn
+from hwmodels.frozen import entity
 
 RUN_S = 600.0
 """Longest wait for a traced run: a few thousand times the run itself."""
@@ -23,7 +23,7 @@ Rows = dict[tuple[int, int], tuple[int, int, int]]
 """Blocks as `EmulatorState.blocks` returns them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class LayerRecord:
     """What one layer of a real binary did on an emulated core.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from calibration.virtual_board.costs import Costs, Disturbance
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
+from hwmodels.frozen import entity, frozen
 from twin.learning.overlays import stated_sds
 from twin.learning.own import OWN_NOISE
 from twin.network.graph import Graph
@@ -54,7 +54,7 @@ RUNS = 10
 """Runs a layer's total is the median of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Recording:
     """Layers of real binaries: the price each is charged under, its work, and its misses.
 
@@ -121,7 +121,7 @@ def _replay(records: Sequence[LayerRecord], misses: dict[str, list[int]],
             backs[geometry.name].append(one.write_backs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Campaign:
     """What hidden boards are drawn with.
 
@@ -144,7 +144,7 @@ CAMPAIGNS = (Campaign(name="drawn from the prior"), Campaign(name="shifted off i
              Campaign(name="one effect unmodelled", interrupted=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class Outcome:
     """What calibrations of hidden boards found.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,13 +19,14 @@ from benchmarks.oracles.bus import ReferenceBus
 from hwmodels.bus.bursts import merge_streams
 from hwmodels.bus.events import FINISH, run_bursts
 from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
+from hwmodels.frozen import frozen
 
 REPEATS = 5
 TICKED_BURSTS, SIMPY_BURSTS = 25_000, 2_500
 """Per master, for the specifications."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Load:
     """A bus and how hard its masters press it.
 

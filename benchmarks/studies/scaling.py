@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 import twin
+from tests.oracles.study_workers import WELL, TaskCosts, simulate_efficiency
 from twin.studies.study.definition import list_asked
 from twin.studies.study.file import find_study, load_study
 from twin.studies.study.session import begin_session
 from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, make_plan
-from twin.studies.study.workers import WELL, TaskCosts, simulate_workers
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 STUDY, EMPTY, POINTS, EACH = "hardware", 300, 100_000, 4
@@ -135,22 +135,22 @@ def tell(costs: TaskCosts, many_s: float, two: Sequence[tuple[float, float]],
            f"{wall / (2 * wall_two):.2f} of linear, at a load of {load:.1f} on {os.cpu_count()} "
            "cores |")
     yield ""
-    yield ("Simulated (`twin.studies.study.workers`): efficiency, speed over linear, with each "
+    yield ("Simulated: efficiency, speed over linear, with each "
            "task sent alone; a study sends up to 16 at once where there are many.")
     yield ""
     yield f"| workers | tasks of `{STUDY}` | tasks of {POINTS:,} points |"
     yield "| --- | --- | --- |"
     for workers in WORKERS:
-        one, other = (simulate_workers(each, workers).efficiency for each in (costs, many))
+        one, other = (simulate_efficiency(each, workers) for each in (costs, many))
         yield f"| {workers:,} | {one:.2f} | {other:.2f} |"
     yield ""
     for name, each in ((f"tasks of `{STUDY}`", costs), (f"tasks of {POINTS:,} points", many)):
         slower, most = max(each.send_s, each.keep_s), max(
-            n for n in range(1, 401) if simulate_workers(each, n).efficiency >= WELL)
+            n for n in range(1, 401) if simulate_efficiency(each, n) >= WELL)
         yield (f"- {name} keep {WELL} of linear up to {most} workers (of 400 tried): "
                f"{each.mean_s * 1e3:,.0f} ms of work for each {slower * 1e3:.2f} ms of "
                f"{'the client' if each.keep_s > each.send_s else 'the scheduler'}, which beyond "
-               f"{each.most_workers:,.0f} workers is always busy. 1,000 workers at "
+               f"{each.mean_s / slower:,.0f} workers is always busy. 1,000 workers at "
                f"that share need tasks of {1000 * WELL * slower:.1f} s.")
 
 

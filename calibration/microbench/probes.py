@@ -42,6 +42,33 @@ FIRST_LAYER = 1
 COUNTERS = ("cpu_cycles", "instructions", "timer_ticks")
 """What probes are counted in: the first a measurement has."""
 
+TAIL_BYTES = 32
+"""Of the arena behind its room: the network's input and output, which nothing reads."""
+
+
+@frozen
+class Rooms:
+    """Where probes find memory.
+
+    Parameters
+    ----------
+    weights, arena, code
+        Names of the memories that hold constants, working memory and code.
+    sizes
+        Bytes of the room in each memory that is accessed; what is neither weights nor arena gets
+        a section of its own.
+    """
+
+    weights: str
+    arena: str
+    code: str
+    sizes: dict[str, int]
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Memories with a section of their own."""
+        return tuple(name for name in self.sizes if name not in (self.weights, self.arena))
+
 
 @frozen
 class Probe:

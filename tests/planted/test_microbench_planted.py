@@ -19,7 +19,8 @@ from calibration.virtual_board.costs import Costs, Span
 from calibration.virtual_board.unicorn_board import run_unicorn
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import load_board
-from twin.learning.portability.probes import PlanFile, build_job, prepare_job, run_job
+from twin.api.commands.probe_job import build_job, prepare_job, run_job
+from twin.learning.portability.probes import PlanFile
 from twin.program.image.compile.ports import load_port
 
 FLASH, SRAM = 0x08000000, 0x20000000

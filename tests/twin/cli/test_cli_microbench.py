@@ -15,16 +15,15 @@ from calibration.measurement.measurement import read_measurement
 from calibration.microbench.machine import describe_machine
 from calibration.microbench.probes import read_probes
 from hwmodels.board.file import load_board
+from twin.api.commands.probe_job import build_job, prepare_job
 from twin.cli import app
 from twin.errors import UsageError
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.probes import (
     PlanFile,
-    build_job,
     choose_benchmarks,
     find_rooms,
     list_benchmarks,
-    prepare_job,
     read_plan,
     write_plan,
 )

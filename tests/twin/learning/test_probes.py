@@ -1,15 +1,14 @@
 """Micro-benchmarks of boards: all probes of each, and how much of which memory they access."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from made_outlines import compare_kept, outline
 
+from calibration.microbench.probes import Rooms
 from hwmodels.board.file import load_board
 from twin.errors import UsageError
 from twin.learning.portability.probes import choose_benchmarks, find_rooms, list_benchmarks
-from twin.program.image.compile.microbench import Rooms
 
 KEPT = Path(__file__).parent / "kept"
 SMALL = {"weights": "flash", "arena": "sram", "code": "flash",
@@ -57,10 +56,9 @@ def test_every_probe_of_small_memories() -> None:
 
 def test_a_port_with_a_map_of_its_own_has_its_own_memories() -> None:
     board = load_board("nucleo_l4r5zi")
-    rooms = find_rooms(board, SimpleNamespace(fixed_map=True))
+    rooms = find_rooms(board, own_map=True)
     assert rooms == Rooms(weights="weights", arena="arena", code="code",
                           sizes={"weights": 262144, "arena": 262144})
-    assert find_rooms(board, SimpleNamespace(fixed_map=False)) == find_rooms(board)
     assert find_rooms(None) == Rooms(weights="ram", arena="ram", code="ram",
                                      sizes={"ram": 1 << 25})
 

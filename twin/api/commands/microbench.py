@@ -12,9 +12,10 @@ from calibration.microbench.machine import Machine, describe_machine
 from hwmodels.frozen import frozen
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
+from twin.api.commands.probe_job import FOLDER, Job, build_job, prepare_job, run_job
 from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
-from twin.learning.portability.probes import FOLDER, Job, build_job, prepare_job, read_plan, run_job
+from twin.learning.portability.probes import read_plan
 from twin.learning.portability.rows import Stated, state_memories
 from twin.program.image.compile.ports import (
     Port,

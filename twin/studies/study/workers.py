@@ -12,8 +12,6 @@ its rows, one after another.
 from __future__ import annotations
 
 import contextlib
-import heapq
-import math
 import re
 import ssl
 import warnings
@@ -23,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import need_extra
-from hwmodels.frozen import frozen
 from twin.errors import StudyError, UsageError
 from twin.studies.rows import Row
 from twin.studies.study.tasks import Plan, Task, compute, identify
@@ -218,99 +215,3 @@ def _compute_on(client: Any, plan: Plan, tasks: Sequence[Task]) -> Iterator[Done
         client.cancel(futures)
         raise StudyError(f"a worker came with another version of the twin: {result[1]}; "
                          f"accepted: {plan.identity}")
-
-
-TASKS = 50
-"""Of each worker, in a simulation: fewer are all start and end."""
-
-WELL = 0.85
-"""Share of linear from which a study is called scaling."""
-
-MOST_WORKERS = 100_000
-
-
-@frozen
-class TaskCosts:
-    """What tasks take.
-
-    Parameters
-    ----------
-    task_s
-        How long tasks were on a worker; a simulation takes them in turn.
-    send_s
-        What each takes of the scheduler, one after another: to send, to receive its end.
-    keep_s
-        What each takes of the client, one after another: to read its rows and write them down.
-    """
-
-    task_s: tuple[float, ...]
-    send_s: float
-    keep_s: float
-
-    @property
-    def mean_s(self) -> float:
-        """Of a task on a worker."""
-        return sum(self.task_s) / len(self.task_s)
-
-    @property
-    def most_workers(self) -> float:
-        """How many the slower of scheduler and client can keep at work: mean_s over its cost."""
-        slowest_s = max(self.send_s, self.keep_s)
-        return self.mean_s / slowest_s if slowest_s else math.inf
-
-
-@frozen
-class Scaling:
-    """How a study goes on so many workers.
-
-    Parameters
-    ----------
-    seconds
-        Until the last row is kept.
-    efficiency
-        Speed over that of a worker alone without scheduler and client, per worker.
-    """
-
-    workers: int
-    tasks: int
-    seconds: float
-    efficiency: float
-
-
-def simulate_workers(costs: TaskCosts, workers: int, tasks: int | None = None) -> Scaling:
-    """Return how a study goes on so many workers.
-
-    Parameters
-    ----------
-    tasks
-        By default `TASKS` for each worker.
-
-    Raises
-    ------
-    UsageError
-        For no worker, no task or a cost below zero.
-
-    Notes
-    -----
-    Three stations in a row: the scheduler sends tasks one by one, any free worker takes the next,
-    the client keeps rows one by one. Ignores the network's width, workers that start late or are
-    lost, and that a scheduler with more workers takes a little longer for each task.
-    """
-    if not 1 <= workers <= MOST_WORKERS or (tasks is not None and tasks < 1):
-        raise UsageError(f"{workers} workers, {tasks} tasks; accepted: 1 to {MOST_WORKERS:,} "
-                         "workers, one task or more")
-    if not costs.task_s or min(*costs.task_s, costs.send_s, costs.keep_s) < 0:
-        raise UsageError("costs of tasks: accepted: one duration or more, none below 0")
-    count = TASKS * workers if tasks is None else tasks
-    free, ends, alone, sent_s = [0.0] * workers, list[float](), 0.0, 0.0
-    for number in range(count):
-        task_s = costs.task_s[number % len(costs.task_s)]
-        alone, sent_s = alone + task_s, sent_s + costs.send_s
-        end = max(sent_s, free[0]) + task_s
-        heapq.heapreplace(free, end)
-        ends.append(end)
-    kept_s = 0.0
-    for end in sorted(ends):
-        kept_s = max(kept_s, end) + costs.keep_s
-    return Scaling(workers=workers, tasks=count, seconds=kept_s,
-                   efficiency=alone / (workers * kept_s) if kept_s else 1.0)

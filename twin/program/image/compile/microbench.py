@@ -8,9 +8,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from calibration.microbench.probes import MAC_REPEATS, Probe, pack_probes, probe_layers
+from calibration.microbench.probes import (
+    MAC_REPEATS,
+    TAIL_BYTES,
+    Probe,
+    Rooms,
+    pack_probes,
+    probe_layers,
+)
 from hwmodels.board.facts import Board
-from hwmodels.frozen import frozen
 from twin.deployment.placement import Placement
 from twin.program.image.compile.build import Build, compile_source
 from twin.program.image.compile.memory_map import SAMPLES, map_memories
@@ -35,37 +41,10 @@ CALLS = {
 MULTIPLIERS = {"int8": "multiply_int8", "int16": "multiply_int16", "float32": "multiply_float"}
 MACROS = {"int8": "MAC_INT8", "int16": "MAC_INT16", "float32": "MAC_FLOAT"}
 
-TAIL_BYTES = 32
-"""Of the arena behind its room: the network's input and output, which nothing reads."""
-
 ALIGNED_BYTES = 128
 """Rooms begin on a line of any cache."""
 
 _REGISTER = re.compile(r"\b([rsqat]\d+)\b")
-
-
-@frozen
-class Rooms:
-    """Where probes find memory.
-
-    Parameters
-    ----------
-    weights, arena, code
-        Names of the memories that hold constants, working memory and code.
-    sizes
-        Bytes of the room in each memory that is accessed; what is neither weights nor arena gets
-        a section of its own.
-    """
-
-    weights: str
-    arena: str
-    code: str
-    sizes: dict[str, int]
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """Memories with a section of their own."""
-        return tuple(name for name in self.sizes if name not in (self.weights, self.arena))
 
 
 def hash_probes(probes: Sequence[Probe]) -> str:
