@@ -149,6 +149,16 @@ def test_a_build_counted_on_one_core_is_carried_to_others(kernels, level, core):
     assert built.total != plain.total
 
 
+def test_float_on_a_risc_v_core_without_fpu_calls_its_own_libgcc():
+    # The loops of reference/conv.h, GCC 12.2 -O2 for rv32imc with its libgcc, run in an emulator.
+    shapes = [(1, 6, 6, 8), (16, 3, 3, 8), (16,)]
+    graph = one_layer("conv_2d", [tensor(shape, "float32") for shape in shapes],
+                      [tensor((1, 6, 6, 16), "float32")],
+                      window=Window(kernel=(3, 3), padding=(1, 1, 1, 1)))
+    (layer,) = predict(deploy(graph, "esp32c3_devkitm", runtime="tflm-reference@2026")).layers
+    assert layer.instructions == pytest.approx(6_934_431, rel=0.1)
+
+
 def test_a_release_has_the_counts_of_the_next_newer_where_its_source_is_the_same():
     same = one_layer("abs", [tensor((1, 64))], [tensor((1, 64))])
     work = describe(same, same.layers[0])

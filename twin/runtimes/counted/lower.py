@@ -140,8 +140,9 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
         return lowered
     if lowered is None:
         return (_read_once(graph, layer, site, amounts),)
-    if site.soft_float != COUNTED_WITH and site.fpu is None:
-        there = _try_base(base, graph, layer, replace(site, soft_float=COUNTED_WITH)) or lowered
+    routines = choose_dialect("armv7-m") if foreign else COUNTED_WITH  # Counted on a Cortex-M3.
+    if site.soft_float != routines and site.fpu is None:
+        there = _try_base(base, graph, layer, replace(site, soft_float=routines)) or lowered
         saved = _count_kinds(there).total() - _count_kinds(lowered).total()
         if saved:
             amounts = scale(amounts, max(1 - saved / amounts.total, LEAST))
