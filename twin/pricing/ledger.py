@@ -230,18 +230,15 @@ def mac_utilisation(prediction: Prediction) -> float | None:
 
 def _detail(prediction: Prediction, group: str) -> str:
     if group == "memory" and (rate := miss_rate(prediction)) is not None:
-        return f"{_cache_label(prediction)} miss rate {significant(100 * rate, 2)} %"
+        name = prediction.deployment.board.core.dcache or ""
+        label = "L1" if name.lower().startswith("l1") else name
+        return f"{label} miss rate {significant(100 * rate, 2)} %"
     if group == "compute" and (share := mac_utilisation(prediction)) is not None:
         return f"MAC utilisation {significant(100 * share, 2)} %"
     times = {cause: bill_time_us(prediction, prediction.bill, cause)
              for cause in CAUSE_GROUPS[group]}
     largest = max(times, key=lambda cause: times[cause])
     return "" if group == "movement" else f"mostly {largest}"
-
-
-def _cache_label(prediction: Prediction) -> str:
-    name = prediction.deployment.board.core.dcache or ""
-    return "L1" if name.lower().startswith("l1") else name
 
 
 class Largest(NamedTuple):

@@ -339,7 +339,8 @@ def list_open(board: Board) -> tuple[Cache, ...]:
     known = {fact.path for fact in board.facts
              if fact.kind != "assumed" or fact.source == WHAT_IF_SOURCE}
     return tuple(cache for cache in board.caches if cache.enabled
-                 and cache.ways > 1 and _is_used(board, cache)
+                 and cache.ways > 1 and cache.name in (
+                     board.core.icache, board.core.dcache, *board.core.data_caches)
                  and f"caches.{cache.name}.replacement" not in known)
 
 
@@ -379,7 +380,3 @@ def price_rivals(deployment: Deployment, prices: Prices,
 def _with_caches(board: Board, caches: Sequence[Cache]) -> Board:
     changed = {cache.name: cache for cache in caches}
     return replace(board, caches=tuple(changed.get(cache.name, cache) for cache in board.caches))
-
-
-def _is_used(board: Board, cache: Cache) -> bool:
-    return cache.name in (board.core.icache, board.core.dcache, *board.core.data_caches)
