@@ -379,7 +379,7 @@ def _npu_pools(section: Section) -> Iterator[Broken]:
         memory_bytes = section.memories[pool.memory].size_bytes.value
         if pool.size_bytes is not None and pool.size_bytes.value > memory_bytes:
             yield (f"npu.pools.{name}.size_bytes", f"{pool.size_bytes.value} bytes are more than "
-                   f"{pool.memory} has; accepted: up to {memory_bytes}")
+                   f"memories.{pool.memory}.size_bytes; accepted: up to {memory_bytes}")
     if npu.config and not name_pools(npu):
         able = dict.fromkeys(name for pool in npu.pools.values() for name in pool.configs or ())
         yield "npu.config", f"no pool is stated for {npu.config}; accepted: {', '.join(able)}"

@@ -349,7 +349,7 @@ def test_parts_the_machine_lacks_are_named(more, message):
 @pytest.mark.parametrize(("path", "value", "message"), [
     ("npu.cache.size_bytes", 1000, "no whole number of sets"),
     ("npu.pools.npuRAM3.burst_max_beats", 3, "accepted: 1, 2, 4, 8"),
-    ("npu.pools.npuRAM3.size_bytes", "4MiB", "more than npu_ram has"),
+    ("npu.pools.npuRAM3.size_bytes", "4MiB", "more than memories.npu_ram.size_bytes"),
     ("npu.pools.npuRAM3.clock", "nick", "clock 'nick' does not exist; did you mean nic"),
     ("npu.pools", "npuRAM3=1MiB", r"sum to .* accepted: up to 1835008"),
     ("npu.clock", "cpu", "the host core's.*accepted: a clock of its own: .*npu"),

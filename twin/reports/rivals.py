@@ -20,7 +20,7 @@ from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
 from twin.studies.limits import Limits
-from twin.studies.rows import QUANTITIES, Row
+from twin.studies.rows import QUANTITIES, SURE, Row
 from twin.studies.sweep import mark_front, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
@@ -113,7 +113,7 @@ def list_quantities(rivals: Sequence[Rival]) -> tuple[str, ...]:
 
 
 def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
-    """Return the lowest of those that meet the limits, of each kind that compares.
+    """Return the lowest of those that surely meet the limits, else that do, by kind that compares.
 
     None of a kind of which all rows, whether they meet the limits or not, have as much.
     """
@@ -121,9 +121,17 @@ def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
     for row in rows:
         if getattr(row, quantity) is not None:
             kinds.setdefault(row.compared_as(quantity), []).append(row)
-    return {kind: min(getattr(row, quantity) for row in same if row.met)
-            for kind, same in kinds.items() if any(row.met for row in same)
+    unsure = not any(row.sure for row in rows)
+    return {kind: min(met) for kind, same in kinds.items() if (
+        met := [getattr(row, quantity) for row in same if row.sure or (unsure and row.met)])
             and len({getattr(row, quantity) for row in same}) > 1}
+
+
+def say_among(rows: Sequence[Row]) -> str:
+    """Say among which rows the lowest is looked for; "" for all of them."""
+    mixed = any(row.sure for row in rows) and any(row.met and not row.sure for row in rows)
+    return "" if all(row.met for row in rows) and not mixed else (
+        " of those that meet the limits" + f" with {SURE:.0%} or more" * mixed)
 
 
 def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, float]) -> str:
@@ -141,7 +149,8 @@ def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, flo
     caption = "; ".join(f"{label}, {write_figure(quantity, value)}"
                      + (" " + kind.removeprefix(f"{quantity} ")) * many
                      for kind, label, value in winners)
-    among = "" if all(one.row.met for one in known) else ", least of those that meet the limits"
+    among = say_among([one.row for one in known])
+    among = among and f", least{among}"
     return (f"{BEST} hatched: {caption}{among}; the most is {most}." if caption else
             f"Chips at their rail and boards at their input do not compare; the most is {most}.")
 

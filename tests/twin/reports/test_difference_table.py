@@ -45,5 +45,5 @@ def test_ratios_are_headed_by_what_is_divided_by_what():
 
 def test_a_layer_made_of_several_is_called_by_one_short_name():
     row = Row(index=1, name="net/activation/Relu;net/conv2d/Conv2D1", unit="ns", first=1, second=1)
-    assert _shorten(row) == "1 Relu"
+    assert _shorten(row) == "1 activation"
     assert _shorten(replace(row, name="", op="conv_2d")) == "1 conv_2d"

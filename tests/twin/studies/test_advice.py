@@ -11,8 +11,9 @@ import twin
 from twin.cli import app
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.reports.tables.advice import say_best
-from twin.studies.advice import sort_candidates
+from twin.reports.tables.advice import advice_report, say_best
+from twin.reports.tables.parts import lines_of
+from twin.studies.advice import Advice, sort_candidates
 from twin.studies.change import Change, excess, rank_changes
 from twin.studies.limits import Limits
 from twin.studies.rows import Row
@@ -111,6 +112,15 @@ def test_mild_pairs_come_before_single_changes_that_are_hard() -> None:
                made_change("narrow clock", "retraining", risk, 1.2),
                made_change("clock unsure", "setting", probability=0.5)]
     assert rank_changes(ordered[::-1], limits) == ordered
+
+
+def test_changes_with_the_same_figures_are_one_row(ad) -> None:
+    alike = made_change("network.width", "setting"), made_change("network.prune", "setting")
+    advice = Advice(deployment=ad, limits=Limits(max_time_us=10.0), changes=alike,
+                    before=Row(inputs=(), time_us=12.0, violations=("time_us",)))
+    text = "\n".join(lines_of([advice_report(advice)], 100))
+    assert text.count("network.width=1 ") == 2 and "network.prune" not in text
+    assert "1 more with the figures of one of these" in text
 
 
 def test_pairs_of_settings_are_tried_before_the_network_is_changed(ad) -> None:

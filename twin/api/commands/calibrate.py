@@ -71,7 +71,8 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{name}: {doubt} Powers are learnt from it all the same")
     observations = [one for folder, energy in pairs.items()
                     for one in observe_folder(folder, board, energy=energy, cache=kept,
-                                              runtime=_runtime_for(folder, runtime, bool(probes)))]
+                                              runtime=None if probes and not describe_open(
+                                                  read_header(folder).runtime) else runtime)]
     for remark in () if probed is None else probed.remarks:
         on_remark(remark)
     overlay = learn_all(observations, probed, machine)
@@ -79,11 +80,6 @@ def calibrate(asked: Calibrate) -> Overlay:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)
     return overlay
-
-
-def _runtime_for(folder: str, runtime: str | None, probed: bool) -> str | None:
-    """Return the runtime for a network's folder: beside probes, where it does not say its own."""
-    return None if probed and not describe_open(read_header(folder).runtime) else runtime
 
 
 @takes(CalibratePublished)

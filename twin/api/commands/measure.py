@@ -85,7 +85,8 @@ def measure(model: File, board: str, options: MeasureOptions | None = None, *,
     machine = find_machine(board, options)
     graph = read_model(fspath(model))
     name = machine.name if machine is not None else HOST
-    folder = Path(options.output) if options.output else _default_folder(graph.name, name)
+    folder = Path(options.output) if options.output else Path(
+        "out") / "measurements" / f"{graph.name}-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     with claim_folder(folder), bound_to(options.cpu):
         if not _has_started(folder, options.resume) and options.resume:
             watcher.remark(f"{folder}: nothing was kept to resume; started again")
@@ -185,10 +186,6 @@ def _read_input(path: Path, graph: Graph) -> bytes:
     if len(data) != wanted:
         raise UsageError(f"{path}: has {len(data)} bytes; {graph.name} takes {wanted}")
     return data
-
-
-def _default_folder(model: str, board: str) -> Path:
-    return Path("out") / "measurements" / f"{model}-{board}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def fold_stacks(measured: Measured) -> tuple[list[str], str | None]:

@@ -16,7 +16,7 @@ from hwmodels.quantities import (
 )
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
-from twin.reports.rivals import BEST, Rival, find_lowest, write_figure
+from twin.reports.rivals import BEST, Rival, find_lowest, say_among, write_figure
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.study_sentences import say_life, say_sleep
 from twin.studies.rows import QUANTITIES, Row
@@ -80,6 +80,10 @@ def say_lead(rivals: Sequence[Rival]) -> str:
                           "as much energy")}[quantity]
         text = too if sentences and best is fastest else f"{best.label} {words}"
         text += f" {write_figure(quantity, value)}"
+        less = [one for one in rivals if quantity == "energy_uj" and one.row.boundary == "board"
+                and one.row.met and (one.row.energy_uj or value) < value]
+        if less:
+            text += f" ({less[0].label} takes less at its board's input)"
         if rest:
             text += f"; the next takes {_times(rest[0])} {verb}"
             text += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
@@ -147,9 +151,8 @@ def list_least(rivals: Sequence[Rival]) -> dict[str, float]:
 def say_best_mark(rows: Sequence[Row]) -> str:
     """Say what the mark of the best means in a table of rows."""
     places = {row.boundary for row in rows if row.energy_uj is not None}
-    return (f"{BEST} is lowest" + " of those that meet the limits" * any(
-        not row.met for row in rows)
-        + ", energy among chips or among boards" * (len(places) > 1))
+    return (f"{BEST} is lowest" + say_among(rows)
+            + ", energy among chips or among boards" * (len(places) > 1))
 
 
 def row_details(row: Row) -> tuple[tuple[str, str], ...]:

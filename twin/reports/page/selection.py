@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hwmodels.quantities import significant
 from twin.network.model_names import name_model
@@ -96,7 +97,7 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
             Section(name=f"ranking{mark}", title=f"{head}Ranking", items=(
                 list_choices(runs, selection, mark),)),
             Section(name=f"beside{mark}", title=f"{head}Beside each other", items=tuple(
-                _rename(plot, mark) for plot in plots))]
+                replace(plot, name=plot.name + mark) for plot in plots))]
     missing = [one for one in mine if not one.row.met]
     if missing:
         sections.append(Section(name=f"missing{mark}", title=f"{head}What does not meet the "
@@ -106,12 +107,6 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
                            Column("board", "row.board"), SCORE, Column("meets", "row.verdict"),
                            Column("why, and what would help", explain_miss)), missing),)))
     return sections
-
-
-def _rename(plot: Plot, mark: str) -> Plot:
-    from dataclasses import replace
-
-    return replace(plot, name=plot.name + mark)
 
 
 def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,

@@ -21,7 +21,7 @@ from twin.reports.tables.study_sentences import describe_limits, say_idle, say_l
 from twin.studies.advice import Advice
 from twin.studies.change import Change
 from twin.studies.penalties import describe_miss
-from twin.studies.rows import WORDS, Row
+from twin.studies.rows import QUANTITIES, WORDS, Row
 
 SHOWN = 12
 """Changes shown."""
@@ -30,9 +30,14 @@ SHOWN = 12
 def advice_report(advice: Advice) -> Content:
     """Return the answer in a sentence, the changes as a table, and what they rest on."""
     parts: list[Content] = [Text(line) for line in summarise_advice(advice)]
-    shown = advice.ranked[:SHOWN]
+    each: dict[object, Change] = {}
+    for one in advice.ranked:
+        each.setdefault((one.effort, *(getattr(one.row, name) for name in QUANTITIES[:4])), one)
+    shown = [*each.values()][:SHOWN]
     if shown:
         parts += [Text(""), _change_table(shown)]
+        if alike := len(advice.ranked) - len(each):
+            parts.append(Text(f"{alike} more with the figures of one of these: --json lists all"))
         costs = (cost for one in shown for cost in one.costs.split("; ") if cost)
         notes = ["ratio of time: with its 90 % interval, from which shared errors cancel",
                  *say_idle([advice.before]),
@@ -133,7 +138,7 @@ def _chance(change: Change) -> str:
 
 def _change_table(changes: Sequence[Change]) -> Content:
     table = tabulate((
-        Column("change", lambda one: "\n".join(f"{path}={value}" for path, value in one.settings)),
+        Column("change", lambda one: "\n+ ".join(map("=".join, one.settings))),
         Column("effort", "effort"), number("time", "row.time_us", format_time),
         number("ratio", lambda one: _ratio(one.time_ratio, one.gain), "{}"),
         number("energy", "row.energy_uj", lambda energy_uj: "?" if energy_uj is None else

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 BOARDS = (
     Column("board", "name", no_wrap=True), Column("soc", "soc"), Column("core", "core.model"),
     number("clock", lambda board: board.core_clock.frequency_hz, format_frequency),
-    number("RAM", lambda board: sum_memories(board, ("tcm", "sram")), format_size),
-    number("flash", lambda board: sum_memories(board, ("flash", "external_flash")), format_size),
+    number("RAM", lambda board: sum_memories(board, ("tcm", "sram", "external_ram")),
+           format_size),
+    number("flash", lambda board: sum_memories(board, ("flash", "external_flash")),
+           lambda size_bytes: format_size(size_bytes) if size_bytes else "none"),
     number("data cache", lambda board: board.cache(board.core.dcache), lambda cache:
            format_size(cache.size_bytes) if cache else "none"))
 

@@ -171,7 +171,7 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
                           "unexplained", "explained"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
-        cells = [_shorten(row) if narrow else row.label, name_unit(row.unit) if unit else row.op,
+        cells = [_shorten(row, narrow), name_unit(row.unit) if unit else row.op,
                  *(write_amount(side, row.unit) for side in (row.first, row.second)),
                  *(COLUMNS[name](row) for name in columns)]
         if limit is not None:
@@ -182,10 +182,12 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
     return table
 
 
-def _shorten(row: Row) -> str:
-    """Return the number and the last part of the first name of a layer made of several."""
-    name = row.name.partition(";")[0].rpartition("/")[2][:LONGEST_NAME] or row.op
-    return row.label if row.index is None else f"{row.index} {name}"
+def _shorten(row: Row, narrow: bool = False) -> str:
+    """Return a layer's number and name; of one made of several the scope of its first tensor."""
+    if row.index is None or not (narrow or ";" in row.name):
+        return row.label
+    name = row.name.partition(";")[0].split("/")[-2:][0][:LONGEST_NAME] or row.op
+    return f"{row.index} {name}"
 
 
 def _totals(difference: Difference, limit: float | None = None) -> Table:
@@ -284,7 +286,7 @@ def layers_beside(difference: Difference) -> Content:
         found = [rows.get(key) for rows in by_name]
         shown = next(row for row in found if row is not None)
         if shown.index is not None or any(row is not None and row.gap for row in found):
-            add_row(table, [shown.label, shown.op, *(
+            add_row(table, [_shorten(shown), shown.op, *(
                 cell for row in found for cell in _beside_cells(row))])
     add_row(table, ["total", "", *(cell for account in accounts
                                    for cell in _beside_cells(account.total))], "bold")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from twin.reports.columns import Column, number
@@ -88,13 +87,9 @@ def _per_work(learnt: Any, kernel: Any) -> str:
     terms = [one["terms"] for one in learnt.observed["layers"]
              if one["op"] == kernel.op and one["features"] in kernel.seen]
     unit = "MAC" if terms and all("mac" in one for one in terms) else "output"
-    work = sum(_unit(one, unit) for one in terms)
+    work = sum(one.get(unit.lower(), 0.0) for one in terms)
     count = sum(kernel.instructions(one) for one in terms)
     return f"{count / work:.3g} a {unit}" if work else ""
-
-
-def _unit(terms: Mapping[str, float], unit: str) -> float:
-    return terms.get("mac" if unit == "MAC" else "output", 0.0)
 
 
 def _describe_turns(kernel: Any) -> str:

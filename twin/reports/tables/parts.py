@@ -130,7 +130,8 @@ class Table:
         cells, widths = found
         widths = [room or 1 for room in widths]
         room = sum(widths)
-        texts = [_annotate(part, room) for part in (self.title, self.caption)]
+        texts = [[] if part is None else lines_of([part], room)
+                 for part in (self.title, self.caption)]
         if room > width or None in texts:
             return None
         lines = [line for part in texts[:1] for line in part or ()]
@@ -207,10 +208,6 @@ def lines_of(parts: Iterable[Any], width: int) -> list[str] | None:
 
 def _split(text: str) -> list[str] | None:
     return text.split("\n") if _KNOWN(text) else None
-
-
-def _annotate(part: Text | str | None, room: int) -> list[str] | None:
-    return [] if part is None else lines_of([part], room)
 
 
 def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = "",

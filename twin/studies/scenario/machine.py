@@ -16,7 +16,7 @@ from twin.errors import ScenarioError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
 from twin.studies.duty import idle_power_mw
-from twin.studies.scenario.scenario import IDLE, Load, Scenario
+from twin.studies.scenario.scenario import IDLE, Scenario
 
 
 @frozen
@@ -128,7 +128,9 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
             "no currents; accepted: a board whose energy is predicted, such as nucleo_l4r5zi")
     added = at.board.power.idle_mw or 0.0
     slow = tuple(predict_calibrated(
-        _change(scenario, f"loads.{number}", at, _as_paths(load)), temperature="warm",
+        _change(scenario, f"loads.{number}", at, {} if not load.master else {
+            f"load.{load.master}.memory": load.memory,
+            f"load.{load.master}.bytes_per_second": load.bytes_per_second}), temperature="warm",
         calibration=calibration).time_us / alone.time_us
         for number, load in enumerate(scenario.loads))
     return Speed(clock_hz=clock_hz, inference_us=alone.time_us,
@@ -157,11 +159,6 @@ def _check_masters(scenario: Scenario, board: Board) -> None:
             raise ScenarioError(
                 f"{scenario.origin}:{key}: {board.name} has no DMA controller {master!r}; "
                 + (did_you_mean(master, known) if known else "accepted: none, it states no DMA"))
-
-
-def _as_paths(load: Load) -> Mapping[str, object]:
-    return {} if not load.master else {f"load.{load.master}.memory": load.memory,
-            f"load.{load.master}.bytes_per_second": load.bytes_per_second}
 
 
 def _sensor_load(scenario: Scenario, placed: Deployment) -> Mapping[str, object]:

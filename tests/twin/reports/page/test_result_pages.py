@@ -34,7 +34,7 @@ from twin.reports.page.page import render_page
 from twin.reports.page.parts import Plot, Table
 from twin.reports.page.results import describe_result
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
-from twin.reports.page.rivals import list_least
+from twin.reports.page.rivals import list_least, say_lead
 from twin.reports.page.variants import Variant, describe_variants
 from twin.reports.rivals import name_rivals
 from twin.studies.change import make_change
@@ -104,6 +104,21 @@ def test_a_star_is_of_those_that_meet_the_limits_and_the_front_of_all() -> None:
     front = draw_front(least, ("time_us", "energy_uj"))
     line = next(trace for trace in front.traces if trace["name"] == "front")
     assert "nothing is better in both" in front.caption and line["x"][0] == 1.0
+
+
+def test_a_star_is_of_those_that_surely_meet_the_limits_where_some_do() -> None:
+    rivals = name_rivals([
+        replace(make_row(board, time_us=time_us), probability=probability)
+        for board, time_us, probability in (("a", 2e4, 0.99), ("b", 1e4, 0.6), ("c", 3e4, 0.95))])
+    assert list_least(rivals)["time_us"] == 2e4
+    assert "of those that meet the limits with 90% or more" in draw_dashboard(rivals)[0].caption
+
+
+def test_a_whole_board_that_takes_less_than_the_best_chip_is_named() -> None:
+    rivals = name_rivals([replace(make_row(board, energy_uj=energy_uj), boundary=boundary)
+                          for board, energy_uj, boundary in (
+                              ("a", 500.0, "chip"), ("c", 600.0, "chip"), ("b", 20.0, "board"))])
+    assert "(chip at its rail): 500 uJ (b takes less at its board's input)" in say_lead(rivals)
 
 
 def test_equals_share_the_mark_and_all_alike_have_none() -> None:
