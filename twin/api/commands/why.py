@@ -22,6 +22,9 @@ from twin.errors import UsageError
 from twin.learning.lower_bound import find_unreachable
 from twin.pricing.prediction import Prediction
 
+FAR = 100.0
+"""Times the interval's end from which a unit is doubted (assumed)."""
+
 
 @takes(Why)
 def why(asked: Why) -> weighing.Why:
@@ -44,6 +47,9 @@ def why(asked: Why) -> weighing.Why:
         parse_quantity(asked.arena_bytes, "bytes", "--arena-bytes"))
     present, absent = (split_words(words or "") for words in (asked.present, asked.absent))
     weighing.check_causes((*present, *absent, *({*priors} - {"expected"})))
+    if len(set(present)) > 2:
+        raise UsageError(f"--is {' --is '.join(present)}: at most two causes are weighed together; "
+                         "accepted: the two largest")
     if both := set(present) & set(absent):
         raise UsageError(f"{both.pop()}: --is and --not exclude each other")
     calibration = fspath(asked.calibration)
@@ -69,7 +75,13 @@ def why(asked: Why) -> weighing.Why:
                                  library=foreseeing.describe_library(asked.runtime))
     found = weighing.explain(outlook, times, published_us=published, present=present,
                              absent=absent, priors=priors, arena_bytes=arena)
-    return replace(found, remarks=(*_describe_unreachable(outlook.bases, times), *found.remarks),
+    most = max(one.logs[0] for one in outlook.hypotheses
+               if "other" not in one.causes and not set(absent) & set(one.causes))
+    far = times[0] > found.high_us * min(math.exp(most), FAR)
+    return replace(found, remarks=(
+        *([f"hardly any cause that is left, or two of them, take {format_time(times[0])}: is the "
+           "unit right, and is it of this network and board?"] if far else []),
+        *_describe_unreachable(outlook.bases, times), *found.remarks),
                    also=(*_describe_further(outlook.bases, times),
                          *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
                          *_describe_stated(published, found.expected_us, outlook.bases[0].time_us,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 
 from hwmodels.quantities import format_time
 from twin.attribution.diagnosis.outlook import DATA
@@ -17,6 +17,10 @@ LEAST = 0.02
 
 FURTHER = {"cycles": "--cycles N", "network": "--measured ad=TIME"}
 """Numbers that say more, by their names in `Why.also`."""
+
+FAR = 2.0
+"""Times beyond the interval what was measured is not as expected, even where nothing else is left
+to explain it (assumed)."""
 
 OFF = 1.1
 """By how much another release of the library differs to be worth one."""
@@ -50,6 +54,7 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         if row is None:
             likeliest = max(why.releases, key=lambda release: release[2])[0]
             yield f"{100 * why.as_expected:3.0f} %", EXPECTED + (
+                ", as nothing else is left" if why.measured_us > FAR * why.high_us else
                 f", if {likeliest} runs" if likeliest != why.runtime else "")
             continue
         sign = "+" if row.explains_us >= 0 else "-"
@@ -59,17 +64,19 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         yield "", row.change
 
 
-def _say_found(given: Collection[str]) -> Iterator[tuple[str, str]]:
+def _say_found(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield how often planted builds had their cause first, and with which numbers more of them."""
     numbers = [name for name in FURTHER if name in given]
     own = "both" if len(numbers) == len(FURTHER) else "".join(numbers) or "one"
-    if found := DATA["found"].get(own + " answered" * ("answers" in given)):
+    if answers := given.get("answers", ""):
+        own += f" answered {min(answers.count(',') + 1, 3)}"
+    if found := DATA["found"].get(own):
         yield "how sure", (f"of planted builds the cause was first in {found[0]} %, among three in "
                            f"{found[1]} %")
     missing = [words for name, words in FURTHER.items() if name not in given]
     missing += ["one answer"] * ("answers" not in given)
-    if missing:
-        first, three = DATA["found"]["both answered"]
+    first, three = DATA["found"]["both answered 1"]
+    if missing and found != [first, three]:
         yield "surer", f"with {', '.join(missing)}: first in {first} %, among three in {three} %"
 
 
@@ -101,7 +108,6 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     within = 100 * (why.high_us / why.expected_us - 1)
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")
-    given = {name for name, _ in why.also}
     if why.verdict != EXPECTED:
-        yield from _say_found(given)
+        yield from _say_found(dict(why.also))
     yield "times of layers", "say more: twin import, then twin diagnose"

@@ -187,6 +187,7 @@ def test_the_report_fits_and_says_what_to_change_and_ask():
     (("--measured", "1s", "--is", "expected"), "accepted: optimisation, simd"),
     (("--measured", "1.9s@80"), "--measured '80'"),
     (("--measured", "1s", "--measured", "2s"), "two times of one network at one clock"),
+    (("--measured", "1s", "--is", "clock", "--is", "reference,cache"), "at most two causes are"),
     (("--measured", "1s", "--not", "clok"), "did you mean clock"),
     (("--measured", "1s", "--not", "clock", "--is", "clock"), "exclude each other"),
     (("--measured", "1s", "--prior", "clock=much"), "CAUSE=WEIGHT"),
@@ -207,6 +208,14 @@ def test_only_what_was_not_given_is_suggested_and_what_was_is_set_beside_what_is
     assert "100 ms, 1.09 x predicted: moves what is expected from 92 ms to 96.5 ms" in result.stdout
     assert "36,000,000: the core runs at 40 MHz, expected 120 MHz" in result.stdout
     assert "x expected: ad at 120 MHz, expected" in result.stdout
+
+
+def test_a_time_that_nothing_left_explains_is_doubted():
+    words = ("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured")
+    assert "is the unit right" in run(*words, "60s").stderr
+    left = run(*words, "900ms", "--not", ",".join(weighing.CAUSES))
+    assert "as expected, as nothing else is left" in left.stdout
+    assert "is the unit right" in left.stderr
 
 
 def test_no_cause_that_adds_time_is_listed_for_a_time_that_is_too_short():
