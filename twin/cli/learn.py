@@ -333,7 +333,7 @@ def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
             (kept, "not identifiable from these rows: each keeps its prior"),
             (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
                    f"itself; {helps}"),
-            (time.strained(names), "further from what is stated than it is unsure: it stands for "
-                                   f"what no price counts, and is no finding; {helps}")):
+            (time.strained(names), "further from what is stated than its spread: it takes up "
+                                   f"what the model has no price for, no finding; {helps}")):
         if found:
             yield f"{', '.join(found)}: {why}"

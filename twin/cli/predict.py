@@ -179,6 +179,9 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
                          f"{deployment.runtime.identity}; accepted: without --epochs")
     if given and deployer.duty is not None:
         row, = deployer.predict_changed(prediction.deployment, [{}])
+        if prediction.time_us > deployer.duty.every_us:
+            effects = (f"--every {fed.every}: shorter than an inference, which cannot keep up",
+                       *effects)
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.
     written = write_files(prediction, trace=trace, exports=exports, csv_folder=csv_folder,
                           plot=plot, roofline=roofline)

@@ -140,3 +140,9 @@ def test_a_change_that_makes_a_network_fit_is_not_idle():
 def test_options_that_contradict_or_mean_nothing_are_refused(words, what):
     refused = CliRunner().invoke(app, ["predict", "kws", "-b", "nucleo_l4r5zi", *words.split()])
     assert refused.exit_code == 2 and what in refused.stderr
+
+
+def test_a_period_shorter_than_an_inference_is_warned_of():
+    words = ["predict", "kws", "-b", "nucleo_l4r5zi", "--every"]
+    short, long = (CliRunner().invoke(app, [*words, every]).stderr for every in ("1ms", "1s"))
+    assert "--every 1ms: shorter than an inference" in short and "shorter" not in long
