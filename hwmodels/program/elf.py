@@ -2,6 +2,8 @@
 
 A library that reads whatever a table says takes gigabytes where many names share one long text, or
 a table names more entries than there are; so counts and names are bounded here before use.
+pyelftools 0.33 takes 1.0 GB and 7 s for a file of 1.1 MB whose 1,000 sections share a name of
+1 MiB; here it is refused within a millisecond. Tests read images by pyelftools, too.
 
 References
 ----------
