@@ -73,11 +73,8 @@ def _essence(header: Header) -> dict[str, object]:
 
 def _say(value: object) -> str:
     """Say a value shortly: of a hash its beginning."""
-    return "not known" if value is None else str(value)[:12 if _is_hash(value) else 60]
-
-
-def _is_hash(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 64
+    return "not known" if value is None else str(value)[
+        :12 if isinstance(value, str) and len(value) == 64 else 60]
 
 
 def count_runs(there: Measurement | None, one: Pass, counters: Sequence[wire.Counter]) -> int:

@@ -149,8 +149,7 @@ _SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "u
 """False where a file does not say."""
 _LONGEST = 60
 """Characters of a package's name."""
-_NAMES = ("scalar_on_helium", "vectors_on_helium", "extensions", "files", "default_for",
-          "learnt_on")
+_NAMES = ("scalar_on_helium", "vectors_on_helium", "extensions", "files", "default_for")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
 
@@ -173,7 +172,8 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
                       **read_mapping(path, "offload", changes.pop("offload", None))}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
-             "counted_on", "weight_passes", "learnt", "base", "arena", "barrier_cycles")
+             "counted_on", "learnt_on", "weight_passes", "learnt", "base", "arena",
+             "barrier_cycles")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -214,6 +214,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),
+        learnt_on=read_isas(path, merged, "learnt_on"),
         learnt=read_learnt(path, merged.get("learnt")), arena=read_arena(path, merged.get("arena")),
         **{key: bool(merged.get(key, False)) for key in _SWITCHES},  # type: ignore[arg-type]
         **{key: read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]

@@ -117,4 +117,6 @@ def test_instruction_sets_are_names(tmp_path):
         read_isas(tmp_path, {"counted_on": "rv32imc"}, "counted_on")
     with pytest.raises(RuntimeRefusedError, match=r"counted_on: no .* 'rv32im'; did you mean rv32"):
         read_isas(tmp_path, {"counted_on": ["armv7-m", "rv32im"]}, "counted_on")
+    with pytest.raises(RuntimeRefusedError, match=r"learnt_on: no .* 'xtensa-lx77'; did"):
+        read_isas(tmp_path, {"learnt_on": ["xtensa-lx77"]}, "learnt_on")
     assert read_isas(tmp_path, {"counted_on": ["rv32imac"]}, "counted_on") == ("rv32imc",)
