@@ -9,7 +9,7 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity
 from twin.attribution.diagnosis.again import alter, is_masked
-from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
+from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, name_effect
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
@@ -42,6 +42,8 @@ class Again:
 
     def foresee(self, fault: Fault, case: Case) -> Effect:
         """Predict what a fault does there; nothing, where it cannot be there."""
+        if known := self.forecasts.effects.get(name_effect(fault, self.pattern)):
+            return known
         try:
             altered = alter(fault, case.deployment, self.changes,
                             masked=is_masked(self.measurement))

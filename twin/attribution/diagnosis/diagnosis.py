@@ -1,6 +1,7 @@
 """Which fault of a set-up explains a measurement: the whole pattern over layers, weighed.
 
-Measured is the least of the runs, which interrupts disturb least. Each fault says what every layer
+Measured is the least of the runs, which interrupts disturb least, or their median where they drift
+or step. Each fault says what every layer
 would take; `likelihood` says how far that may be off. Counters of instructions and of cache misses
 join the pattern where a core has them; the clock by the host, a drift and a scatter over the runs
 are evidence of their own. Bayes' rule gives each fault its probability among all listed: "as
@@ -21,7 +22,7 @@ from itertools import combinations
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
-from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.errors import did_you_mean
 from twin.attribution.compatibility import require_network_and_board
 from twin.attribution.diagnosis.again import describe_changes, find_changes, is_masked
 from twin.attribution.diagnosis.case import Again, Case, Progress
@@ -39,7 +40,6 @@ from twin.attribution.diagnosis.faults import (
     BOARD,
     COUNTER,
     DECLARED,
-    JOINED,
     LIBRARY,
     NETWORK,
     STAND_IN,
@@ -49,7 +49,7 @@ from twin.attribution.diagnosis.faults import (
     join_faults,
 )
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.diagnosis.likelihood import kernel_errors, price_errors
+from twin.attribution.diagnosis.likelihood import choose_temper, kernel_errors, price_errors
 from twin.attribution.diagnosis.marks import (
     Marks,
     clock_hz_of,
@@ -63,19 +63,17 @@ from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_o
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, rank, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
+from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.calibration import AUTO, Calibration, choose_calibration
 
-LEAST = 0.0
-"""Percentile of the runs the pattern is of."""
+LEAST, TYPICAL = 0.0, 50.0
+"""Percentiles of the runs the pattern is of: the second where they drift or step."""
 
 SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
 
-WORTH_PREDICTING, MOST_TOGETHER = 0.02, 3
-"""Two changes of memories and caches that are so probable at once are predicted together, so many
-at most: each takes as long as a fault of its own."""
 
 LOG_WRONG_HEADER = math.log(0.02)
 """How likely a header names another level of optimisation than its image was built with: a build
@@ -132,12 +130,12 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         errors=choose_errors(deployment, stands_in), priors=priors or {})
     evidence = evidence if also is None else _add_second(evidence, case, faults, effects)
     started, repeats = len(faults), repeats_within(measurement)
-    found = _explain(faults, effects, evidence, case, started, repeats)
+    found = _explain(faults, effects, evidence, case, repeats)
     if len(listed) > started and found.stated < SETTLED and (
             found.verdict.fault.kind != DECLARED or found.is_far):
         # nothing the header allows explains it: what it says may be wrong
         effects += case.foresee(listed[started:], started)
-        found = _explain(listed, effects, evidence, case, started, repeats)
+        found = _explain(listed, effects, evidence, case, repeats)
     return _add_basis(found, case, measurement, healthy)
 
 
@@ -164,10 +162,10 @@ def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
           calibration: str | Calibration | None, forecasts: Forecasts, tell: Progress,
           one_image: bool, also: Measurement | None) -> tuple[Case, tuple[Fault, ...]]:
     """Predict as declared, and list what a measurement leaves possible; what is doubted last."""
-    side = side_of_measurement(measurement, percent=LEAST)
+    marks = read_marks(measurement, deployment)
+    side = _read_side(measurement, marks)
     prices = _choose_prices(deployment, measurement, stands_in, calibration)
-    listed = tuple(fault for fault in _list(deployment, measurement,
-                                            read_marks(measurement, deployment), forecasts)
+    listed = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
                    if not (one_image and fault.kind in BUILT_KINDS)
                    and (fault.kind != COUNTER or fault.counts_all or has_counts(side)))
     tell(0, sum(not fault.doubted for fault in listed), DECLARED)
@@ -181,13 +179,19 @@ def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
             listed)
 
 
+def _read_side(measurement: Measurement, marks: Marks) -> Side:
+    return side_of_measurement(measurement, percent=TYPICAL if marks.drift else LEAST)
+
+
 def _open_second(case: Case, also: Measurement) -> Again:
     """Predict the declared set-up as a second measurement was taken."""
-    changes, forecasts = find_changes(case.deployment, also), Forecasts()
+    changes = find_changes(case.deployment, also)
+    forecasts = case.forecasts.second.setdefault(
+        describe_changes(changes, masked=is_masked(also)), Forecasts())
     deployment = case.deployment.replace(changes) if changes else case.deployment
     base = forecasts.predict((DECLARED, case.base.temperature), deployment, case.prices,
                              case.base.temperature)
-    ours, side = side_of_prediction(base), side_of_measurement(also, percent=LEAST)
+    ours, side = side_of_prediction(base), _read_side(also, read_marks(also, deployment))
     require_network_and_board(ours, side)
     pattern = make_pattern(ours, side, deployment, within=case.pattern.layers)
     if (pattern.quantity, pattern.layers) != (case.pattern.quantity, case.pattern.layers):
@@ -207,7 +211,9 @@ def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
         evidence, pattern=case.also.pattern, declared=second[0], reference=None, right=None,
         marks=read_marks(measurement, case.also.base.deployment),
         hidden=_sum_hidden(faults, second))
-    return dataclasses.replace(evidence, also=own, masked=is_masked(measurement))
+    masked = is_masked(measurement)  # it then shows how runs scatter without interrupts
+    return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or (
+        own.marks if masked else None))
 
 
 def _tell(found: Diagnosis, case: Case) -> str:
@@ -243,50 +249,16 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
 
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
-             case: Case, started: int, repeats: float | None) -> Diagnosis:
-    """Weigh faults, two of them at once, and layers that are off alone.
-
-    Two at once are added up from what each does, and of those that then explain most, and are
-    changes of one deployment, predicted together and weighed again.
-    """
+             case: Case, repeats: float | None) -> Diagnosis:
+    """Weigh faults, two of them at once, and layers that are off alone."""
     weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
     alone = tuple(single_out(faults[0], effects[0], evidence))
     pairs = _pair(faults, effects, weighed, evidence, case.forecasts)
-    both = [weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
-    all_of_them = (*faults, *(pair for pair, _, _ in pairs), *(one for one, _ in alone))
-    singles = [weight for _, weight in alone]
-    found = rank(all_of_them, [*weighed, *both, *singles], evidence, repeats)
-    together = _choose_together(found, [pair for pair, _, _ in pairs])
-    if not together:
-        return found
-    foreseen = dict(zip(together, case.foresee(tuple(together.values()), started), strict=True))
-    for place, effect in foreseen.items():
-        both[place] = weigh(together[place], evidence, effect, pairs[place][2])
-    return rank(all_of_them, [*weighed, *both, *singles], evidence, repeats,
-                 {one.name for one in together.values()})
-
-
-def _choose_together(found: Diagnosis, pairs: Sequence[Fault]) -> dict[int, Fault]:
-    """Return the likeliest two at once that one deployment can have, by their place in a list.
-
-    Not those of another build: predicted together, "SIMD and cache off" came closer to images of
-    -O0 on a Cortex-M7 than -O0 itself, whose images cannot be read (`benchmarks.diagnosis`).
-    """
-    likely = [one.fault.name for one in found.findings
-              if one.fault.changes and JOINED in one.fault.kind and not one.fault.rebuilds
-              and one.probability >= WORTH_PREDICTING][:MOST_TOGETHER]
-    asked = {place: _deploy_both(pair) for place, pair in enumerate(pairs) if pair.name in likely}
-    return {place: pair for place, pair in asked.items() if pair is not None}
-
-
-def _deploy_both(pair: Fault) -> Fault | None:
-    """Return two faults as one deployment; None where they cannot be."""
-    assert pair.deployment is not None
-    try:
-        return dataclasses.replace(pair, deployment=pair.deployment.replace(dict(pair.changes)))
-    except TwinError:
-        return None
+    both = [dataclasses.replace(weight, marks=weight.marks + alike) for weight, alike in (
+        (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]
+    return rank((*faults, *(pair for pair, *_ in pairs), *(one for one, _ in alone)),
+                [*weighed, *both, *(weight for _, weight in alone)], evidence, repeats)
 
 
 def _sum_hidden(faults: Sequence[Fault], effects: Sequence[Effect]) -> np.ndarray:
@@ -304,7 +276,7 @@ def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:
     """Return the pattern of the measurement known to be right, if there is one."""
     if healthy is None:
         return None
-    right = side_of_measurement(healthy, percent=LEAST)
+    right = _read_side(healthy, read_marks(healthy, case.deployment))
     require_network_and_board(case.ours, right)
     if right.board != case.theirs.board:
         raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
@@ -339,17 +311,20 @@ def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
 
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
           weighed: Sequence[Weight], evidence: Evidence, forecasts: Forecasts,
-          ) -> list[tuple[Fault, Effect, tuple[Effect, Effect]]]:
+          ) -> list[tuple[Fault, Effect, tuple[Effect, Effect], float]]:
     """Return two faults at once, of each two kinds those that come closest together.
 
     The size of a fault that explains most by itself is another than beside a second one, so each
-    variant is joined with each, and the pair nearest to what was measured stands for its kinds.
+    variant is joined with each, and the pair nearest to what was measured stands for its kinds:
+    with it, beside a second measurement, the logarithm of how many come as close.
     """
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
               if fault.kind not in (DECLARED, UNKNOWN, COUNTER, NETWORK, BOARD)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
     metric = _metric(evidence)
-    best: dict[tuple[str, str], tuple[float, Fault, Effect, tuple[Effect, Effect]]] = {}
+    alone = evidence.reference is None and evidence.also is None
+    share = choose_temper(evidence.errors, healthy=evidence.reference is not None).shape / 2
+    found: dict[tuple[str, str], list[tuple[float, Fault, Fault, Effect, Effect, Effect]]] = {}
     for (first, effect), (second, other) in combinations(movers, 2):
         if first.kind == second.kind or (first.rebuilds and second.rebuilds):
             continue
@@ -358,12 +333,14 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
         joined = forecasts.join(first, second, (effect, other, evidence.declared),
                                 evidence.pattern)
         off = _expected_logs(evidence) + joined.logs - np.log(evidence.pattern.measured)
-        distance = float(off @ metric @ off)
-        kept = best.get((first.kind, second.kind))
-        if kept is None or distance < kept[0]:
-            best[first.kind, second.kind] = (distance, join_faults(first, second), joined,
-                                             (effect, other))
-    return [(pair, joined, parts) for _, pair, joined, parts in best.values()]
+        found.setdefault((first.kind, second.kind), []).append(
+            (float(off @ metric @ off), first, second, joined, effect, other))
+    pairs = []
+    for rows in found.values():
+        least, first, second, joined, *parts = min(rows, key=lambda row: row[0])
+        alike = 0.0 if alone else np.logaddexp.reduce([share * (least - row[0]) for row in rows])
+        pairs.append((join_faults(first, second), joined, (parts[0], parts[1]), float(alike)))
+    return pairs
 
 
 def _expected_logs(evidence: Evidence) -> np.ndarray:

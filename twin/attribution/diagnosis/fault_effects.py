@@ -75,11 +75,14 @@ class Forecasts:
     faults
         Those that are possible, by the clock that was observed, its error, and whether it is only
         stated.
+    second
+        Of the same deployment as second measurements were taken, by what was otherwise.
     """
 
     predictions: dict[tuple[str, str], Prediction] = field(default_factory=dict)
     effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
     faults: dict[tuple[float | None, float, bool], tuple[Fault, ...]] = field(default_factory=dict)
+    second: dict[str, Forecasts] = field(default_factory=dict)
 
     def predict(self, name: tuple[str, str], deployment: Deployment, prices: Calibration | None,
                 temperature: str) -> Prediction:
@@ -91,7 +94,7 @@ class Forecasts:
     def foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
                 pattern: Pattern) -> Effect:
         """Predict what a single fault does to the layers of a pattern."""
-        key = fault.kind, fault.name, pattern.quantity, pattern.layers
+        key = name_effect(fault, pattern)
         if key not in self.effects:
             self.effects[key] = self._foresee(fault, base, prices, pattern)
         return self.effects[key]
@@ -109,7 +112,9 @@ class Forecasts:
         changed = base if fault.deployment is None else self.predict(
             (fault.kind, fault.name), fault.deployment, prices, base.temperature)
         versus = base if fault.versus is None else self.predict(
-            ("versus", fault.versus.runtime.identity), fault.versus, prices, base.temperature)
+            (f"versus {fault.versus.runtime.identity}",
+             str([memory.prefetch for memory in fault.versus.board.memories])),
+            fault.versus, prices, base.temperature)
         amounts, shares = _by_cause(changed, pattern)
         logs = np.log(amounts)
         if versus is not base:
@@ -130,6 +135,11 @@ class Forecasts:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
         return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted,
                                    times=math.exp(fault.counted) if fault.counts_all else 1.0)
+
+
+def name_effect(fault: Fault, pattern: Pattern) -> tuple[object, ...]:
+    """Return what an effect is kept under."""
+    return fault.kind, fault.name, pattern.quantity, pattern.layers
 
 
 def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bool) -> Effect:

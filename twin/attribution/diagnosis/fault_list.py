@@ -178,21 +178,28 @@ def _other_npus(deployment: Deployment) -> Iterator[Fault]:
 
 
 def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
-    """Yield flash slower than the board file says: wait states, prefetch, width."""
+    """Yield flash slower than the board file says: wait states, prefetch, width.
+
+    More wait states are predicted behind a prefetch, and as if it hid nothing of them.
+    """
     for memory in deployment.board.memories:
         if memory.role != "flash":
             continue
-        for more in MORE_WAIT_STATES:
-            states = memory.wait_states + more
-            yield from change(
-                deployment, {f"memories.{memory.name}.wait_states": states}, kind="wait states",
-                name=f"{memory.name} at {states} wait states",
-                remedy=look_at_waits(deployment.board, memory))
+        bases: list[tuple[Deployment | None, str]] = [(None, "")]
         if memory.prefetch:
+            off = {f"memories.{memory.name}.prefetch": False}
+            bases.append((_try(deployment, off), ", not hidden by its prefetch"))
             yield from change(
-                deployment, {f"memories.{memory.name}.prefetch": False}, kind="prefetch",
-                unhides=True, name=f"prefetch of {memory.name} off",
+                deployment, off, kind="prefetch", unhides=True,
+                name=f"prefetch of {memory.name} off",
                 remedy=f"enable prefetch in {flash_register(deployment.board)}")
+        for versus, text in bases:
+            for more in MORE_WAIT_STATES:
+                states = memory.wait_states + more
+                yield from change(
+                    deployment, {f"memories.{memory.name}.wait_states": states}, versus,
+                    kind="wait states", name=f"{memory.name} at {states} wait states{text}",
+                    remedy=look_at_waits(deployment.board, memory))
         for width in (memory.read_bytes // 2, memory.read_bytes * 2):
             if 4 <= width <= 32:
                 yield from change(

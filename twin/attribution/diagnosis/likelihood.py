@@ -28,6 +28,7 @@ from twin.attribution.diagnosis.faults import (
     MOVED,
     OTHER_PRICE_SD,
     PRICE_SD,
+    RELINKED,
     ErrorModel,
     Fault,
 )
@@ -48,6 +49,10 @@ TURNS = 8
 FULL_EFFECT, FULL_REBUILD = 0.1, 0.3
 """Effects below this, as a logarithm, are predicted better in proportion: of memories and clocks,
 and of other kernels."""
+
+MEMORY_EFFECT_SD = 0.35
+"""How unsure the effect of caches, wait states and prefetch is over all layers, as a share: what an
+uncached access costs, and what a prefetch hides of wait states, is known of no board."""
 
 EFFECT_LAYER_SD = 0.05
 """How unsure the size of a fault's effect is on a layer, as a share of its logarithm."""
@@ -122,13 +127,16 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     matrix, own = np.zeros((layers, layers)), np.zeros(layers)
     # What changes nothing is predicted without error: the evidence then leaves it its prior.
     largest = [float(np.abs(moved).max()) for moved in moves]
-    known = fault.rebuilds and fault.deployment is not None
     parts = [] if fault.errors is None else [
-        (fault.errors, min(1.0, max(largest) / FULL_REBUILD) if known else 1.0)]
+        (fault.errors, min(1.0, max(largest) / FULL_REBUILD)
+         if fault.rebuilds and fault.deployment is not None else 1.0)]
+    known = fault.rebuilds or fault.errors == RELINKED
     for moved, most in zip(moves, largest, strict=True) if fault.deployment is not None else ():
         parts.append((MOVED, min(1.0, most / FULL_EFFECT)))
-        matrix += errors.effect**2 * (1 + same) * np.outer(moved, moved)
+        sd = errors.effect if known else max(errors.effect, MEMORY_EFFECT_SD)
+        matrix += (sd**2 + errors.effect**2 * same) * np.outer(moved, moved)
         own += (EFFECT_LAYER_SD * np.minimum(np.abs(moved), LARGE_EFFECT)) ** 2
+        known = known and not fault.rebuilds  # of two at once, the first is compiled
     for part, scale in parts:
         matrix += scale**2 * kernel_errors(part, families, density)
         own += (scale * part.layer) ** 2

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from twin.attribution.diagnosis.faults import (
     JOINED,
     ONE_LAYER,
     ONE_OPERATOR,
+    OTHER_IMAGE,
     REPEATED,
     UNKNOWN,
     Fault,
@@ -50,10 +51,9 @@ from twin.attribution.diagnosis.likelihood import (
 from twin.attribution.diagnosis.marks import describe_marks, weigh_marks
 
 ADDED = "what each does alone, added up: not predicted together"
-TOGETHER = "predicted together"
 """Of two faults at once."""
 
-CAPPED, MOST_APART, MOST_APART_REBUILT = 0.5, 0.1, 0.3
+CAPPED, MOST_APART, MOST_APART_REBUILT = 0.65, 0.1, 0.3
 """Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as
 the standard deviation of a logarithm: of memories and clocks, and of other kernels, which are
 foreseen less well. Assumed."""
@@ -66,7 +66,7 @@ root of the mean square over layers, as a share."""
 
 
 def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
-         repeats: float | None, together: Collection[str] = ()) -> Diagnosis:
+         repeats: float | None) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each.
 
     Parameters
@@ -77,8 +77,6 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         What they were weighed by.
     repeats
         Within which runs repeat.
-    together
-        Names of two at once that were predicted together.
     """
     pattern = evidence.pattern
     priors = prior_of(faults, evidence.priors)
@@ -89,7 +87,7 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
-        evidence=(fit, *_say_joined(fault, together), *one.counted),
+        evidence=(fit, *_say_joined(fault), *one.counted),
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
         for fault, prior, chance, one, fit in zip(
             faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
@@ -141,9 +139,9 @@ def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[st
             f"{AGAINST_HEADER}: read the image itself where that header may have been edited",)
 
 
-def _say_joined(fault: Fault, together: Collection[str]) -> tuple[str, ...]:
+def _say_joined(fault: Fault) -> tuple[str, ...]:
     """Say how two at once were foreseen, and what a header says against a fault."""
-    text = (TOGETHER if fault.name in together else ADDED,) if JOINED in fault.kind else ()
+    text = (ADDED,) * (JOINED in fault.kind)
     return (*text, AGAINST_HEADER) if fault.doubted else text
 
 
@@ -254,7 +252,8 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
         own = fault_own + evidence.errors.layer**2
     else:
         expected, spread = _set_beside(fault, effect, spread, evidence)
-        own = fault_own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
+        own = (fault_own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
+               + OTHER_IMAGE**2 * (fault.errors is not None))
     return Errors(expected=expected, residual=np.log(pattern.measured) - expected, shared=spread,
                   own=own, fault_shared=fault_shared, fault_own=fault_own)
 

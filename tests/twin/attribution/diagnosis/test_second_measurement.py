@@ -67,7 +67,7 @@ def test_measurements_that_contradict_each_other_settle_nothing(deployment):
         for one, factor in ((first, lambda layer: 2.2),
                             (second, lambda layer: 3.0 if layer in depthwise else 1.0)))
     found = diagnose(deployment, first, also=second)
-    assert found.stated < 0.501 and (found.kinds[UNKNOWN] > 0.2), found.kinds
+    assert found.stated < 0.651 and (found.kinds[UNKNOWN] > 0.2), found.kinds
 
 
 def test_what_makes_a_network_slower_explains_no_faster_one(deployment):

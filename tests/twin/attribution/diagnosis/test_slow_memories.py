@@ -65,18 +65,6 @@ def test_a_clock_nobody_timed_is_told_by_its_wait_states():
     assert diagnose(deployment, set_to).kinds["clock"] > 0.5
 
 
-def test_two_changes_of_memories_are_predicted_together():
-    """Weights that left the flash do not wait for it, whatever its width."""
-    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
-    faults = {fault.name: fault for fault in list_faults(deployment)}
-    both = deployment.replace(dict((*faults["weights in sram"].changes,
-                                    *faults["art_i off"].changes)))
-    right = measure_fault(deployment, faults[DECLARED], seed=3)
-    found = diagnose(deployment, measure_fault(deployment, dataclasses.replace(
-        faults[DECLARED], deployment=both), seed=3), healthy=right)
-    assert any(weighing.TOGETHER in one.evidence for one in found.findings), found.kinds
-
-
 def test_slower_flash_is_found_beside_a_healthy_measurement():
     deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
     faults = {fault.name: fault for fault in list_faults(deployment)}
