@@ -119,7 +119,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     """
     case, listed = _open(deployment, measurement, stands_in, calibration,
                          forecasts if forecasts is not None else Forecasts(),
-                         on_progress or _tell_nobody, is_one_image(healthy, measurement), also)
+                         on_progress or (lambda *_: None), is_one_image(healthy, measurement), also)
     _check_priors(priors or {}, {fault.kind for fault in listed})
     faults = tuple(fault for fault in listed if not fault.doubted)
     effects = case.foresee(faults)
@@ -211,9 +211,8 @@ def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
         evidence, pattern=case.also.pattern, declared=second[0], reference=None, right=None,
         marks=read_marks(measurement, case.also.base.deployment),
         hidden=_sum_hidden(faults, second))
-    masked = is_masked(measurement)  # it then shows how runs scatter without interrupts
-    return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or (
-        own.marks if masked else None))
+    quiet = own.marks if (masked := is_masked(measurement)) else None  # scatter without interrupts
+    return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or quiet)
 
 
 def _tell(found: Diagnosis, case: Case) -> str:
@@ -266,10 +265,6 @@ def _sum_hidden(faults: Sequence[Fault], effects: Sequence[Effect]) -> np.ndarra
     declared = effects[0].logs
     return sum((effect.logs - declared for fault, effect in zip(faults, effects, strict=True)
                 if fault.kind == "prefetch"), np.zeros(len(declared)))
-
-
-def _tell_nobody(done: int, total: int, name: str) -> None:
-    """Show no progress."""
 
 
 def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:

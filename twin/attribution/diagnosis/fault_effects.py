@@ -112,8 +112,8 @@ class Forecasts:
         changed = base if fault.deployment is None else self.predict(
             (fault.kind, fault.name), fault.deployment, prices, base.temperature)
         versus = base if fault.versus is None else self.predict(
-            (f"versus {fault.versus.runtime.identity}",
-             str([memory.prefetch for memory in fault.versus.board.memories])),
+            ("versus", fault.versus.runtime.identity + str(
+                [memory.prefetch for memory in fault.versus.board.memories])),
             fault.versus, prices, base.temperature)
         amounts, shares = _by_cause(changed, pattern)
         logs = np.log(amounts)

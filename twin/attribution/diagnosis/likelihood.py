@@ -127,9 +127,8 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     matrix, own = np.zeros((layers, layers)), np.zeros(layers)
     # What changes nothing is predicted without error: the evidence then leaves it its prior.
     largest = [float(np.abs(moved).max()) for moved in moves]
-    parts = [] if fault.errors is None else [
-        (fault.errors, min(1.0, max(largest) / FULL_REBUILD)
-         if fault.rebuilds and fault.deployment is not None else 1.0)]
+    scale = min(1.0, max(largest) / FULL_REBUILD) if fault.rebuilds and fault.deployment else 1.0
+    parts = [] if fault.errors is None else [(fault.errors, scale)]
     known = fault.rebuilds or fault.errors == RELINKED
     for moved, most in zip(moves, largest, strict=True) if fault.deployment is not None else ():
         parts.append((MOVED, min(1.0, most / FULL_EFFECT)))
@@ -282,15 +281,11 @@ def log_direction(residual: np.ndarray, moved: np.ndarray, effect: np.ndarray,
     return math.log(max(0.5 * math.erfc(-away / math.sqrt(2)), LEAST_CHANCE))
 
 
-def log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
-    """Logarithm of a multivariate Student density whose scale matrix is the covariance."""
-    count = len(residual)
-    sign, determinant = np.linalg.slogdet(covariance)
-    assert sign > 0
-    distance = float(residual @ np.linalg.solve(covariance, residual))
-    return (math.lgamma((FREEDOM + count) / 2) - math.lgamma(FREEDOM / 2)
-            - 0.5 * (count * math.log(FREEDOM * math.pi) + determinant)
-            - 0.5 * (FREEDOM + count) * math.log1p(distance / FREEDOM))
+def log_student(off: float, sd: float) -> float:
+    """Logarithm of the density of an error of Student's t with `FREEDOM`, of a scale."""
+    half = (FREEDOM + 1) / 2
+    return (math.lgamma(half) - math.lgamma(FREEDOM / 2) - math.log(sd)
+            - math.log(FREEDOM * math.pi) / 2 - half * math.log1p((off / sd) ** 2 / FREEDOM))
 
 
 @frozen

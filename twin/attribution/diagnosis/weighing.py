@@ -87,7 +87,8 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
-        evidence=(fit, *_say_joined(fault), *one.counted),
+        evidence=(fit, *(ADDED,) * (JOINED in fault.kind),
+                  *(AGAINST_HEADER,) * bool(fault.doubted), *one.counted),
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
         for fault, prior, chance, one, fit in zip(
             faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
@@ -137,12 +138,6 @@ def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[st
         return ()
     return (f"{found[best].fault.name} fits best ({found[best].evidence[0]}), but "
             f"{AGAINST_HEADER}: read the image itself where that header may have been edited",)
-
-
-def _say_joined(fault: Fault) -> tuple[str, ...]:
-    """Say how two at once were foreseen, and what a header says against a fault."""
-    text = (ADDED,) * (JOINED in fault.kind)
-    return (*text, AGAINST_HEADER) if fault.doubted else text
 
 
 def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
@@ -296,7 +291,7 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
             marks += math.log(LEAST_CHANCE)
     marks += weigh_again(fault, evidence, effect, parts, left.residual)
     for off, sd in compare_counts(fault, effect, evidence):
-        shape += log_student(np.array([off]), np.array([[sd**2]]))
+        shape += log_student(off, sd)
     changed = 0.0
     if evidence.also is not None and effect.also is not None:
         changed = float(np.std(np.log(evidence.also.pattern.measured / measured)

@@ -11,6 +11,7 @@ from made_measurements import measure
 from calibration.measurement.measurement import write_measurement
 from twin.api.commands.diagnose import diagnose as ask
 from twin.api.requests.attribution import parse_priors
+from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
     BOARD,
@@ -66,8 +67,14 @@ def test_measurements_that_contradict_each_other_settle_nothing(deployment):
         sample, value=round(sample.value * factor(sample.layer))) for sample in one.samples))
         for one, factor in ((first, lambda layer: 2.2),
                             (second, lambda layer: 3.0 if layer in depthwise else 1.0)))
-    found = diagnose(deployment, first, also=second)
+    forecasts = Forecasts()
+    found = diagnose(deployment, first, also=second, forecasts=forecasts)
     assert found.stated < 0.651 and (found.kinds[UNKNOWN] > 0.2), found.kinds
+    there, = forecasts.second.values()  # predicted once for each condition
+    made = dict(there.predictions)
+    assert len(made) > 5 and diagnose(
+        deployment, first, also=second, forecasts=forecasts).kinds == found.kinds
+    assert all(there.predictions[name] is one for name, one in made.items())
 
 
 def test_what_makes_a_network_slower_explains_no_faster_one(deployment):
@@ -89,6 +96,30 @@ def test_masked_interrupts_are_gone_in_a_second_measurement(deployment):
     both = diagnose(deployment, taken, also=masked)
     assert next(iter(both.kinds)) == "interrupts", both.kinds
     assert both.rests_on[-1] == "a second measurement (interrupts masked)"
+
+
+def test_runs_that_drift_are_taken_at_their_median(deployment):
+    """The fastest of ten runs that slow down is as declared; the typical one is not."""
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
+    runs = tuple(dataclasses.replace(one, run=run, value=round(one.value * (1 + 0.02 * run)))
+                 for run in range(10) for one in right.samples if one.run == 0)
+    found = diagnose(deployment, dataclasses.replace(right, samples=runs))
+    assert found.verdict.fault.kind == "throttling"
+    assert found.declared_ratio == pytest.approx(1.09, abs=0.01)
+
+
+def test_scatter_that_masking_takes_away_is_interrupts(deployment):
+    """Runs of 0.3 % of scatter are quiet on many boards: not where masked ones repeat to 1e-5."""
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.02)
+    random = np.random.default_rng(4)
+    noisy, quiet = (dataclasses.replace(
+        right, samples=tuple(dataclasses.replace(one, run=run, value=round(
+            one.value * math.exp(random.normal(0, sd))))
+            for run in range(12) for one in right.samples if one.run == 0),
+        header=dataclasses.replace(right.header, environment=facts))
+        for sd, facts in ((3e-3, ()), (1e-5, (("interrupts", "masked"),))))
+    both = diagnose(deployment, noisy, also=quiet)
+    assert sum(chance for kind, chance in both.kinds.items() if "interrupts" in kind) > 0.9
 
 
 def test_a_layer_that_is_off_by_little_beside_a_healthy_run_is_not_chance(deployment):
