@@ -125,8 +125,7 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     same = np.equal.outer(np.array(families), np.array(families))
     for one, other in moves:
         change, size = other - one, max(float(np.linalg.norm(other)), 1e-9)
-        # there it is off by a factor of its own, too, as far as it changes at all
-        scaled = other * min(1.0, float(np.linalg.norm(change)) / size)
+        scaled = other * min(1.0, float(np.linalg.norm(change)) / size)  # off by its own factor
         spread = spread + (CHANGED_SD**2 + errors.effect**2 * same) * np.outer(
             change, change) + CHANGED_SD**2 * np.outer(scaled, scaled)
     residual = np.log(second.pattern.measured) - effects[1].logs - gain.T @ first
