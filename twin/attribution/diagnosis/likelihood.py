@@ -129,13 +129,12 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     largest = [float(np.abs(moved).max()) for moved in moves]
     scale = min(1.0, max(largest) / FULL_REBUILD) if fault.rebuilds and fault.deployment else 1.0
     parts = [] if fault.errors is None else [(fault.errors, scale)]
-    known = fault.rebuilds or fault.errors == RELINKED
     for moved, most in zip(moves, largest, strict=True) if fault.deployment is not None else ():
         parts.append((MOVED, min(1.0, most / FULL_EFFECT)))
-        sd = errors.effect if known else max(errors.effect, MEMORY_EFFECT_SD)
+        sure = fault.errors == RELINKED or (fault.rebuilds and moved is moves[0])  # it is compiled
+        sd = errors.effect if sure else max(errors.effect, MEMORY_EFFECT_SD)
         matrix += (sd**2 + errors.effect**2 * same) * np.outer(moved, moved)
         own += (EFFECT_LAYER_SD * np.minimum(np.abs(moved), LARGE_EFFECT)) ** 2
-        known = known and not fault.rebuilds  # of two at once, the first is compiled
     for part, scale in parts:
         matrix += scale**2 * kernel_errors(part, families, density)
         own += (scale * part.layer) ** 2
