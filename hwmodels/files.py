@@ -203,28 +203,20 @@ class DocumentError(TwinError):
     """A document cannot be read; the message is the reason alone, whoever reads names the file."""
 
 
-def read_yaml(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES, *,
-              keys_once: bool = False) -> Any:
+def read_yaml(path: str | Path) -> Any:
     """Read a YAML file.
-
-    Parameters
-    ----------
-    largest_bytes
-        A larger one is refused unread.
-    keys_once
-        A key given twice is refused, not overwritten.
 
     Raises
     ------
     DocumentError
         When it cannot be read, is no YAML, or is too large or too deep.
     """
-    return parse_yaml(_read(path, largest_bytes), keys_once=keys_once)
+    return parse_yaml(_read(path, LARGEST_YAML_BYTES))
 
 
-def read_json(path: str | Path, largest_bytes: int = LARGEST_JSON_BYTES) -> Any:
+def read_json(path: str | Path) -> Any:
     """Read a JSON file; parameters and errors as those of `read_yaml`."""
-    return parse_json(_read(path, largest_bytes))
+    return parse_json(_read(path, LARGEST_JSON_BYTES))
 
 
 def _read(path: str | Path, largest_bytes: int) -> str:
@@ -237,7 +229,7 @@ def _read(path: str | Path, largest_bytes: int) -> str:
 
 
 def parse_yaml(text: str, *, keys_once: bool = False) -> Any:
-    """Parse YAML text; parameters and errors as those of `read_yaml`."""
+    """Parse YAML text, errors as those of `read_yaml`; a key given twice may be refused."""
     import yaml
 
     if len(text) > LARGEST_YAML_BYTES:

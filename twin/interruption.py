@@ -17,22 +17,22 @@ INTERRUPTED = 130
 
 _asked: list[int] = []
 
+_TAKEN = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
+
 
 def note_interrupts() -> None:
     """Let Ctrl-C and SIGTERM raise KeyboardInterrupt and be remembered, where nobody took them."""
     _asked.clear()
     if threading.current_thread() is not threading.main_thread():
         return
-    for number, before in ((signal.SIGINT, signal.default_int_handler),
-                           (signal.SIGTERM, signal.SIG_DFL)):
+    for number, before in _TAKEN:
         if signal.getsignal(number) is before:
             signal.signal(number, _interrupt)
 
 
 def leave_interrupts() -> None:
     """Undo `note_interrupts`."""
-    for number, before in ((signal.SIGINT, signal.default_int_handler),
-                           (signal.SIGTERM, signal.SIG_DFL)):
+    for number, before in _TAKEN:
         if signal.getsignal(number) is _interrupt:
             signal.signal(number, before)
 

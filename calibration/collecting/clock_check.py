@@ -39,7 +39,7 @@ class ClockCheck:
     latency_us: float = 0.0
 
 
-def check_clock(session: Session, spin_us: int = SPIN_US) -> ClockCheck:
+def check_clock(session: Session) -> ClockCheck:
     """Time the board's clock by the host's, over a span long enough for `GOAL` where one is.
 
     Notes
@@ -50,7 +50,7 @@ def check_clock(session: Session, spin_us: int = SPIN_US) -> ClockCheck:
     of up to T us is off by as much as that in either trip.
     """
     empty = [_time_trip(session, 0, turn)[0] for turn in range(EMPTY_TRIPS)]
-    latency_us = (statistics.median(empty) - min(empty)) * 1e6
+    latency_us, spin_us = (statistics.median(empty) - min(empty)) * 1e6, SPIN_US
     while True:
         trips = [_time_trip(session, spin_us, turn) for turn in range(SPUN_TRIPS)]
         spun = [span for span, _ in trips]

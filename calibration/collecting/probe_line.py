@@ -34,7 +34,7 @@ class Count(Protocol):
         """Take bytes as they come."""
 
 
-def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILENCE_S) -> bytes:
+def listen(link: Link, inferences: int, count: Count) -> bytes:
     """Return what a line brings until so many inferences have ended.
 
     Parameters
@@ -45,8 +45,6 @@ def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILE
         How many are wanted whole; that which runs already when listening begins is not counted.
     count
         Says how many began, were whole, or were not, in what came.
-    silence_s
-        How long to wait for the next byte.
 
     Returns
     -------
@@ -60,7 +58,7 @@ def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILE
         inference after the other.
     """
     heard, whole_bytes = bytearray(), 0
-    silence, talk = Deadline(silence_s), Deadline(TALK_S)
+    silence, talk = Deadline(SILENCE_S), Deadline(TALK_S)
     while True:
         data = link.read(min(silence.left_s, talk.left_s))
         started, whole = count.started, count.whole
@@ -69,7 +67,7 @@ def listen(link: Link, inferences: int, count: Count, *, silence_s: float = SILE
         if count.whole >= inferences:
             return bytes(heard)
         if data:
-            silence = Deadline(silence_s)
+            silence = Deadline(SILENCE_S)
         if count.started != started:
             talk = Deadline(TALK_S)
         if count.whole > whole:

@@ -73,7 +73,8 @@ def read_log(log: Log) -> Measurement:
     name = summary.get("name", "None")
     clock = _read_figure(log, 1, summary["cpu_clock_rate"]) if "cpu_clock_rate" in summary else 0
     return measurement_of(
-        log, samples, runtime="tflm", kind="predicted" if estimated else "measured", tags=tags,
+        log, samples, runtime="mvp" if offloads else "tflm", tags=tags,
+        kind="predicted" if estimated else "measured",
         model=UNKNOWN if name == "None" else name, clocks_hz=[("cpu", clock)] if clock else [],
         environment=[("accelerator", summary["accelerator"])] if offloads else [],
         expected=EXPECTED)

@@ -174,9 +174,9 @@ class Measurement:
         """Percentile of a counter over its samples, linearly interpolated."""
         return float(np.percentile(self.values(counter, layer), percent))
 
-    def summarise(self, counter: str, layer: int | None = None) -> Summary:
+    def summarise(self, counter: str) -> Summary:
         """Return the order statistics of a counter over its samples."""
-        values = self.values(counter, layer)
+        values = self.values(counter)
         p50, p90, p95, p99 = (float(p) for p in np.percentile(values, PERCENTILES))
         sample = next(s for s in self.samples if s.counter == counter)
         return Summary(count=len(values), minimum=float(values.min()), p50=p50, p90=p90, p95=p95,

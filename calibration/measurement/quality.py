@@ -160,13 +160,13 @@ def find_wraps(widths: Mapping[str, int], bound: float) -> Finding | None:
         remedy="Measure shorter pieces, or other counters")
 
 
-def find_spread(values: Values, goal: float = GOAL_TAIL) -> Finding | None:
+def find_spread(values: Values) -> Finding | None:
     """Say when p95 is too far above the median."""
     p50, p95 = (float(p) for p in np.percentile(np.asarray(values, dtype=np.float64), (50, 95)))
-    if p50 <= 0 or p95 / p50 - 1 < goal:
+    if p50 <= 0 or p95 / p50 - 1 < GOAL_TAIL:
         return None
     return Finding(name="spread", evidence=f"p95 / p50 - 1 = {p95 / p50 - 1:.1%}, the goal is "
-                                           f"below {goal:.0%}",
+                                           f"below {GOAL_TAIL:.0%}",
                    remedy="Mask interrupts, fix the clock, or make more runs")
 
 
@@ -223,11 +223,11 @@ def median_interval(values: Values) -> tuple[float, float]:
     return float(data[low]), float(data[high])
 
 
-def wants_more_runs(values: Values, goal: float = MEDIAN_GOAL) -> bool:
-    """Whether the median is known less well than `goal`, relative."""
+def wants_more_runs(values: Values) -> bool:
+    """Whether the median is known less well than `MEDIAN_GOAL`, relative."""
     low, high = median_interval(values)
     centre = float(np.median(np.asarray(values)))
-    return centre > 0 and (high - low) / 2 > goal * centre
+    return centre > 0 and (high - low) / 2 > MEDIAN_GOAL * centre
 
 
 def judge_runs(values: Values, first: float | None = None) -> list[Finding]:

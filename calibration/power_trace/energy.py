@@ -175,8 +175,8 @@ def layer_energies(trace: PowerTrace, edges_us: Sequence[float],
         for begin, end in itertools.pairwise(edges_us))
 
 
-def difference_repetitions(repetitions: Sequence[float], energies: Sequence[EnergyEstimate], *,
-                           confidence: float = 0.95) -> EnergyEstimate:
+def difference_repetitions(repetitions: Sequence[float],
+                           energies: Sequence[EnergyEstimate]) -> EnergyEstimate:
     """Return the energy of one layer from runs that repeat it a different number of times.
 
     Parameters
@@ -212,8 +212,8 @@ def difference_repetitions(repetitions: Sequence[float], energies: Sequence[Ener
                            for i, one in enumerate(energies)))
     gains = [one.scale_uj / one.energy_uj for one in energies if one.energy_uj > 0]
     scale = abs(slope) * (max(gains) if gains else 0.0)
-    half = student_quantile(0.5 + confidence / 2, freedom) * scatter
-    normal = student_quantile(0.5 + confidence / 2, math.inf)
+    half = student_quantile(0.975, freedom) * scatter
+    normal = student_quantile(0.975, math.inf)
     half = math.hypot(max(half, normal * stated), normal * scale)
     return EnergyEstimate(energy_uj=slope, sd_uj=math.hypot(max(scatter, stated), scale),
                           noise_uj=max(scatter, stated), scale_uj=scale, edges_uj=0.0,

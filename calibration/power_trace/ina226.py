@@ -141,12 +141,12 @@ class Ina226:
         while True:
             yield self.read()
 
-    def meter(self, bus_v: float, *, noise_mw: float = 0.0, shunt_rel_sd: float = 0.005) -> Meter:
+    def meter(self, bus_v: float) -> Meter:
         """Describe this instrument at a supply; a shunt of 1 % has a deviation of half of it."""
         per_volt = bus_v / self.shunt_ohm * 1e3
         return Meter(name="ina226", kind="average", resolution_mw=SHUNT_LSB_V * per_volt,
-                     noise_mw=noise_mw, offset_mw=SHUNT_OFFSET_V / 2 * per_volt,
-                     gain_rel_sd=float(np.hypot(GAIN_LIMIT / 2, shunt_rel_sd)))
+                     offset_mw=SHUNT_OFFSET_V / 2 * per_volt,
+                     gain_rel_sd=float(np.hypot(GAIN_LIMIT / 2, 0.005)))
 
     def trace(self, readings: list[Reading]) -> PowerTrace:
         """Make a trace of readings; refuses readings that clipped."""

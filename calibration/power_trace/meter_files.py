@@ -76,7 +76,7 @@ class _Column:
 def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = None,
                     shunt_ohm: float | None = None, mark_bit: int | None = None,
                     sample_hz: float | None = None, column: str | None = None,
-                    mark_column: str | None = None, facts: Meter | None = None) -> PowerTrace:
+                    mark_column: str | None = None) -> PowerTrace:
     """Read a recording of a power meter.
 
     Parameters
@@ -95,8 +95,6 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
         For "scope": name of the channel to read; by default the first in V or A.
     mark_column
         Name of the column of the board's mark, split midway between its extremes.
-    facts
-        Accuracy, where better known than from the maker's data sheet.
 
     Returns
     -------
@@ -125,14 +123,14 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     if meter == "lpm01a" and _is_stream(data):
         time_s, amps = _read_stream(data, path, sample_hz)
         volts = _need(supply_v, f"{path}: has no voltage; give the supply")
-        return _trace(time_s, amps * volts, meter, volts, facts)
+        return _trace(time_s, amps * volts, meter, volts)
     text = data.decode("utf-8-sig", "replace")
     if meter == "scope":
-        return _read_scope(text, path, supply_v, shunt_ohm, mark_bit, (column, mark_column), facts)
+        return _read_scope(text, path, supply_v, shunt_ohm, mark_bit, (column, mark_column))
     if column is not None:
         raise MeasurementError(f"{path}: columns are named for a scope; those of {meter} are "
                                "known, but the mark's (--mark-column)")
-    return _read_table(text, path, meter, supply_v, shunt_ohm, (mark_bit, mark_column), facts)
+    return _read_table(text, path, meter, supply_v, shunt_ohm, (mark_bit, mark_column))
 
 
 def _need(value: float | None, message: str) -> float:
@@ -142,8 +140,7 @@ def _need(value: float | None, message: str) -> float:
 
 
 def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
-                shunt_ohm: float | None, mark: tuple[int | None, str | None],
-                facts: Meter | None) -> PowerTrace:
+                shunt_ohm: float | None, mark: tuple[int | None, str | None]) -> PowerTrace:
     lines = text.splitlines()
     start, columns, marks, separator = _find_header(lines, path)
     _check_meter(lines[start - 1], meter, path, start)
@@ -172,7 +169,7 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
         edges = _find_edges(rows, marks, mark[0], wanted["time"])
     else:
         edges = _split_edges(rows.numbers(_find_mark(mark[1], others, path, start)), wanted["time"])
-    return _trace(wanted["time"], watts, meter, volts, facts, edges, tuple(others))
+    return _trace(wanted["time"], watts, meter, volts, edges, tuple(others))
 
 
 def _plain_name(cell: str) -> str:
@@ -205,8 +202,7 @@ def _check_meter(header: str, meter: str, path: Path, line: int) -> None:
 
 
 def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float | None,
-                mark_bit: int | None, names: tuple[str | None, str | None],
-                facts: Meter | None) -> PowerTrace:
+                mark_bit: int | None, names: tuple[str | None, str | None]) -> PowerTrace:
     lines = text.splitlines()
     header = read_header(lines, path)
     _check_meter(lines[header.line - 1], "scope", path, header.line)
@@ -226,7 +222,7 @@ def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float 
     else:
         marks = [one.place for one in header.channels if _MARKS.match(one.name.replace(" ", ""))]
         edges = _find_edges(rows, marks, mark_bit, time_s)
-    return _trace(time_s, amps * volts, "scope", volts, facts, edges, tuple(
+    return _trace(time_s, amps * volts, "scope", volts, edges, tuple(
         one.name for one in header.channels if one is not channel))
 
 
@@ -379,12 +375,11 @@ def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.n
     return np.arange(1, len(amps) + 1) / sample_hz, np.array(amps)
 
 
-def _trace(time_s: np.ndarray, watts: np.ndarray, name: str, volts: float, facts: Meter | None,
+def _trace(time_s: np.ndarray, watts: np.ndarray, name: str, volts: float,
            edges_s: np.ndarray | None = None, columns: tuple[str, ...] = ()) -> PowerTrace:
     known = METERS[name]
-    if facts is None:
-        facts = Meter(name=name, kind=known.kind, gain_rel_sd=known.gain_rel_sd,
-                      resolution_mw=(known.resolution_a or 0.0) * volts * 1e3)
+    facts = Meter(name=name, kind=known.kind, gain_rel_sd=known.gain_rel_sd,
+                  resolution_mw=(known.resolution_a or 0.0) * volts * 1e3)
     marks = tuple(edges_s * 1e6) if edges_s is not None else ()
     period = float(np.median(np.diff(time_s))) * 1e6 if len(time_s) > 1 else 0.0
     return PowerTrace(time_us=time_s * 1e6, power_mw=watts * 1e3, meter=facts, marks_us=marks,

@@ -164,7 +164,7 @@ class PowerTrace:
         start = self.time_us[0] - (self.period_us if self.meter.kind == "average" else 0.0)
         return float(start), float(self.time_us[-1])
 
-    def gaps(self, factor: float = 3.0) -> tuple[tuple[float, float], ...]:
-        """Return the spans in us without samples, longer than `factor` periods."""
-        wide = np.flatnonzero(np.diff(self.time_us) > factor * self.period_us)
+    def gaps(self) -> tuple[tuple[float, float], ...]:
+        """Return the spans in us without samples, longer than three periods."""
+        wide = np.flatnonzero(np.diff(self.time_us) > 3 * self.period_us)
         return tuple((float(self.time_us[i]), float(self.time_us[i + 1])) for i in wide)

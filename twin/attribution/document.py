@@ -185,7 +185,6 @@ class Why(TypedDict):
         {"causes": list(causes), "probability": chance} for causes, chance in why.pairs[:10]])]
     ask: Annotated[str, Of("asked"),
                    Says("the cause whose question is most informative; empty for none")]
-    gain_bits: float
     indistinct: Annotated[list[str], Says("causes that would change less than 10 % here")]
     remarks: list[str]
 

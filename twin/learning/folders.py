@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from calibration.fitting.cell import list_measured
 from calibration.measurement.measurement import (
@@ -30,7 +31,7 @@ from twin.network.operators import graph_macs
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
 from twin.runtimes.choice import list_best, runs
-from twin.runtimes.file import load_runtime
+from twin.runtimes.file import load_runtime, order_release
 from twin.runtimes.stated import list_offloading
 
 
@@ -62,15 +63,13 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
         Folders as they were named, and a warning for each that is there already.
     """
     named = list(folders)
-    sizes = {folder: _size_of(Path(folder) / SAMPLES_FILE) for folder in named}
-    alike = Counter(sizes.values())
     first: dict[str, str] = {}
     remarks = []
     for folder in named:
-        key, size = str(Path(folder).resolve()), sizes[folder]
-        if size and alike[size] > 1:  # Of another size none is a copy.
+        key = str(Path(folder).resolve())
+        with suppress(OSError):
             samples = read_regular(Path(folder) / SAMPLES_FILE, LARGEST_SAMPLES_BYTES)
-            key = hashlib.sha256(samples).hexdigest()
+            key = hashlib.sha256(samples or key.encode()).hexdigest()
         if key in first:
             remarks.append(f"{folder}: has the samples of {first[key]}; they count once")
         first.setdefault(key, folder)
@@ -115,10 +114,6 @@ def tell_other_file(name: str, then: str | None, now: str | None) -> str:
         return ""
     return (f"that of {name} said something else when it was measured, clocks and supply apart: "
             "another file of that name, another version of it, or --set")
-
-
-def _size_of(samples: Path) -> int:
-    return samples.stat().st_size if samples.is_file() else 0
 
 
 MOST_MACS = 5_000_000
@@ -183,6 +178,10 @@ APART = 1.1
 and at least this ratio farther (assumed)."""
 
 
+LEAST = 0.01
+"""Share of the time below which a layer is not compared by itself (assumed)."""
+
+
 @frozen
 class LibraryFit:
     """The libraries that explain a measured time.
@@ -190,7 +189,7 @@ class LibraryFit:
     Parameters
     ----------
     runtime
-        The only one that explains it; None where none does, or several libraries or releases do.
+        The one that explains it; None where none does, or several libraries or releases do.
     ratios : tuple of (str, float)
         Measured over predicted time, by runtime.
     """
@@ -215,7 +214,8 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     Parameters
     ----------
     measurement
-        Of a whole inference, or of layers: compared with the same layers' time.
+        Of a whole inference, or of layers: then their sum and the median layer must both be near,
+        so that one kind of layer does not decide.
     board
         Name or file.
     candidates
@@ -225,12 +225,12 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     -------
     LibraryFit or None
         The closest must be clear of the others, unless it is the default library of the board's
-        accelerator. None where it has no times, or no candidate runs there.
+        accelerator; of releases predicted alike the newest. None where it has no times, or no
+        candidate runs there.
     """
-    measured_us = total_us(measurement)
-    if measured_us is None:
-        return None
-    ratios = {}
+    times = {layer: us for layer in (None, *measurement.layers)
+             if (us := _median_us(measurement, layer))}
+    ratios, apart = {}, {}
     for name in candidates:
         try:
             deployment = deploy(graph, board, runtime=name,
@@ -239,16 +239,27 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
                                            temperature=measurement.header.temperature or "warm")
         except TwinError:
             continue
-        ratios[name] = measured_us / _time_us(predicted, measurement)
+        layers = {layer.index: layer.time_us for layer in predicted.layers
+                  if layer.time_us and layer.index in times}
+        whole_us = times.get(None) or math.fsum(times[layer] for layer in layers)
+        predicted_us = predicted.time_us if None in times else math.fsum(layers.values())
+        if predicted_us:
+            ratios[name] = whole_us / predicted_us
+            logs = [abs(math.log(times[layer] / us)) for layer, us in layers.items()
+                    if us > LEAST * predicted_us]
+            apart[name] = max(abs(math.log(ratios[name])), median(logs or [0.0]))
     if not ratios:
         return None
-    ranked = sorted(ratios, key=lambda name: abs(math.log(ratios[name])))
-    away = [abs(math.log(ratios[name])) for name in ranked]
-    usual = ranked[0].partition("@")[0] in list_offloading(load_board(board))
-    clear = away[0] <= math.log(NEAR) and all(
-        usual or _is_clear(away[0], one, name.partition("@")[0] == ranked[0].partition("@")[0])
-        for name, one in zip(ranked[1:], away[1:], strict=True))
-    return LibraryFit(runtime=ranked[0] if clear else None, ratios=tuple(
+    ranked = sorted(ratios, key=lambda name: apart[name])
+    nearest, stem = ranked[0], ranked[0].partition("@")[0]
+    related = [name for name in ranked if name.partition("@")[0] == stem]
+    alike = [name for name in related
+             if abs(math.log(ratios[name] / ratios[nearest])) < math.log(APART)]
+    usual = stem in list_offloading(load_board(board))
+    clear = apart[nearest] <= math.log(NEAR) and all(
+        usual or name in alike or _is_clear(apart[nearest], apart[name], name in related)
+        for name in ranked)
+    return LibraryFit(runtime=max(alike, key=order_release) if clear else None, ratios=tuple(
         (name, ratios[name]) for name in ranked))
 
 
@@ -256,23 +267,6 @@ def _is_clear(least: float, other: float, related: bool) -> bool:
     """Whether a rival is far enough off, as logarithms; releases of one library may be nearer."""
     return other >= (max(2 * least, least + math.log(APART)) if related
                      else least + math.log(NEAR))
-
-
-def _time_us(predicted: Prediction, measurement: Measurement) -> float:
-    """Return what the whole inference takes, or the layers where only these were measured."""
-    measured = set(measurement.layers)
-    if _median_us(measurement, None) is not None or len(measured) >= len(predicted.layers):
-        return predicted.time_us
-    return math.fsum(layer.time_us for layer in predicted.layers if layer.index in measured)
-
-
-def total_us(measurement: Measurement) -> float | None:
-    """Return the median time of an inference, or the sum of its layers' medians."""
-    found: list[float | None] = [_median_us(measurement, None)]
-    if found == [None]:
-        found = [_median_us(measurement, layer) for layer in measurement.layers]
-    known = [value for value in found if value is not None]
-    return math.fsum(known) if known and len(known) == len(found) else None
 
 
 def _median_us(measurement: Measurement, layer: int | None) -> float | None:

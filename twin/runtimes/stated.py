@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
+from twin.runtimes.choice import find_counted
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ ESPRESSIF_ONLY = "-esp-nn"
 
 def list_candidates(stated: str, isa: str | None = None,
                     board: Board | None = None) -> tuple[str, ...]:
-    """Return the runtimes a log may be of: each family's default version and measured releases.
+    """Return the runtimes a log may be of: each family's default, measured and counted releases.
 
     Parameters
     ----------
@@ -54,9 +55,8 @@ def list_candidates(stated: str, isa: str | None = None,
                   and (espressif or ESPRESSIF_ONLY not in name)]
         if chosen and board is not None:
             chosen += list_offloading(board)
-    releases = dict.fromkeys(one for name in chosen for one in (
-        load_runtime(name).identity, *_measured_releases(name, board)))
-    return tuple(releases)
+    return tuple(dict.fromkeys(one for name in chosen for one in (
+        load_runtime(name).identity, *_measured_releases(name, board), find_counted(name)) if one))
 
 
 def list_offloading(board: Board) -> list[str]:

@@ -209,7 +209,7 @@ def suggest_change(deployment: Deployment, bottleneck: str) -> Change | None:
 
 
 def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = "",
-                efforts: Sequence[str] = EFFORTS[:2], on_progress: Progress | None = None,
+                on_progress: Progress | None = None,
                 ) -> list[Change]:
     """Return changes of a bottleneck's remedies, each predicted, those that cannot be too.
 
@@ -225,7 +225,7 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
                                             for path in paths}))
     wanted: dict[str, list[tuple[Transformation, str]]] = {}
-    for candidates in sort_candidates(deployment, efforts).values():
+    for candidates in sort_candidates(deployment, EFFORTS[:2]).values():
         for one, value in candidates:
             values = wanted.setdefault(one.path, [])
             if one.path.startswith(paths) and len(values) < MOST_VALUES:

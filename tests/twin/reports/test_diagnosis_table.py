@@ -7,6 +7,7 @@ from rich.console import Console
 
 from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
 from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding
+from twin.reports.page.beside import list_faults
 from twin.reports.page.diagnosis import describe_diagnosis
 from twin.reports.tables.diagnosis import diagnosis_report
 
@@ -68,8 +69,8 @@ def test_a_settled_verdict_needs_no_rivals():
 def test_rows_are_sorted_by_probability_and_what_is_far_off_is_said():
     """Sizes of one kind together outweigh "as declared"; at 1.5 x nothing listed is sure."""
     split = diagnose((DECLARED, 0.43, 96.0), ("load", 0.3, 97.0), ("load", 0.27, 98.0))
-    assert [one.probability for one in split.by_kind] == [0.3, 0.27, 0.43]
-    assert split.by_kind[0] is split.verdict
+    assert split.verdict.probability == 0.3
+    assert [row.cells[2].text for row in list_faults(split).rows] == ["43.0 %", "30.0 %", "27.0 %"]
     out = io.StringIO()
     Console(file=out, width=200).print(diagnosis_report(split))
     assert out.getvalue().index("43.0 %") < out.getvalue().index("30.0 %")

@@ -82,7 +82,7 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
         expected_us=expected, low_us=expected / wide, high_us=expected * wide,
         rows=_list_rows(faults, effects[:, 0], chances, expected),
         releases=((deployment.runtime.identity, expected, float(chances[0])),),
-        as_expected=float(chances[0]), pairs=(), asked="", gain_bits=0.0,
+        as_expected=float(chances[0]), pairs=(), asked="",
         indistinct=(), remarks=(
             *(f"{name}: measured {seen[name]:,.0f}, predicted {own[name]:,.0f}, "
               f"{seen[name] / own[name]:.2f} x" for name in names), HIDDEN))

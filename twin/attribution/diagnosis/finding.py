@@ -114,12 +114,6 @@ class Diagnosis:
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     @property
-    def by_kind(self) -> tuple[Finding, ...]:
-        """Findings of the most probable kind first, as the verdict is chosen."""
-        kinds = self.kinds
-        return tuple(sorted(self.findings, key=lambda one: -kinds[one.fault.kind]))
-
-    @property
     def over(self) -> str:
         """What the pattern is of, in words."""
         return ("the network as a whole" if self.layers == (None,) else

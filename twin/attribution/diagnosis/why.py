@@ -38,8 +38,8 @@ from twin.errors import UsageError
 
 EXPECTED = "as expected"
 
-PUBLISHED_SD = 0.15
-"""Of what was published of the same build on another board of the type: assumed."""
+PUBLISHED_SD, NOTHING_SD = 0.15, 1e6
+"""Of what was published of the same build on another board of the type: assumed; of nothing."""
 
 RARE, WIDER = 0.05, 3.0
 """Share of cases that lie further off, and by how much. Chosen on planted builds of seeds 1 to 3
@@ -49,6 +49,11 @@ RARE, WIDER = 0.05, 3.0
 SHARPER = 1.6
 """Power of the odds of "as expected": numbers near the expected one are so more often than the
 likelihood says, as few ask about a small excess. Learnt on planted builds of seeds 21 to 24."""
+
+
+SETTLED, CERTAIN = 0.7, 0.001
+"""Probability of "as expected" from which no question is asked; of a cause whose answer is known:
+assumed."""
 
 
 @frozen
@@ -99,9 +104,8 @@ class Why:
     pairs : tuple of ((str, str), float)
         Two causes at once, most probable first.
     asked
-        The cause whose question is most informative of the first two; "" where nothing is open.
-    gain_bits
-        What its answer is expected to tell.
+        Of the first two causes the one whose question is more informative; "" where nothing is
+        open, or nothing likely the matter.
     indistinct
         Causes that would change less than ten per cent here.
     remarks
@@ -122,7 +126,6 @@ class Why:
     rows: tuple[Row, ...]
     pairs: tuple[tuple[tuple[str, str], float], ...]
     asked: str
-    gain_bits: float
     indistinct: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     also: tuple[tuple[str, str], ...] = ()
@@ -172,10 +175,11 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         raise UsageError(f"--is {' --is '.join(present)}: nothing of it, without what --not rules "
                          f"out, would change the time of {base.deployment.graph.name} on "
                          f"{base.deployment.board.name} by 10 %")
-    shift, sd = _expect(outlook, published_us)
-    offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases]) - shift
-    weights, releases = _weigh(found, offs, sd, _find_priors(found, priors or {}),
-                               np.array(list(outlook.releases.values())))
+    runs = np.array(list(outlook.releases.values()))
+    parts = _expect(outlook, published_us, runs[:, 0])
+    offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
+    weights, releases = _weigh(found, offs - runs, parts, _find_priors(found, priors or {}))
+    shift, sd = _sum_up(*parts[:3], [*outlook.releases].index(base.deployment.runtime.identity))
     chances: dict[tuple[str, ...], float] = {}
     for one, weight in zip(found, weights.tolist(), strict=True):
         key = tuple(sorted(one.causes))
@@ -187,16 +191,16 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     pairs = sorted((((one, two), chance) for (one, two), chance in (
         (key, chance) for key, chance in chances.items() if len(key) == 2)),
         key=lambda pair: -pair[1])
-    asked, gain = _ask(rows, present)
     wide = math.exp(TAILED_90 * sd)
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
         runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
         expected_us=expected_us, low_us=expected_us / wide, high_us=expected_us * wide,
-        as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs), asked=asked,
-        releases=tuple((name, expected_us * math.exp(logs[0]), float(chance)) for (name, logs),
-                       chance in zip(outlook.releases.items(), releases, strict=True)),
-        gain_bits=gain, remarks=(*(
+        as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
+        asked=_ask(rows, present, chances.get((), 0.0)),
+        releases=tuple(zip(outlook.releases, (expected_us * np.exp(runs[:, 0])).tolist(),
+                           releases.tolist(), strict=True)),
+        remarks=(*(
             f"--is {row.cause} contradicts the measured time: it alone would add "
             f"{format_time(row.explains_us)}, and {format_time(measured_us[0])} was measured"
             for row in rows if row.cause in present
@@ -223,13 +227,39 @@ def _is_larger(fault: Fault, arena_bytes: int | None) -> bool:
     return fault.deployment.buffer.needed_bytes > arena_bytes
 
 
-def _expect(outlook: Outlook, published_us: float | None) -> tuple[float, float]:
-    """Return by how much, as a logarithm, the expectation is shifted, and its deviation."""
-    if published_us is None:
-        return 0.0, outlook.sd
-    share = outlook.sd**2 / (outlook.sd**2 + PUBLISHED_SD**2)
-    return (share * math.log(published_us / outlook.bases[0].time_us),
-            outlook.sd * math.sqrt(1 - share))
+def _expect(outlook: Outlook, published_us: float | None,
+            releases: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is expected in parts: prediction, publication, both or none are `RARE`.
+
+    Parameters
+    ----------
+    releases : ndarray of float, (releases,)
+        Logarithm of each one's time over the predicted.
+
+    Returns
+    -------
+    logs, shifts : ndarray of float, (parts, releases)
+        Logarithms of the weight, and of by how much the publication moves the time.
+    variances, wider : ndarray of float, (parts,)
+        Of the logarithm of that time; times a deviation is its usual one.
+    """
+    time_us, far = outlook.bases[0].time_us, np.array([1.0, WIDER])
+    own, other = np.repeat(far, 2), np.tile(far, 2)
+    off = math.log((published_us or time_us) / time_us) - releases
+    prior = (own * outlook.sd)**2
+    whole = prior + (other * (PUBLISHED_SD if published_us else NOTHING_SD))**2
+    rare = math.log(RARE / (1 - RARE)) * ((own > 1) * 1 + (other > 1))
+    logs = (rare - np.log(whole) / 2)[:, None] - off**2 / (2 * whole[:, None])
+    return logs, off * (prior / whole)[:, None], prior * (1 - prior / whole), own
+
+
+def _sum_up(logs: np.ndarray, shifts: np.ndarray, variances: np.ndarray,
+            release: int) -> tuple[float, float]:
+    """Return mean and usual deviation of the expected time of a release, as logarithms."""
+    moved, weights = shifts[:, release], np.exp(logs[:, release] - logs[:, release].max())
+    mean = np.average(moved, weights=weights)
+    spread = np.average(variances + (moved - mean)**2, weights=weights)
+    return float(mean), math.sqrt(spread / (1 + RARE * (WIDER**2 - 1)))
 
 
 def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
@@ -246,20 +276,18 @@ def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.
         known[name] for name in one.causes) for one in found])
 
 
-def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, sd: float, priors: np.ndarray,
-           releases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, parts: Sequence[np.ndarray],
+           priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the probability of each hypothesis, summing to 1, and of each release if healthy."""
-    rest = offs - np.array([one.logs for one in found])[:, None] - releases
-    shared = np.array([sd**2 + one.sd**2 for one in found])[:, None]
     known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
-    logs = []
-    for share, wider in ((1 - RARE, 1.0), (RARE, WIDER)):
-        tau = shared * wider**2
+    effects, logs = np.array([[one.sd] for one in found]), []
+    for weight, shift, variance, wider in zip(*parts, strict=True):
+        rest = offs - np.array([one.logs for one in found])[:, None] - shift[:, None]
+        tau = variance + (wider * effects)**2
         whole = 1 + tau * known.sum(axis=2)
         square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
-        logs.append(math.log(share) - square / 2 + np.log(known).sum(axis=2) / 2
-                    - np.log(whole) / 2)
-    whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp(*logs)
+        logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2)
+    whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
     weights = np.exp(whole - whole.max())
     healthy = np.array([not one.causes for one in found])
     right, wrong = weights[healthy].sum(), weights[~healthy].sum()
@@ -289,15 +317,11 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
         explains_us=expected_us * (math.exp(size) - 1), change=stated)
 
 
-def _ask(rows: Sequence[Row], present: Collection[str]) -> tuple[str, float]:
-    """Return the more informative question of the first two causes, in bits of a sure answer."""
-    def tell(row: Row) -> float:
-        chance = min(max(row.probability, 1e-12), 1 - 1e-12)
-        return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)
-
-    open_ones = [row for row in rows if row.cause not in present][:2]
-    best = max(open_ones, key=tell, default=None)
-    return ("", 0.0) if best is None or tell(best) < 0.01 else (best.cause, tell(best))
+def _ask(rows: Sequence[Row], present: Collection[str], as_expected: float) -> str:
+    """Return that of the first two causes which is nearer to even odds, "" where all is settled."""
+    open_ones = [row for row in rows if row.cause not in present][:2 * (as_expected < SETTLED)]
+    best = min(open_ones, key=lambda row: abs(row.probability - 0.5), default=None)
+    return "" if best is None or not CERTAIN < best.probability < 1 - CERTAIN else best.cause
 
 
 def _name_contradiction(outlook: Outlook, found: Sequence[Hypothesis], weights: np.ndarray,

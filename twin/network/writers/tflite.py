@@ -37,11 +37,10 @@ class _Output:
     builder: Any
     tensors: list[Tensor] = field(default_factory=list)
 
-    def add_constant(self, name: str, values: np.ndarray,
-                     quantization: Quantization | None = None) -> int:
+    def add_constant(self, name: str, values: np.ndarray) -> int:
         """Append a constant tensor and return its index."""
         self.tensors.append(Tensor(name=name, shape=values.shape, dtype=str(values.dtype),
-                                   data=values, quantization=quantization))
+                                   data=values))
         return len(self.tensors) - 1
 
 

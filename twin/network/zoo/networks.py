@@ -151,7 +151,7 @@ def visual_wake_words(name: str = "vww") -> Graph:
     return mobilenet_v1(name, 0.25, 96, classes=2, activation="relu", live=VWW_LIVE_CHANNELS)
 
 
-def mobilenet_v2(name: str, width: float, resolution: int, classes: int = 1000) -> Graph:
+def mobilenet_v2(name: str, width: float, resolution: int) -> Graph:
     """MobileNetV2 at any width and resolution.
 
     Notes
@@ -165,7 +165,7 @@ def mobilenet_v2(name: str, width: float, resolution: int, classes: int = 1000) 
     """
     net = start(name)
     _, x = add_mobilenet_v2(net, width, resolution)
-    return net.finish(net.softmax(net.fully_connected(net.mean(x), classes)))
+    return net.finish(net.softmax(net.fully_connected(net.mean(x), 1000)))
 
 
 def add_mobilenet_v2(net: Builder, width: float, resolution: int) -> tuple[list[int], int]:
@@ -194,7 +194,7 @@ def _invert_residual(net: Builder, source: int, expansion: int, channels: int, s
     return wide, x
 
 
-def efficientnet_lite(name: str, resolution: int, classes: int = 1000) -> Graph:
+def efficientnet_lite(name: str, resolution: int) -> Graph:
     """EfficientNet-Lite0 at any resolution: no squeezing, relu6, the stem and head unscaled.
 
     References
@@ -208,7 +208,7 @@ def efficientnet_lite(name: str, resolution: int, classes: int = 1000) -> Graph:
             _, x = _invert_residual(net, x, expansion, channels,
                                     first_stride if repeat == 0 else 1, kernel)
     x = net.conv(x, 1280, 1, activation="relu6")
-    return _classify(net, x, classes)
+    return _classify(net, x, 1000)
 
 
 def squeezenet(name: str, resolution: int, classes: int = 1000) -> Graph:

@@ -33,7 +33,7 @@ LIKELY = 0.001
 """Probability from which a kind of fault is drawn."""
 
 
-def describe_comparison(view: View, name: str = "beside") -> Section:
+def describe_comparison(view: View) -> Section:
     """Return a prediction beside a measurement: sums, each layer, and why they differ."""
     difference = view.difference
     kinds = list_kinds(difference)
@@ -49,7 +49,7 @@ def describe_comparison(view: View, name: str = "beside") -> Section:
                                    *filter(None, [difference.pairing.note]))))
     title = "Before and after" if kinds[0].endswith("before") else \
         f"{kinds[0].capitalize()} beside {kinds[1]}"
-    return Section(name=name, title=title,
+    return Section(name="beside", title=title,
                    lead=f"{tell_gap(main, kinds)} From {difference.second.label}.",
                    items=tuple(items))
 
@@ -175,7 +175,7 @@ def list_faults(diagnosis: Diagnosis) -> Table:
     return make_table(
         "faults", "What may explain the gap" + (
             f"; {len(left)} more make up {share} together" if left else ""),
-        FAULTS, [one for one in diagnosis.by_kind if one in likely], details=lambda one: (
+        FAULTS, likely, details=lambda one: (
             (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
 
 

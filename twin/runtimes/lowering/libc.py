@@ -94,16 +94,15 @@ def copy_moves(dialect: str, size_bytes: int, source: Move, target: Move) -> tup
     return tuple(moves)
 
 
-def fill_blocks(dialect: str, size_bytes: int, calls: int,
-                cause: str | None = _CAUSE) -> tuple[Block, ...]:
+def fill_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
     """Return the blocks of `calls` fills of `size_bytes` each, widths as a copy would use."""
     words, halves, tail = split_copy(dialect, size_bytes)
     text = dialect if dialect in _CODE.fill_word else "thumb2"
     entry_code = join(_CODE.fill_entry[text], *[_CODE.fill_half[text]] * halves)
     return (
-        block("fill call", entry_code, calls, cause=cause),
-        block("fill word", _CODE.fill_word[text], calls * words, calls, cause),
-        block("fill byte", _CODE.fill_byte[text], calls * tail, calls, cause))
+        block("fill call", entry_code, calls, cause=_CAUSE),
+        block("fill word", _CODE.fill_word[text], calls * words, calls, _CAUSE),
+        block("fill byte", _CODE.fill_byte[text], calls * tail, calls, _CAUSE))
 
 
 def fill_moves(dialect: str, size_bytes: int, target: Move) -> tuple[Any, ...]:

@@ -93,7 +93,8 @@ def test_answers_rule_causes_in_and_out(outlook):
     measured = [9 * time_us()]
     before = weighing.explain(outlook, measured)
     asked = before.asked
-    assert asked in [row.cause for row in before.rows[:2]] and 0 < before.gain_bits <= 1
+    assert asked in [row.cause for row in before.rows[:2]]
+    assert weighing.explain(outlook, [time_us()]).asked == ""  # As expected: nothing to ask.
     without = weighing.explain(outlook, measured, absent=[asked])
     assert chance(without, asked) == 0 and without.asked != asked
     surely = weighing.explain(outlook, measured, present=[asked])
@@ -105,10 +106,12 @@ def test_answers_rule_causes_in_and_out(outlook):
 
 def test_what_was_published_shifts_what_is_expected(outlook):
     alone = weighing.explain(outlook, [time_us()])
-    beside = weighing.explain(outlook, [time_us()], published_us=2 * time_us())
-    assert alone.expected_us < beside.expected_us < 2 * time_us()
+    beside = weighing.explain(outlook, [time_us()], published_us=1.2 * time_us())
+    assert alone.expected_us < beside.expected_us < 1.2 * time_us()
     assert beside.high_us / beside.low_us < alone.high_us / alone.low_us
-    assert any("published" in remark for remark in beside.remarks)
+    far = weighing.explain(outlook, [time_us()], published_us=4 * time_us())
+    assert far.low_us < 1.2 * time_us() < 4 * time_us() < far.high_us  # Either may be right.
+    assert any("published" in remark for remark in far.remarks)
 
 
 def test_priors_and_an_arena_are_the_users(outlook):
@@ -205,7 +208,7 @@ def test_only_what_was_not_given_is_suggested_and_what_was_is_set_beside_what_is
     assert result.exit_code == 0 and "--cycles N" not in result.stdout
     assert "first in 58 %, among three in 83 %" in result.stdout
     assert "with one answer: first in 75 %" in result.stdout
-    assert "100 ms, 1.09 x predicted: moves what is expected from 92 ms to 96.5 ms" in result.stdout
+    assert "100 ms, 1.09 x predicted: moves what is expected from 92 ms to 96.4 ms" in result.stdout
     assert "36,000,000: the core runs at 40 MHz, expected 120 MHz" in result.stdout
     assert "x expected: ad at 120 MHz, expected" in result.stdout
 

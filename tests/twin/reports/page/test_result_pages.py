@@ -382,7 +382,7 @@ def test_a_page_lists_the_faults_that_matter(chances, rows, said) -> None:
     fault = SimpleNamespace(name="made", kind="made", remedy="none")
     findings = tuple(SimpleNamespace(fault=fault, probability=one, evidence=(), place=place)
                      for place, one in enumerate(chances))
-    table = list_faults(SimpleNamespace(findings=findings, by_kind=findings))
+    table = list_faults(SimpleNamespace(findings=findings))
     assert len(table.rows) == rows and said in table.caption
     assert bool(said) is ("more" in table.caption)
 
