@@ -51,7 +51,7 @@ SHARPER = 1.6
 likelihood says, as few ask about a small excess. Learnt on planted builds of seeds 21 to 24."""
 
 
-SETTLED, CERTAIN = 0.7, 0.001
+HEALTHY, CERTAIN = 0.7, 0.001
 """Probability of "as expected" from which no question is asked; of a cause whose answer is known:
 assumed."""
 
@@ -318,8 +318,8 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
 
 
 def _ask(rows: Sequence[Row], present: Collection[str], as_expected: float) -> str:
-    """Return that of the first two causes which is nearer to even odds, "" where all is settled."""
-    open_ones = [row for row in rows if row.cause not in present][:2 * (as_expected < SETTLED)]
+    """Return that of the first two causes which is nearer to even odds, "" where none is open."""
+    open_ones = [row for row in rows if row.cause not in present][:2 * (as_expected < HEALTHY)]
     best = min(open_ones, key=lambda row: abs(row.probability - 0.5), default=None)
     return "" if best is None or not CERTAIN < best.probability < 1 - CERTAIN else best.cause
 
