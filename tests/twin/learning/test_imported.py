@@ -206,7 +206,7 @@ def test_what_runtimes_a_log_may_be_of():
     ("tflm", "tflm-reference", "tflm-reference@2023"),
     (UNKNOWN, "x-cube-ai@9.0", "x-cube-ai@9.0.0"),
     ("x-cube-ai", "x-cube-ai@9.0", "x-cube-ai@9.0.0"), ("tflm", None, "tflm"),
-    ("st-edge-ai@2.2.0", "x-cube-ai@10.2", "x-cube-ai@10.2.0"), ("emlearn", "tflm-reference",
+    ("st-edge-ai@2.2.0", "x-cube-ai@10.2", "x-cube-ai@10.2.0"), ("utensor", "tflm-reference",
                                                                  "tflm-reference@2023")])
 def test_a_runtime_is_settled_where_a_log_leaves_it_open(stated, given, found):
     assert settle_runtime(stated, given, "log") == found
