@@ -262,7 +262,7 @@ def conformal_quantile(scores: np.ndarray, level: float) -> float:
     return float(scores[rank - 1]) if rank <= len(scores) else math.inf
 
 
-def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conformal", *,
+def make_band(errors: np.ndarray, basis: Basis = "conformal", *,
               alike: bool = False) -> Band | None:
     """Return a band from errors of past predictions over their stated standard deviations.
 
@@ -270,8 +270,6 @@ def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conforma
     ----------
     errors
         Shape (n,): log(measured / predicted) / stated sd, each predicted without its own network.
-    level
-        Nominal coverage.
     basis
         Whose errors they are: "conformal" or "borrowed".
     alike
@@ -284,14 +282,14 @@ def make_band(errors: np.ndarray, level: float = LEVEL, basis: Basis = "conforma
         when there are only enough together; None with fewer.
     """
     errors = np.asarray(errors, dtype=np.float64)
-    tail = (1 + level) / 2
+    tail = (1 + LEVEL) / 2
     down, up = conformal_quantile(-errors, tail), conformal_quantile(errors, tail)
     if alike or not math.isfinite(down) or not math.isfinite(up):
-        down = up = conformal_quantile(np.abs(errors), level)
+        down = up = conformal_quantile(np.abs(errors), LEVEL)
     if not math.isfinite(down):
         return None
     # a side no past error went to still has the width of a rounding
-    return Band(down=max(down, 0.1), up=max(up, 0.1), level=level, basis=basis,
+    return Band(down=max(down, 0.1), up=max(up, 0.1), level=LEVEL, basis=basis,
                 count=len(errors))
 
 

@@ -139,7 +139,7 @@ def list_heights(operations: Sequence[Operation], edges: Iterable[Edge]) -> list
 
 
 def pack_block(operations: Sequence[Operation], ready: Mapping[str, int] | None = None,
-               slots: int = 8, edges: Sequence[Edge] | None = None,
+               edges: Sequence[Edge] | None = None,
                heights: Sequence[int] | None = None) -> tuple[int, ...]:
     """Return the cycle each operation of a block is issued in.
 
@@ -178,7 +178,7 @@ def pack_block(operations: Sequence[Operation], ready: Mapping[str, int] | None 
             placed = False
             for place in order:
                 one = operations[place]
-                if place in issue or sum(at == cycle for at in issue.values()) >= slots:
+                if place in issue or sum(at == cycle for at in issue.values()) >= 8:
                     continue
                 early = max((ready.get(name, 0) for name in one.reads), default=0)
                 if early > cycle or any(
