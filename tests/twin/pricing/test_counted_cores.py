@@ -37,6 +37,9 @@ def test_what_is_counted_is_as_sure_as_cores_left_out_are():
     counted, made = reach("esp32p4_function_ev", "tflm-esp-nn")
     assert table <= counted < carried
     assert "counted on this instruction set" in made.certainty.calibration
+    # Counted on a Cortex-M33, without Helium's vectors.
+    vectors, made = reach("ek_ra8d1", "nnom")
+    assert "counted on another instruction set" in made.certainty.calibration and vectors > table
     # What is read from source alone, or counted with instructions of Arm alone, stays wide.
     for board, runtime in (("esp32c3_devkitm", "float-reference"),
                            ("esp32c3_devkitm", "tflm-cmsis-nn@2026")):
