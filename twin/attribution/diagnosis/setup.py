@@ -28,7 +28,9 @@ from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
 from twin.runtimes import load_runtime
+from twin.runtimes.choice import runs
 from twin.runtimes.file import list_runtimes
+from twin.runtimes.stated import list_candidates
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
@@ -85,8 +87,11 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     except BuildRefusedError:
         raise  # another library would give another verdict, silently
     except TwinError as error:
-        stand_in = deploy(named, where, runtime="tflm-" * (header.runtime == "tflm") + STAND_IN,
-                          **options)
+        graph = read_model(named, assume_unsupported=chosen.get("assume_unsupported"))
+        candidates = list_candidates("tflm", board=load_board(where)) * (header.runtime == "tflm")
+        name = next((one.partition("@")[0] for one in candidates
+                     if runs(graph, load_runtime(one), load_board(where))), STAND_IN)
+        stand_in = deploy(named, where, runtime=name, **options)
         reason = str(error).splitlines()[0]
         return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
                           f"cannot be predicted here: {reason}")

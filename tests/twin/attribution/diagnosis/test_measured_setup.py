@@ -62,6 +62,8 @@ def test_the_setup_is_taken_from_the_header(deployment):
     found, remark = deploy_measured(some)
     assert found.runtime.name == "tflm-cmsis-nn" and "stands in for tflm" in remark
     assert not is_stand_in(found, some)  # as one that --runtime states
+    xtensa, _ = deploy_measured(some, board="esp32s3_devkitc")
+    assert xtensa.runtime.name == "tflm-esp-nn"  # CMSIS-NN does not run there
     other = dataclasses.replace(measured, header=dataclasses.replace(
         measured.header, board="stm32n6570_dk", runtime="neural-art, atonn-v1.0.0-rc0"))
     found, remark = deploy_measured(other)
