@@ -116,7 +116,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     else:
         deployment, uncounted = start_with_counter(deploy(
             model, board, clock_hz=clock_hz, follow_clock=False,
-            runtime=runtime or find_runtime(measurement)), measurement)
+            runtime=runtime or find_runtime(measurement, model, board)), measurement)
         prediction = calibrated.predict_calibrated(
             deployment, temperature=theirs.temperature or "warm", calibration=calibration)
         ours, remarks = side_of_prediction(prediction, theirs), (

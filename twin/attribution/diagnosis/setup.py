@@ -87,10 +87,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     except BuildRefusedError:
         raise  # another library would give another verdict, silently
     except TwinError as error:
-        graph = read_model(named, assume_unsupported=chosen.get("assume_unsupported"))
-        candidates = list_candidates("tflm", board=load_board(where)) * (header.runtime == "tflm")
-        name = next((one.partition("@")[0] for one in candidates
-                     if runs(graph, load_runtime(one), load_board(where))), STAND_IN)
+        name = (header.runtime == "tflm" and _find_candidate("tflm", named, where)) or STAND_IN
         stand_in = deploy(named, where, runtime=name, **options)
         reason = str(error).splitlines()[0]
         return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
@@ -176,20 +173,28 @@ def find_model(name: str, sha256: str | None) -> str:
     return name
 
 
-def find_runtime(measurement: Measurement) -> str | None:
+def find_runtime(measurement: Measurement, model: str, board: str) -> str | None:
     """Return the runtime a measurement is of, or its library where that version is not known.
 
-    Of a library alone a board has the release it has in a prediction.
+    Of a library alone a board has the release it has in a prediction; a log of "tflm" does not say
+    its kernels.
     """
     label = measurement.header.runtime.partition(",")[0]
     stem = label.partition("@")[0]
-    for name in (label, stem, f"{stem}-cmsis-nn"):  # a log of "tflm" does not say its kernels
+    for name in (label, stem):
         try:
             load_runtime(name)
             return name
         except RuntimeRefusedError:
             continue
-    return None
+    return _find_candidate(stem, model, board)
+
+
+def _find_candidate(stated: str, model: str, board: str) -> str | None:
+    """Return the first library a log may be of that runs a network on a board."""
+    graph, machine = read_model(model, assume_unsupported="copy"), load_board(board)
+    return next((one.partition("@")[0] for one in list_candidates(stated, board=machine)
+                 if runs(graph, load_runtime(one), machine)), None)
 
 
 def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:

@@ -11,6 +11,7 @@ from twin.attribution.diagnosis.faults import COUNTER, DECLARED
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
     find_model,
+    find_runtime,
     is_stand_in,
     measured_runtime,
     read_build,
@@ -64,6 +65,8 @@ def test_the_setup_is_taken_from_the_header(deployment):
     assert not is_stand_in(found, some)  # as one that --runtime states
     xtensa, _ = deploy_measured(some, board="esp32s3_devkitc")
     assert xtensa.runtime.name == "tflm-esp-nn"  # CMSIS-NN does not run there
+    assert find_runtime(some, "kws", "esp32s3_devkitc") == "tflm-esp-nn"
+    assert find_runtime(some, "kws", "rpi_pico") == "tflm-cmsis-nn"
     other = dataclasses.replace(measured, header=dataclasses.replace(
         measured.header, board="stm32n6570_dk", runtime="neural-art, atonn-v1.0.0-rc0"))
     found, remark = deploy_measured(other)
