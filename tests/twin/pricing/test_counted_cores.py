@@ -42,7 +42,8 @@ def test_what_is_counted_is_as_sure_as_cores_left_out_are():
     assert "counted on another instruction set" in made.certainty.calibration and vectors > table
     # What is read from source alone, or counted with instructions of Arm alone, stays wide.
     for board, runtime in (("esp32c3_devkitm", "float-reference"),
-                           ("esp32c3_devkitm", "tflm-cmsis-nn@2026")):
+                           ("esp32c3_devkitm", "tflm-cmsis-nn@2026"),
+                           ("esp32c3_devkitm", "nnom@cmsis")):
         wide, made = reach(board, runtime)
         assert wide > 3 * table and "counted" not in made.certainty.calibration.partition("@")[0]
 
