@@ -32,14 +32,12 @@ from twin.pricing.batch import (
     Batch,
     Failure,
     Span,
-    Variation,
     count_layers,
     empty_batch,
     fill_row,
     fill_rows,
     find_costs,
     list_factors,
-    read_variation,
 )
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import AUTO, NONE, Calibration, is_read
@@ -53,6 +51,7 @@ from twin.pricing.spans import (
     list_spans,
     split_alike,
 )
+from twin.pricing.variation import Variation, read_variation
 
 Made = Deployment | TwinError
 

@@ -17,11 +17,11 @@ from twin.errors import UsageError
 from twin.network.rewrites.layer_channels import NAME, format_channels, read_channels
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.rewrites.width import DIVISOR, Block, list_blocks
-from twin.pricing.batch import LEARNT
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibration import AUTO, choose_calibration, choose_powers
 from twin.pricing.itemised import POWERS, itemise
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.variation import LEARNT
 
 NUDGE = 1e-3
 """By which a price is moved to both sides where a bill is more than counts times prices."""

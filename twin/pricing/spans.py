@@ -21,7 +21,8 @@ from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from twin.deployment.changed_board import boards_of
 from twin.deployment.deployment import Deployment
-from twin.pricing.batch import Failure, Span, Variation
+from twin.pricing.batch import Failure, Span
+from twin.pricing.variation import Variation
 
 Ints = np.ndarray
 

@@ -26,12 +26,13 @@ from twin.errors import (
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
-from twin.pricing.batch import Batch, read_variation
+from twin.pricing.batch import Batch
 from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction
 from twin.pricing.variables import COLD_START, SETUP, measure_variables
+from twin.pricing.variation import read_variation
 from twin.runtimes.choice import BEST, DEFAULT, check_maker
 from twin.runtimes.file import load_runtime
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock

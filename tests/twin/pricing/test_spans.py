@@ -8,7 +8,8 @@ import pytest
 import twin
 from hwmodels.board.operating_points import spread_clocks, spread_supply
 from twin.pricing import spans
-from twin.pricing.batch import Failure, read_variation
+from twin.pricing.batch import Failure
+from twin.pricing.variation import read_variation
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ pytest.importorskip("simpy", reason="needs simpy")
 import calibration.datasets
 import twin
 from twin.errors import ScenarioError
+from twin.studies.scenario.heat import reach_us, settle_c, warm_c
 from twin.studies.scenario.machine import Machine, Speed
 from twin.studies.scenario.outcome import life_days, play
 from twin.studies.scenario.scenario import (
@@ -25,7 +26,7 @@ from twin.studies.scenario.scenario import (
     list_scenarios,
     load_scenario,
 )
-from twin.studies.scenario.simulation import reach_us, settle_c, simulate, warm_c
+from twin.studies.scenario.simulation import simulate
 
 FAST = Speed(clock_hz=100e6, inference_us=10_000.0, energy_uj=400.0, idle_mw=5.0,
              front_end_us=2_000.0)

@@ -20,8 +20,9 @@ from twin.studies.axes import Brought
 from twin.studies.functions import process_rows
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
+from twin.studies.study.comparison import RowPair, diff_tables
 from twin.studies.study.definition import Study
-from twin.studies.study.findings import RowPair, diff_tables, list_precisions, tell
+from twin.studies.study.findings import list_precisions, tell
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity

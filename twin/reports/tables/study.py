@@ -14,9 +14,10 @@ from twin.reports.tables.parts import Table as TextTable
 from twin.reports.tables.studies import sweep_report
 from twin.studies.results import Table
 from twin.studies.rows import WORDS
+from twin.studies.study.comparison import RowPair
 from twin.studies.study.definition import Study
 from twin.studies.study.figures import name_figure
-from twin.studies.study.findings import RowPair, tell
+from twin.studies.study.findings import tell
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity

@@ -1,6 +1,6 @@
 """A device over time, event by event in SimPy: sensor, core, other masters, heat.
 
-Heat is one thermal resistance and one capacity, in closed form between changes of power. Leakage is
+Between changes of power the temperature follows in closed form (`heat`). Leakage is
 
     P(T) = P(25 degC) 2^((T - 25) / d)
 
@@ -17,52 +17,9 @@ from typing import Any
 from hwmodels.errors import need_extra
 from hwmodels.frozen import frozen
 from twin.errors import ScenarioError
+from twin.studies.scenario.heat import reach_us, warm_c
 from twin.studies.scenario.machine import Machine, Speed
-from twin.studies.scenario.scenario import Load, Scenario, Thermal
-
-
-def settle_c(thermal: Thermal, power_mw: float) -> float:
-    """Return the temperature a power leads to in the end."""
-    return thermal.ambient_c + thermal.resistance_c_per_w * power_mw * 1e-3
-
-
-def warm_c(thermal: Thermal, start_c: float, power_mw: float, time_us: float) -> float:
-    """Return the temperature after a time at a power.
-
-    Parameters
-    ----------
-    thermal
-        One resistance R and one capacity C.
-    start_c, power_mw, time_us
-        Temperature at first, power from then on, and how long.
-
-    Notes
-    -----
-    T(t) = T_end + (T_0 - T_end) exp(-t / RC).
-    """
-    end = settle_c(thermal, power_mw)
-    constant_us = thermal.resistance_c_per_w * thermal.capacity_j_per_c * 1e6
-    return end + (start_c - end) * math.exp(-time_us / constant_us)
-
-
-def reach_us(thermal: Thermal, start_c: float, power_mw: float, goal_c: float) -> float:
-    """Return how long a temperature takes to be reached at a power; infinity where it never is.
-
-    Parameters
-    ----------
-    thermal
-        One resistance and one capacity.
-    start_c, power_mw, goal_c
-        Temperature at first, power from then on, and the temperature asked for.
-    """
-    end = settle_c(thermal, power_mw)
-    if start_c == goal_c:
-        return 0.0
-    if (goal_c - start_c) * (end - goal_c) <= 0:
-        return math.inf
-    constant_us = thermal.resistance_c_per_w * thermal.capacity_j_per_c * 1e6
-    return constant_us * math.log((end - start_c) / (end - goal_c))
-
+from twin.studies.scenario.scenario import Load, Scenario
 
 RUN, FRONT_END, WAKING, RAMP, IDLE, ASLEEP = (
     "inference", "front end", "waking", "clock ramp", "idle", "asleep")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import Any
 
 from hwmodels.frozen import frozen
 from twin.studies.results import Table
@@ -21,13 +21,6 @@ from twin.studies.study.tasks import MEGABYTE, is_accepted
 
 LITTLE = 0.005
 """A ratio this near 1 is reported as no change."""
-
-UNMOVED = 5e-4
-"""The same between two tables of one study."""
-
-MOVING = ("time_us", "energy_uj", "ram_bytes", "flash_bytes")
-"""Figures of a row that are compared between two tables of one study."""
-
 
 @frozen
 class Effect:
@@ -394,52 +387,3 @@ def _ratio(row: Row | None, base: Row | None, figure: str) -> float | None:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}"
-
-
-class RowPair(NamedTuple):
-    """A configuration in two tables; None where one does not have it."""
-
-    before: Row | None
-    after: Row | None
-
-    @property
-    def time_ratio(self) -> float | None:
-        """After / before; None where one is not known."""
-        return self._ratio("time_us")
-
-    @property
-    def energy_ratio(self) -> float | None:
-        """After / before; None where one is not known."""
-        return self._ratio("energy_uj")
-
-    @property
-    def has_moved(self) -> bool:
-        """Whether it is in one table only, or its reason of refusal or one of `MOVING` differs.
-
-        Figures differ by `UNMOVED` or more, or where one of the two is not known.
-        """
-        if self.before is None or self.after is None:
-            return True
-        return self.before.reason != self.after.reason or bool(self.figures)
-
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """Which of `MOVING` differ."""
-        return tuple(name for name in MOVING if self._differs(name))
-
-    def _differs(self, name: str) -> bool:
-        before, after = (getattr(row, name, None) for row in self)
-        if before is None or after is None:
-            return before is not after
-        return bool(abs(after - before) >= UNMOVED * abs(before) and after != before)
-
-    def _ratio(self, name: str) -> float | None:
-        before, after = (getattr(row, name, None) for row in self)
-        return None if not before or after is None else after / before
-
-
-def diff_tables(before: Table, after: Table) -> Sequence[RowPair]:
-    """Return rows of two tables by what was asked, those of only one beside None."""
-    first = {row.inputs: row for row in before.rows}
-    second = {row.inputs: row for row in after.rows}
-    return [RowPair(first.get(inputs), second.get(inputs)) for inputs in {**first, **second}]
