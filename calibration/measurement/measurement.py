@@ -174,6 +174,22 @@ class Measurement:
         """Percentile of a counter over its samples, linearly interpolated."""
         return float(np.percentile(self.values(counter, layer), percent))
 
+    def list_cycles(self, hertz: float) -> list[tuple[int | None, float]]:
+        """Return the median cycles of the whole network, None, and of each layer that has some.
+
+        Parameters
+        ----------
+        hertz
+            Of the core's clock: what has a latency only is worked out at it.
+        """
+        found: list[tuple[int | None, float]] = []
+        for layer in (None, *self.layers):
+            if self.count("cpu_cycles", layer):
+                found.append((layer, self.percentile("cpu_cycles", 50, layer)))
+            elif self.count("latency", layer):
+                found.append((layer, self.percentile("latency", 50, layer) * 1e-6 * hertz))
+        return found
+
     def summarise(self, counter: str) -> Summary:
         """Return the order statistics of a counter over its samples."""
         values = self.values(counter)

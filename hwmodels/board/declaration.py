@@ -358,6 +358,8 @@ COUNT = Quantity(low=1, high=65536, whole=True)
 CYCLES = Quantity(low=0, high=1e6)
 AMOUNT = Quantity(low=0, high=1e6)
 WHOLE_CYCLES = Quantity(low=0, high=1e6, whole=True)
+MOST_WAIT_STATES = 64
+"""Of a new board's flash, stated or guessed: more is a slip of the unit."""
 RATE = Quantity(low=1e-6, high=1e4)
 SHARE = Quantity(low=0, high=1, null=True)
 VOLTAGE = Quantity(dimension="v", above=0, high=60)

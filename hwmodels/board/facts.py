@@ -40,14 +40,8 @@ from hwmodels.board.power import Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import frozen
 
-__all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",
-           "Counters", "Dma", "EventPrice", "Fact", "Memory"]
-
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
-
-MOST_WAIT_STATES = 64
-"""Of a new board's flash, stated or guessed: more is a slip of the unit."""
 
 
 @frozen

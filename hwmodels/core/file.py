@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hwmodels.board.facts import KINDS, Fact
+from hwmodels.board.declaration import KINDS
+from hwmodels.board.facts import Fact
 from hwmodels.core.timing import TIMING_CLASSES, CoreTiming, Pairing
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.extensions import find_folders, named_folders

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from hwmodels.board.facts import KINDS
+from hwmodels.board.declaration import KINDS
 from hwmodels.board.file import SHIPPED, change_board, list_boards, load_board
 from hwmodels.errors import BoardError
 

@@ -223,6 +223,11 @@ class Draft:
                          if one.name in held and one.role not in FLASH_ROLES)
 
     @property
+    def ram_room_bytes(self) -> int:
+        """Size of `ram_memories`."""
+        return sum(self.board.memory(name).size_bytes for name in self.ram_memories)
+
+    @property
     def working_ram_bytes(self) -> int:
         """RAM of arena, requantisation parameters and the runtime's own."""
         parts = self.ram_parts

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from hwmodels.frozen import frozen
@@ -221,27 +223,24 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO
     ]
     live = [_covered_bytes(alive, runtime.alignment_bytes)
             for alive in _list_alive(requests, max(1, len(graph.layers)))]
-    offsets, weights_bytes = _lay_out_constants(graph)
+    sizes = constant_sizes(graph)
+    parameter_bytes = sum(requantisation_bytes(graph, layer) for layer in graph.layers)
     in_arena = runtime.parameters_in == "arena"
     return Placement(
         arena=tuple(slots),
         arena_bytes=max(arena_bytes, sum(graph.planned_bytes if runtime.files else ())),
         parts_bytes=parts,
         live_bytes=tuple(live), peak_layer=max(range(len(live)), key=lambda i: (live[i], -i)),
-        parameter_bytes=sum(requantisation_bytes(graph, layer) for layer in graph.layers)
-        if in_arena else 0,
-        weight_offsets=offsets,
-        weights_bytes=weights_bytes + (0 if in_arena else sum(
-            requantisation_bytes(graph, layer) for layer in graph.layers)),
+        parameter_bytes=parameter_bytes if in_arena else 0,
+        weight_offsets=tuple(zip(sizes, accumulate(sizes.values(), initial=0), strict=False)),
+        weights_bytes=sum(sizes.values()) + (0 if in_arena else parameter_bytes),
     )
 
 
 def _lay_out_arena(graph: Graph, runtime: Runtime, requests: Sequence[Buffer],
                    rooms: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """Give buffers their offsets; return bytes of the arena, and of its part in each room."""
-    def lay_out(buffers: Sequence[Buffer]) -> int:
-        return _lay_out_buffers(graph, runtime, buffers)
-
+    lay_out = partial(_lay_out_buffers, graph, runtime)
     if not rooms:
         return lay_out(requests), ()
     from twin.deployment.memories import spread_buffers
@@ -398,12 +397,3 @@ def constant_sizes(graph: Graph) -> dict[int, int]:
     return {tensor_id: align(graph.tensors[tensor_id].size_bytes, 16)
             for layer in graph.layers for tensor_id in layer.inputs
             if tensor_id >= 0 and graph.tensors[tensor_id].is_constant}
-
-
-def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:
-    offset = 0
-    offsets = []
-    for tensor_id, size_bytes in constant_sizes(graph).items():
-        offsets.append((tensor_id, offset))
-        offset += size_bytes
-    return tuple(offsets), offset

@@ -203,7 +203,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     whole = replace(_observe_whole(deployment, runtime, label=where, source=header.source,
                                    kind=header.kind, cache=cache), supply_v=header.supply_v,
                     energy_pj=None if energy_uj is None else energy_uj * 1e6)
-    measured = list_cycles(measurement, whole.clock_hz)
+    measured = measurement.list_cycles(whole.clock_hz)
     layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
               if layer is not None}
     listed = (layers and not measurement.counts_epochs
@@ -301,33 +301,6 @@ def name_runtime(runtime: str, compiler: str) -> str:
         return load_runtime("cmsis-nn").identity
     named = f"firmware@{'clang-' * compiler.startswith('clang')}{level[1]}"
     return named if named in list_runtimes() else runtime
-
-
-def list_cycles(measurement: Measurement, hertz: float) -> list[tuple[int | None, float]]:
-    """Return the median cycles of the whole network and of each layer, of what was measured.
-
-    Parameters
-    ----------
-    measurement
-        Of cycles, or of latency.
-    hertz
-        Of the core's clock.
-
-    Returns
-    -------
-    list of (int or None, float)
-        By layer in the model file, None for the whole.
-    """
-    return [(layer, cycles) for layer in (None, *measurement.layers)
-            if (cycles := _median_cycles(measurement, layer, hertz)) is not None]
-
-
-def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) -> float | None:
-    if measurement.count("cpu_cycles", layer):
-        return measurement.percentile("cpu_cycles", 50, layer)
-    if measurement.count("latency", layer):
-        return measurement.percentile("latency", 50, layer) * 1e-6 * hertz
-    return None
 
 
 def _observe_whole(deployment: Deployment, runtime: str, *, label: str, source: str, kind: str,

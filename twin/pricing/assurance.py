@@ -34,7 +34,6 @@ from calibration.fitting.intervals import (
     remaining_sd,
 )
 from calibration.fitting.overlay import Learnt
-from hwmodels.counts import Bill
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
@@ -60,7 +59,7 @@ from twin.pricing.itemised import (
 )
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import Prediction
-from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES, power_of
+from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.runtimes.choice import float_layers
 
 NOTABLE_SHARE = 0.1
@@ -316,6 +315,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])
     energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
                            doubted.layer_band, least=doubted.least_power)
+    doubtful = {*entry.time.tied, *entry.time.strained(TIME_PRICES)}  # no findings of an overlay
     unclear = {name: share for name, share in zip(TIME_PRICES, work.shares[0], strict=True)
                if share >= NOTABLE_SHARE and name in entry.time.unidentified}
     return Certainty(
@@ -334,7 +334,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_unlearned(prediction, found.weights[0] * found.unlearned[0])),
-        unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
+        unidentified=tuple(unclear),
+        doubtful=tuple(name for name in TIME_PRICES if name in doubtful),
         draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
                           str(entry.runtime)), covariance=calibration.time.covariance,
                   time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=max(0.0, sd - priced),
@@ -372,26 +373,12 @@ def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band:
             for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
 
 
-def power_terms(bill: Bill) -> np.ndarray:
-    """Return picojoules by energy price, shape (energy prices,); NaN is not known."""
-    terms = dict.fromkeys(ENERGY_PRICES, 0.0)
-    for line in bill.lines:
-        terms[power_of(line.event)] += np.nan if line.energy_pj is None else line.energy_pj
-    return np.array(list(terms.values()))
-
-
 def price_cycles(prediction: Prediction) -> np.ndarray:
     """Return cycles by layer and time price, shape (layers, time prices), of a prediction."""
     item = itemise(prediction.deployment, cold=prediction.temperature == "cold", unsure=False)
     work = multiply(item, hertz=np.ones(1), time=np.ones((1, len(TIME_PRICES))),
                     power=np.ones((1, len(ENERGY_PRICES))))
     return split_layers(item, work)[0]
-
-
-def _name_doubtful(time: Learnt) -> tuple[str, ...]:
-    """Name prices that are no findings of an overlay: fitted as one, or strained."""
-    found = {*time.tied, *time.strained(TIME_PRICES)}
-    return tuple(name for name in TIME_PRICES if name in found)
 
 
 def _name_unlearned(prediction: Prediction, unlearned: Floats) -> list[str]:

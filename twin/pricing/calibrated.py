@@ -19,7 +19,7 @@ from hwmodels.file_cache import Same
 from hwmodels.prices import derive_prices
 from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.deployment.deployment import Deployment
-from twin.pricing.assurance import assure, power_terms
+from twin.pricing.assurance import assure
 from twin.pricing.calibration import (
     AUTO,
     NONE,
@@ -28,14 +28,15 @@ from twin.pricing.calibration import (
     choose_kernel_prices,
     choose_powers,
 )
-from twin.pricing.certainty import note_missing
-from twin.pricing.prediction import Prediction, predict, say_assumed_currents
+from twin.pricing.certainty import note_missing, say_assumed_currents
+from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import (
     ENERGY_PRICES,
     FAMILIES_OF,
     STREAM,
     WIDE,
     power_of,
+    power_terms,
     waits_on_memory,
 )
 from twin.runtimes import Runtime
@@ -239,7 +240,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     measured = (chosen.origin != "shipped" and entry.board == deployment.board.name
                 and not entry.powers_of and entry.energy is not None and entry.energy.rows)
     kept = [text for text in raw.warnings
-            if not (measured and text == say_assumed_currents(applied))]
+            if not (measured and text == say_assumed_currents(applied.board))]
     if chosen.power_basis and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it; powers "
                         f"are {chosen.power_basis}")

@@ -20,6 +20,7 @@ from calibration.fitting.intervals import (
     probability_less,
 )
 from calibration.fitting.overlay import Entry, Support
+from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 
@@ -377,3 +378,10 @@ def note_missing(deployment: Deployment) -> tuple[str, ...]:
         return ()
     return (f"no interval: nothing was measured of {deployment.runtime.identity}; its prices are "
             "those stated",)
+
+
+def say_assumed_currents(board: Board) -> str:
+    """Say that a board's file has currents of its class."""
+    return (f"energy rests on assumed currents: no public source states those of {board.name}, so "
+            f"its file has those of its class; interval wider by {board.assumed_current_sd:.0%} "
+            "(one standard deviation)")

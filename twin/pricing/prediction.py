@@ -21,7 +21,7 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
 from twin.network.operators import FUNCTION, is_alias, layer_macs, list_work
-from twin.pricing.certainty import Certainty
+from twin.pricing.certainty import Certainty, say_assumed_currents
 from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.structure import is_layer_assumed
 
@@ -205,7 +205,7 @@ class Prediction:
     @property
     def ram_available_bytes(self) -> int:
         """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
-        return ram_room(self.deployment)
+        return self.deployment.ram_room_bytes
 
     @property
     def flash_bytes(self) -> int:
@@ -242,14 +242,8 @@ class Prediction:
     @property
     def coverage(self) -> Coverage | None:
         """What part of it an accelerator covers; None without one."""
-        if not self.tasks:
-            return None
-        return measure_coverage(self.tasks, self.bill, self.deployment.board)
-
-
-def ram_room(deployment: Deployment) -> int:
-    """Return the bytes of the memories that hold the arena, and weights kept in RAM."""
-    return sum(deployment.board.memory(name).size_bytes for name in deployment.ram_memories)
+        return measure_coverage(
+            self.tasks, self.bill, self.deployment.board) if self.tasks else None
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
@@ -280,10 +274,15 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     costs, tasks = deployment.target.price(deployment, prices, price_on_core,
                                             cold=temperature == "cold")
     layers = tuple(_predict_layers(deployment, costs))
-    bill = _merge_layers(layers)
-    cycles, hertz, core = (bill.clock_cycles(), deployment.board.hertz,
-                           deployment.board.core.clock)
-    clock = _main_clock(core, cycles, hertz)
+    bills = [layer.bill for layer in layers]
+    if any(layer.tasks for layer in layers):  # whose bills are columns
+        from hwmodels.columns import merge_columns
+
+        bill = merge_columns(bills)
+    else:
+        bill = merge_bills(bills)
+    cycles, hertz = bill.clock_cycles(), deployment.board.hertz
+    clock = _main_clock(deployment.board.core.clock, cycles, hertz)
     energy_pj = bill.energy_pj()
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
@@ -292,15 +291,6 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
         warnings=_warnings(deployment, layers, temperature),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6,
     )
-
-
-def _merge_layers(layers: Sequence[LayerPrediction]) -> Bill:
-    """Add the bills of layers, those that are columns as columns."""
-    if not any(layer.tasks for layer in layers):
-        return merge_bills(layer.bill for layer in layers)
-    from hwmodels.columns import merge_columns
-
-    return merge_columns(layer.bill for layer in layers)
 
 
 def _main_clock(core: str, cycles: Mapping[str, float], hertz: Mapping[str, float]) -> str:
@@ -387,16 +377,8 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     elif deployment.board.power.idle_mw is not None:
         warnings.append(say_above_idle(deployment.board.power.idle_mw))
     elif deployment.board.assumed_current_sd:
-        warnings.append(say_assumed_currents(deployment))
+        warnings.append(say_assumed_currents(deployment.board))
     return tuple(warnings)
-
-
-def say_assumed_currents(deployment: Deployment) -> str:
-    """Say that a board's file has currents of its class."""
-    board = deployment.board
-    return (f"energy rests on assumed currents: no public source states those of {board.name}, so "
-            f"its file has those of its class; interval wider by {board.assumed_current_sd:.0%} "
-            "(one standard deviation)")
 
 
 def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) -> list[str]:

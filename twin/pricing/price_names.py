@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from hwmodels.counts import COPYING, CORE_EVENTS, ISSUE_EVENTS
+import numpy as np
+
+from hwmodels.counts import COPYING, CORE_EVENTS, ISSUE_EVENTS, Bill
 from twin.runtimes.runtime import COPY, FAMILIES
 
 WIDE, STREAM = "conv_wide", "stream"
@@ -104,3 +106,11 @@ def power_of(event: str) -> str:
 EXECUTED = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool", "memory")
 """Prices of time that hold for a library's kernels wherever they are linked into: the rest are of
 its runtime, or of what lowering assumes of data."""
+
+
+def power_terms(bill: Bill) -> np.ndarray:
+    """Return picojoules by energy price, shape (energy prices,); NaN is not known."""
+    terms = dict.fromkeys(ENERGY_PRICES, 0.0)
+    for line in bill.lines:
+        terms[power_of(line.event)] += np.nan if line.energy_pj is None else line.energy_pj
+    return np.array(list(terms.values()))

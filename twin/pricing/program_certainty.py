@@ -28,12 +28,12 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
-from twin.pricing.assurance import bound_terms, power_terms
+from twin.pricing.assurance import bound_terms
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty, between_sd
 from twin.pricing.counted_prices import core_band
 from twin.pricing.prediction import Prediction
-from twin.pricing.price_names import waits_on_memory
+from twin.pricing.price_names import power_terms, waits_on_memory
 from twin.runtimes.counted.shapes import measure_shape
 
 POWER_SD = 0.3

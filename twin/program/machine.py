@@ -174,8 +174,13 @@ class Machine:
                     self.waiting.is_error(address) or (
                         not self.peripherals.pending and self.peripherals.next_event() is None)):
                 self.waiting.fail_in_loop(address)
-            if self._is_copied(address) and not self._know_copy(address, size):
-                return 0
+            if not any(low <= address < high for low, high in self.elf.code):
+                code = self.read(address, size)  # a program put it into RAM
+                if not any(code):
+                    self._refuse_place(address)
+                    return 0
+                if self.elf.function_at(address) is None:
+                    self.elf = self.counters.elf = self.elf.with_copy(address, code)
             if self.elf.stripped and self.counters.begins_function(address):
                 self.add_function(address)
             return self.counters.add_block(address, self.read(address, size))
@@ -200,20 +205,6 @@ class Machine:
         elif kind == names.ODD_BLOCK:
             self._refuse_place(address)
         return 0
-
-    def _is_copied(self, address: int) -> bool:
-        """Whether an address is of memory code was put into at run time."""
-        return not any(low <= address < high for low, high in self.elf.code)
-
-    def _know_copy(self, address: int, size: int) -> bool:
-        """Name code a program put into RAM after where it came from; refuse what is no code."""
-        code = self.read(address, size)
-        if not any(code):
-            self._refuse_place(address)
-            return False
-        if self.elf.function_at(address) is None:
-            self.elf = self.counters.elf = self.elf.with_copy(address, code)
-        return True
 
     def _refuse_place(self, address: int) -> None:
         self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "

@@ -11,7 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.facts import KINDS, Fact
+from hwmodels.board.declaration import KINDS
+from hwmodels.board.facts import Fact
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.extensions import find_folders
 from hwmodels.file_cache import read_yaml_once

@@ -16,7 +16,6 @@ from twin.deployment.memories import choose_memory
 from twin.network.graph import Graph
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.batch import Batch
-from twin.pricing.prediction import ram_room
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label
 from twin.studies.duty import TYPED, Duty, find_rest, idle_power_mw, life_days, mean_power_mw
@@ -42,7 +41,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         clock_hz=board.core_clock.frequency_hz,
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
-        ram_room_bytes=ram_room(deployment), flash_room_bytes=deployment.flash_room_bytes,
+        ram_room_bytes=deployment.ram_room_bytes, flash_room_bytes=deployment.flash_room_bytes,
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
         cell=name_cell(deployment, prices[0]),
         currents=TYPED if board.power.of_networks else "",

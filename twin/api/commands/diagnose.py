@@ -26,7 +26,6 @@ from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.errors import UsageError
 from twin.learning.lower_bound import find_impossible
-from twin.learning.observations import list_cycles
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 
@@ -68,7 +67,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     other = unread_build(deployment, measurement)
     clock = "" if asked.clock_hz is not None else other_clock(deployment, measurement, asked.board)
     impossible = None if stands_in else find_impossible(
-        deployment, list_cycles(measurement, clock_hz_of(deployment)))
+        deployment, measurement.list_cycles(clock_hz_of(deployment)))
     hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
     telling = "; ".join(filter(None, (found.telling, HIDING * hiding)))
     return replace(found, telling=telling, remarks=(

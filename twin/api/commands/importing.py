@@ -206,7 +206,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
         For more products in a cycle than the core does, unless it is taken anyway.
     """
     from twin.learning.lower_bound import find_unreachable
-    from twin.learning.observations import LISTED, list_cycles
+    from twin.learning.observations import LISTED
     from twin.network.operators import layer_macs
 
     header = measurement.header
@@ -215,7 +215,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
         return ()
     clock = board.core.clock
     hertz = dict(header.clocks_hz).get(clock) or board.clock(clock).frequency_hz
-    found, ticks = dict(list_cycles(measurement, hertz)), dict(header.clocks_hz).get("timer")
+    found, ticks = dict(measurement.list_cycles(hertz)), dict(header.clocks_hz).get("timer")
     tick = hertz / ticks if ticks else 0.0  # what a tick may have cut off
     layers: dict[int | None, float] = {
         layer: value + tick for layer, value in found.items() if layer is not None}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
-from hwmodels.board.facts import MOST_WAIT_STATES
+from hwmodels.board.declaration import MOST_WAIT_STATES
 from twin.api.requests import BOARD_FILES, Option, Request
 from twin.api.requests.values import parse_quantity
 from twin.studies.duty import read_current

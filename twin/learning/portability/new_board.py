@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from hwmodels.board.facts import MOST_WAIT_STATES, Board
+from hwmodels.board.declaration import MOST_WAIT_STATES
+from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
 from hwmodels.core.file import list_built_cores, load_core

@@ -138,19 +138,16 @@ class OnnxReader:
         """Tensor of a bias; one of few bits beside integer weights is quantised as they are."""
         node = self._real.get(name)
         entry, kernel = (self._tensors[i].quantization for i in (data, weights))
-        if kernel is None or entry is None:
-            values = self.constant(name)
-            if values is None:
-                raise UnsupportedError("bias computed at run time")
-            return self._constant_tensor(name, values.reshape(-1), None)
-        stored_integers = None if node is None else self.model.constants.get(node.inputs[0])
-        if (node is not None and stored_integers is not None
-                and stored_integers.dtype in (np.int32, np.int64)):
-            return self._constant_tensor(node.inputs[0], self.model.constants[node.inputs[0]],
+        exact = kernel is None or entry is None
+        integers = None if node is None or exact else self.model.constants.get(node.inputs[0])
+        if node is not None and integers is not None and integers.dtype in (np.int32, np.int64):
+            return self._constant_tensor(node.inputs[0], integers,
                                          read_quantization(self.model, node))
         values = self.constant(name)
         if values is None:
             raise UnsupportedError("bias computed at run time")
+        if kernel is None or entry is None:
+            return self._constant_tensor(name, values.reshape(-1), None)
         scales = np.asarray(kernel.scales) * entry.scales[0]
         stored = np.rint(values.reshape(-1) / scales).astype(np.int32)
         quantization = Quantization(scales=tuple(scales.tolist()), zero_points=(0,) * len(scales),
@@ -270,10 +267,9 @@ class OnnxReader:
         """Stand an assumed copy in for a group."""
         group.quantised = False
         node = group.node
-        places = [place for place, name in enumerate(node.inputs)
+        inputs = [self.data(group, place) for place, name in enumerate(node.inputs)
                   if name and not self.is_constant(name)]
-        inputs = [self.data(group, place) for place in places]
-        outputs = [name for name in [*node.outputs[1:]] if self._consumers.get(name)]
+        outputs = [name for name in node.outputs[1:] if self.has_consumers(name)]
         self.emit(group, "copy", inputs, PLAIN, outputs=[group.output, *outputs], of=node.op)
         self._layers[-1] = replace(self._layers[-1], assumed=True)
 

@@ -14,7 +14,7 @@ import importlib.util
 import struct
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -37,7 +37,7 @@ from twin.network.readers.refusal import (
 from twin.network.readers.tflite_control import RESOURCE, Inliner, Subgraph
 from twin.network.readers.tflite_nodes import Converter, Node
 from twin.network.readers.tflite_operators import CONVERTERS
-from twin.network.readers.tflite_shapes import settle_shapes
+from twin.network.readers.tflite_shapes import list_needed, settle_shapes
 from twin.network.readers.tflite_variables import Variables, find_variables
 from twin.network.readers.verification import verify_graph
 
@@ -164,7 +164,7 @@ def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
         lambda tensor: _add(file, tensor), lambda i: _tensor(file, i))
     nodes = inliner.inline(main)
     outputs = tuple(main.ids[i] for i in main.outputs)
-    needed = _needed(nodes, outputs)
+    needed = list_needed(nodes, outputs, _find_converter)
     notes = (*inliner.notes, *settle_shapes(nodes, file.unsettled, _find_converter))
     file.variables = find_variables(nodes, inliner.starters)
     layers = _convert(file, needed, assume_unsupported)
@@ -248,20 +248,6 @@ def _operator_names(file: _File) -> list[str]:
     return names
 
 
-def _needed(nodes: list[Node], outputs: tuple[int, ...]) -> list[Node]:
-    """Leave out operators that only compute shapes the file states anyway."""
-    wanted = set(outputs)
-    needed = []
-    for node in reversed(nodes):
-        converter = _find_converter(node.builtin)
-        integers = all(node.tensor(i).dtype in ("int32", "int64", RESOURCE) for i in node.outputs)
-        if not node.outputs or wanted.intersection(node.outputs) or not integers:
-            needed.append(node)
-            places = range(len(node.inputs)) if converter is None else converter.data
-            wanted.update(node.inputs[place] for place in places if place < len(node.inputs))
-    return needed[::-1]
-
-
 def _find_converter(builtin: str) -> Converter | None:
     return CONVERTERS.get(builtin) or find_converter("TFLITE", builtin)
 
@@ -297,7 +283,7 @@ def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: tuple[i
               notes: tuple[str, ...]) -> Graph:
     file.place = "graph inputs"
     inputs = main.inputs
-    used = set(_touched(layers)) | set(inputs) | set(outputs)
+    used = {i for layer in layers for i in (*layer.inputs, *layer.outputs)}.union(inputs, outputs)
     order = {old: new for new, old in enumerate(sorted(used - {-1}))}
     order[-1] = -1
     windowed = any(layer.window is not None for layer in layers)
@@ -317,12 +303,6 @@ def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: tuple[i
                      for layer in layers),
         inputs=tuple(order[i] for i in inputs), outputs=tuple(order[i] for i in outputs),
         notes=notes)
-
-
-def _touched(layers: Iterable[Layer]) -> Iterable[int]:
-    for layer in layers:
-        yield from layer.inputs
-        yield from layer.outputs
 
 
 def _add(file: _File, tensor: Tensor) -> int:
@@ -405,17 +385,13 @@ def _read_data(file: _File, place: str, number: int, shape: tuple[int, ...],
         return None
     elements = int(np.prod(shape, dtype=np.int64))
     if dtype == "int4":
-        return _unpack_int4(place, raw, elements).reshape(shape)
+        if len(raw) != (elements + 1) // 2:
+            raise ModelError(f"{place}: {len(raw)} bytes of data for {elements} 4-bit elements")
+        # Two elements a byte, the first in the low half; shifting left first extends the sign.
+        halves = np.stack([raw << 4, raw & 0xF0], axis=1).view(np.int8) >> 4
+        return halves.reshape(-1)[:elements].reshape(shape)
     wanted_bytes = elements * np.dtype(dtype).itemsize
     if len(raw) != wanted_bytes:
         raise ModelError(f"{place}: {len(raw)} bytes of data, expected {wanted_bytes} for "
                          f"{dtype} {list(shape)}")
     return raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
-
-
-def _unpack_int4(place: str, raw: np.ndarray, elements: int) -> np.ndarray:
-    if len(raw) != (elements + 1) // 2:
-        raise ModelError(f"{place}: {len(raw)} bytes of data for {elements} 4-bit elements")
-    # Two elements a byte, the first in the low half; shifting left first extends the sign.
-    halves = np.stack([raw << 4, raw & 0xF0], axis=1).view(np.int8) >> 4
-    return halves.reshape(-1)[:elements]

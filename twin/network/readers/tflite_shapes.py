@@ -15,6 +15,7 @@ import numpy as np
 
 from twin.network.graph import Layer
 from twin.network.readers.refusal import UnsupportedError
+from twin.network.readers.tflite_control import RESOURCE
 from twin.network.readers.tflite_nodes import Converter, Node
 from twin.network.shapes import Shape, follow_layer
 
@@ -39,6 +40,21 @@ _FOLDS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("CAST", "RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _same),
 }
 """Operators of shape arithmetic: values -> values in any shape."""
+
+
+def list_needed(nodes: Sequence[Node], outputs: Sequence[int],
+                find_converter: Callable[[str], Converter | None]) -> list[Node]:
+    """Return the operators, without those that only compute shapes the file states anyway."""
+    wanted = set(outputs)
+    needed = []
+    for node in reversed(nodes):
+        converter = find_converter(node.builtin)
+        integers = all(node.tensor(i).dtype in ("int32", "int64", RESOURCE) for i in node.outputs)
+        if not node.outputs or wanted.intersection(node.outputs) or not integers:
+            needed.append(node)
+            places = range(len(node.inputs)) if converter is None else converter.data
+            wanted.update(node.inputs[place] for place in places if place < len(node.inputs))
+    return needed[::-1]
 
 
 def settle_shapes(nodes: Sequence[Node], unsettled: dict[int, Shape],
