@@ -42,13 +42,15 @@ _OPERATORS = {"RESHAPE", *_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_RE
               "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION"}
 
 
-def read_layer_list(path: str | Path) -> Graph:
+def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
     """Read a layer list and connect it.
 
     Parameters
     ----------
     path : str or Path
         Of the JSON file.
+    assume_unsupported
+        "copy" to keep unknown operators as assumed memory copies.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def read_layer_list(path: str | Path) -> Graph:
         if not isinstance(document, dict):
             raise ValueError("a list of layers is a mapping with name, macs, inputs and layers")
         reader = _Reader(path, document)
-        graph = reader.read()
+        graph = reader.read(assume_unsupported)
         stated_macs = document["macs"]
     except ModelError:
         raise
@@ -116,7 +118,7 @@ class _Reader:
         self._source: dict[int, int] = {}
         self._linear: set[int] = set()
 
-    def read(self) -> Graph:
+    def read(self, assume_unsupported: str | None) -> Graph:
         """Build every layer and return the graph."""
         check_operators(self._path, len(self._document["layers"]))
         unknown = []
@@ -124,7 +126,7 @@ class _Reader:
             self.place = f"layer {number}: "
             if entry["op"] not in _OPERATORS:
                 unknown.append(f"{number} {entry['op']}")
-        refuse_unknown(self._path, unknown, None)
+        refuse_unknown(self._path, unknown, assume_unsupported)
         self.place = "inputs: "
         for shape, named in self._document["inputs"]:
             dtype = self._word(_DTYPES, named, "type")
