@@ -63,6 +63,7 @@ def _assemble(graph, machine, made, bill, setup, fields):  # type: ignore[no-unt
         notes=(), rewritten=(),
         flash_room_bytes=machine.memory("flash").size_bytes,
         plan=Plan(), target=Core(), ram_memories=frozenset({"sram"}),
+        ram_room_bytes=machine.memory("sram").size_bytes,
         buffer=None, linked_bytes=20000,
         ram_parts={"arena": 9216, "parameters": 128, "runtime": 0, "buffers": 0, "weights": 0})
     energy_pj = bill.energy_pj()
