@@ -144,7 +144,7 @@ def _name(possible: Possible) -> str:
 def _describe_counters(diagnosis: Diagnosis) -> str:
     """Return whether a core has the counts it rests on."""
     if not diagnosis.counters:
-        return f"{diagnosis.quantity} alone, as any Cortex-M with a cycle counter sends"
+        return f"{diagnosis.quantity} alone, as any core with a cycle counter sends"
     return (f"a Cortex-M without a PMU (M4, M7, M33) cannot count "
             f"{' and '.join(diagnosis.counters)}")
 
