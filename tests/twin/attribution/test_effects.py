@@ -142,6 +142,13 @@ def test_options_that_contradict_or_mean_nothing_are_refused(words, what):
     assert refused.exit_code == 2 and what in refused.stderr
 
 
+@pytest.mark.parametrize("verb", ["whatif", "why --measured 40ms"])
+def test_no_verb_takes_an_option_and_a_change_of_the_same(verb):
+    refused = CliRunner().invoke(app, [*verb.split()[:1], "kws", "-b", "nucleo_l4r5zi", *(
+        *verb.split()[1:], "--weights", "flash", "--set", "placement.weights=sram")])
+    assert refused.exit_code == 2 and "set the same" in refused.stderr
+
+
 def test_a_period_shorter_than_an_inference_is_warned_of():
     words = ["predict", "kws", "-b", "nucleo_l4r5zi", "--every"]
     short, long = (CliRunner().invoke(app, [*words, every]).stderr for every in ("1ms", "1s"))

@@ -177,19 +177,18 @@ def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
 
 
 def deploy_request(asked: Predict) -> Deployment:
-    """Put a model on a board as a request says; changes are not made.
-
-    Raises
-    ------
-    UsageError
-        Where an option and a change set the same.
-    """
+    """Put a model on a board as a request says; changes are not made."""
     deployment = deploy_as_stated(**{name: value for name, value in asked.arguments.items()
                                    if name != "temperature"})
+    check_set_once(deployment, asked)
+    return deployment
+
+
+def check_set_once(deployment: Deployment, asked: Any) -> None:
+    """Refuse a request of which an option and a change set the same."""
     for name, path in (("runtime", "runtime"), ("weights", "placement.weights"),
                        ("arena", "placement.arena"),
                        ("clock_hz", f"clocks.{deployment.board.core.clock}.frequency_hz")):
         if getattr(asked, name) is not None and path in (asked.changes or ()):
             raise UsageError(f"--{name.removesuffix('_hz')} and --set {path} set the same; "
                              "accepted: one of them")
-    return deployment

@@ -9,7 +9,7 @@ from os import fspath
 from pathlib import Path
 
 from hwmodels.quantities import format_frequency, format_time
-from twin.api.commands.predict import deploy_as_stated
+from twin.api.commands.predict import check_set_once, deploy_as_stated
 from twin.api.requests import takes
 from twin.api.requests.attribution import Why
 from twin.api.requests.values import parse_clock, parse_quantity, read_pairs, split_words
@@ -59,6 +59,7 @@ def why(asked: Why) -> weighing.Why:
             model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
             weights=asked.weights, arena=asked.arena, changes=asked.changes,
             assume_unsupported=asked.assume_unsupported, calibration=calibration)
+        check_set_once(deployment, asked)
         deployed[model] = deployment.replace(asked.changes) if asked.changes else deployment
     deployments = [foreseeing.at_clock(deployed[model], clock)
                    for model, clock in zip(models, clocks, strict=True)]
