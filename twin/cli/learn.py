@@ -272,11 +272,13 @@ PUBLISHED = "published"
 DataNames = Annotated[list[str], Calibrate.option("folders")]
 OfBoard = Annotated[str | None, Calibrate.option("board")]
 ForRuntime = Annotated[str | None, Calibrate.option("runtime")]
+FromDoubtful = Annotated[bool, Calibrate.option("anyway")]
 
 
 @command
 def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
-              runtime: ForRuntime = None, as_json: AsJson = False) -> None:
+              runtime: ForRuntime = None, anyway: FromDoubtful = False,
+              as_json: AsJson = False) -> None:
     """Learn prices from measurements and write them as an overlay."""
     if PUBLISHED in data:
         if len(data) > 1 or board is not None:
@@ -291,7 +293,7 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
         raise UsageError("--board is needed: which board was measured?")
     target = Path(asked.output or f"{twin.show_board(board).name}.overlay.yaml")
     overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=asked.cache,
-                             on_remark=lambda remark: warn([remark]))
+                             anyway=anyway, on_remark=lambda remark: warn([remark]))
     if as_json:
         show_json(overlay)
     else:

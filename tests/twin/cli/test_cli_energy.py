@@ -16,6 +16,7 @@ from calibration.measurement.measurement import Measurement, read_measurement, w
 from calibration.measurement.sample import Header, Sample
 from twin.api.commands.energy import doubt_energy
 from twin.cli import app
+from twin.errors import UsageError
 from twin.reports.documents import load_schema
 
 TIMES_US, LEVELS_MA, VOLT = (2000.0, 5000.0, 1000.0), (20.0, 35.0, 10.0), 3.0
@@ -93,8 +94,10 @@ def test_an_energy_far_from_the_predicted_is_doubted(tmp_path):
     assert doubt_energy(right) is None and "outside of the predicted" in str(doubt_energy(high))
     write_measurement(tmp_path / "m", low)
     found: list[str] = []
+    with pytest.raises(UsageError, match="--anyway"):
+        twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi")
     with pytest.raises(MeasurementError, match="is cold"):
-        twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi", on_remark=found.append)
+        twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi", anyway=True, on_remark=found.append)
     assert [str(doubt_energy(low)) in one for one in found] == [True]
 
 

@@ -16,6 +16,7 @@ from twin.api.commands.energy import doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.attribution.compatibility import HIDING
+from twin.errors import UsageError
 from twin.learning.folders import (
     drop_repeated,
     pair_energies,
@@ -41,7 +42,8 @@ def calibrate(asked: Calibrate) -> Overlay:
     Raises
     ------
     UsageError
-        For a folder without a measurement, or an overlay that could not be written.
+        For a folder without a measurement, an overlay that could not be written, or an energy that
+        can hardly be right.
     MeasurementError
         For a folder that is of another board or runtime, or does not say of which.
     """
@@ -68,7 +70,10 @@ def calibrate(asked: Calibrate) -> Overlay:
     for name in (energy or folder for folder, energy in pairs.items()):
         drawn = read_measurement(name)
         if drawn.count("energy") and (doubt := doubt_energy(drawn)):
-            on_remark(f"{name}: {doubt} Powers are learnt from it all the same")
+            if not asked.anyway:
+                raise UsageError(f"{name}: {doubt} Accepted: a recording in the right unit, or "
+                                 "--anyway")
+            on_remark(f"{name}: {doubt} Powers are learnt from it, as --anyway asks")
     observations = [one for folder, energy in pairs.items()
                     for one in observe_folder(folder, board, energy=energy, cache=kept,
                                               runtime=None if probes and not describe_open(

@@ -224,4 +224,6 @@ class Calibrate(Learnt):
     runtime: Annotated[str | None, Option(
         "--runtime", "NAME", "Library the folders are of, where they do not say; whose prices "
         "micro-benchmarks correct, by default that of their plan.")] = None
+    anyway: Annotated[bool, Option(
+        "--anyway", None, "Learn from an energy that can hardly be right, too.")] = False
     on_remark: Callable[[str], None] = lambda remark: None

@@ -32,7 +32,10 @@ def overlay_table(overlay: Overlay, entry: Entry) -> Content:
     parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
     if entry.energy is not None and entry.energy.rows and not entry.powers_of:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
-    worst = max(time.residuals.items(), key=lambda item: abs(item[1]), default=None)
+    drawn = {} if entry.energy is None else entry.energy.residuals
+    worst = max([*time.residuals.items(), *((f"energy of {name}", off) for name, off in
+                                            drawn.items())],
+                key=lambda item: abs(item[1]), default=None)
     if worst is not None:
         percent = round(100 * math.expm1(worst[1]), 1) + 0.0  # no minus before a zero
         parts.append(Text(f"largest residual: {percent:+.1f} % ({worst[0]})"))
