@@ -276,7 +276,7 @@ def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:
     if right.board != case.theirs.board:
         raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
                          f"one to diagnose on {case.theirs.board}")
-    reference = make_pattern(case.ours, right, case.deployment)
+    reference = make_pattern(case.ours, right, case.deployment, within=case.pattern.layers)
     if (reference.quantity, reference.layers) != (case.pattern.quantity, case.pattern.layers):
         raise UsageError("the measurement known to be right has other layers or counters")
     return reference

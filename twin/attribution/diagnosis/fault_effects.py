@@ -239,7 +239,10 @@ def _wait(effect: Effect, extra: np.ndarray) -> Effect:
 
 
 PATTERN_SHARE = 0.99
-"""The pattern rests on the layers that make up this share; the rest is overhead and noise."""
+"""The pattern rests on the layers predicted to make up this share; the rest is noise."""
+
+LARGE_SHARE = 0.02
+"""A layer measured to take more of the network than this is in it, however small predicted."""
 
 
 @entity
@@ -300,7 +303,7 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment, *,
         predicted = {part.index: part.amounts[quantity] for part in ours.parts
                      if part.amounts[quantity] > 0}
         layers = tuple(index for index in within if index in found and index in predicted) or \
-            _largest([index for index in predicted if index in found], predicted)
+            _largest([index for index in predicted if index in found], predicted, found)
         measured = [float(found[index]) for index in layers]
         if not layers and theirs.whole.amounts[quantity] > 0:
             layers, measured = (None,), [float(theirs.whole.amounts[quantity])]
@@ -316,10 +319,11 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment, *,
                      "cycles, time or instructions above zero")
 
 
-def _largest(indices: Sequence[int | None],
-             amounts: Mapping[int | None, int]) -> tuple[int | None, ...]:
-    """Return the fewest parts that make up `PATTERN_SHARE`, in order."""
-    whole, kept, so_far = sum(amounts[index] for index in indices), set(), 0
+def _largest(indices: Sequence[int | None], amounts: Mapping[int | None, int],
+             found: Mapping[int | None, int]) -> tuple[int | None, ...]:
+    """Return the fewest parts that make up `PATTERN_SHARE`, and any measured large, in order."""
+    whole, so_far = sum(amounts[index] for index in indices), 0
+    kept = {index for index in indices if found[index] > LARGE_SHARE * sum(found.values())}
     for index in sorted(indices, key=lambda one: -amounts[one]):
         if so_far >= PATTERN_SHARE * whole:
             break
@@ -334,11 +338,13 @@ def _tell_left_out(ours: Mapping[int | None, int], found: Mapping[int | None, in
     if tuple(layers) == (None,):
         return ""
     left: dict[str, list[str]] = {}
+    share = max(1 - PATTERN_SHARE, sum(amount for index, amount in found.items()
+                                       if index not in layers) / max(sum(found.values()), 1))
     for index, amount in ours.items():
         if index in layers:
             continue
         why = ("predicted to take none" if amount <= 0 else "not measured" if index not in found
-               else f"under {100 * (1 - PATTERN_SHARE):.0f} % together")
+               else f"under {math.ceil(round(100 * share, 6))} % together")
         left.setdefault(why, []).append("what is outside layers" if index is None else str(index))
     return "; ".join(f"without {', '.join(names)} ({why})" for why, names in left.items())
 

@@ -78,6 +78,7 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
     ({}, COUNTER, "everything counted twice"),
     ({4: 5.0}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, "),
     ({4: 0.5}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, 0."),
+    ({9: 20.0}, ONE_LAYER, "layer 9 (average_pool_2d) alone, "),  # predicted too small to weigh
     (dict.fromkeys((1, 3, 5, 7), 4.0), ONE_OPERATOR, "depthwise_conv_2d alone, ")])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a healthy run"])
 def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
