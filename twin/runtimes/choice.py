@@ -9,6 +9,7 @@ from pathlib import PurePath
 
 from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
+from hwmodels.isa import load_isa
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs, traits
@@ -79,12 +80,21 @@ def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, 
     newest = counted or max(
         near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
     if newest == runtime.identity:
-        return runtime, ()
+        return runtime, _note_builds(runtime, board)
     where = ("whose instructions were counted" if counted else
              f"measured on {board.name if here else f'a {board.core.model}'}")
     return load_runtime(newest), (
         f"runtime: {name} is taken as {newest}, its newest release {where}; ask for "
         f"another as {runtime.identity}",)
+
+
+def _note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:
+    """Name the build with CMSIS-NN, where a library's plain C is taken on a core with its DSP."""
+    return tuple(
+        f"runtime: {runtime.name} is taken as {runtime.identity}, plain C; {one} uses the core's "
+        "DSP instructions and is predicted to take much less" for one in list_runtimes()
+        if runtime.is_alone and "dsp" in load_isa(board.core.isa).extensions
+        and one == f"{runtime.name}@cmsis" != runtime.identity)
 
 
 def find_counted(name: str) -> str:

@@ -67,3 +67,11 @@ def test_what_it_has_no_kernel_of_is_refused():
     graph = one_layer("hard_swish", [tensor((1, 4, 4, 3))], [tensor((1, 4, 4, 3))])
     with pytest.raises(RuntimeRefusedError, match="has no kernel for 'hard_swish'; accepted: conv"):
         deploy(graph, "rpi_pico", runtime="nnom")
+
+
+@pytest.mark.parametrize(("board", "runtime", "said"), [
+    ("nucleo_l4r5zi", "nnom", 1), ("nucleo_l4r5zi", "nnom@local", 0), ("rpi_pico", "nnom", 0),
+    ("esp32_devkitc", "nnom", 0)])
+def test_a_faster_build_is_named_where_the_core_has_its_instructions(board, runtime, said):
+    notes = deploy(conv(8, 8, 16, 16), board, runtime=runtime).notes
+    assert sum("nnom@cmsis uses the core's DSP" in note for note in notes) == said
