@@ -332,7 +332,8 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
     hertz = deployment.board.core_clock.frequency_hz
     reasons = []
     if entry.board is None:
-        reasons.append(f"{deployment.board.name} was never measured"
+        own = "" if deployment.board.npu is None or deployment.target.offloads else "the core of "
+        reasons.append(f"{own}{deployment.board.name} was never measured"
                        + ("" if entry.core else f", nor any {deployment.board.core.model}"))
     elif not entry.time.rows:
         reasons.append(f"{deployment.runtime.identity} was never measured on {entry.board}")
