@@ -30,7 +30,7 @@ from twin.learning.published import (
 )
 from twin.network import zoo
 from twin.reports.documents import load_schema as load_published_schema
-from twin.reports.tables.published import published_report
+from twin.reports.tables.published import published_report, several_report
 from twin.runtimes import list_runtimes
 
 ROOT = Path(twin.__file__).parents[1]
@@ -126,6 +126,14 @@ def test_rows_of_gap9_and_xg24_are_shown_and_enter_no_fit():
     made = predict_row(fast, zoo.build("kws"))
     assert made.time_us / 1e3 == pytest.approx(fast.latency_ms, rel=0.15)
     assert {stand_in(row.runtime) for row in rows} == {"gap@2024", "mvp@2023"}
+    older = next(row for row in rows if row.runtime == "mvp@2022" and row.model == "kws")
+    compared = Comparison(row=older, prediction=predict_row(older, zoo.build("kws")))
+    for table in (published_report("kws", "xg24_dk2601b", [compared]),
+                  several_report([("kws", "xg24_dk2601b", [compared])] * 2)):
+        console = Console(width=200)
+        with console.capture() as captured:
+            console.print(table)
+        assert captured.get().count("mvp@2022 is predicted as mvp@2023, the nearest release") == 1
 
 
 def test_stand_ins_are_marked():

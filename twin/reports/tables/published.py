@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,15 @@ def published_report(model: str, board: str,
         if known:
             parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
                               f"median {median(known):.2f}, n = {len(known)}"))
-    return Group(*parts[:1], Text(""), *parts[1:], *content)
+    return Group(*parts[:1], Text(""), *parts[1:], *_describe_releases(comparisons), *content)
+
+
+def _describe_releases(comparisons: Iterable[Comparison]) -> list[Text]:
+    """Say which releases of open rows are predicted as another."""
+    return [Text(f"{theirs} is predicted as {ours}, the nearest release that is described: ratios "
+                 "hold what changed between the two")
+            for theirs, ours in dict.fromkeys((one.row.runtime, one.runtime) for one in comparisons
+                                              if one.stood_in and not one.sealed)]
 
 
 def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Content:
@@ -75,6 +83,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
                  if not one.sealed and one.reason]
         if not comparisons:
             content.append(Text(NONE.format(model=model, board=board)))
+    content += _describe_releases(one for _, _, one in shown)
     columns = (*OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
                number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
                number("ratio", "latency_ratio", "{:.2f}"),
