@@ -46,6 +46,10 @@ _TAG_ROW = re.compile(r'\s*+"?(?P<tag>[^",]+)(?:"\s*)?,\s*(?P<value>-?\d+)\s*$')
 _TOTAL = re.compile(r"total number of (ticks|microseconds)")
 
 
+_STAMP = re.compile(r"\s*(?:\[[\d:.,\s]+\]|[EWIDV] \([\d:.]+\) [^:]*:|\d+:\d\d:\d\d[.,]\d+ ->)\s*")
+"""What a logger or a serial monitor writes before a line: its time, which differs between runs."""
+
+
 def recognise(text: str) -> bool:
     """Whether a text holds a profiler's log."""
     return any(pattern.match(line) for line in text.splitlines()
@@ -87,7 +91,8 @@ def read_log(log: Log) -> Measurement:
     """
     runs: list[_Run] = []
     open_run: _Run | None = None
-    for number, line in enumerate(log.text.splitlines(), start=1):
+    for number, stamped in enumerate(log.text.splitlines(), start=1):
+        line = stamped[found.end():] if (found := _STAMP.match(stamped)) else stamped
         head = _HEADER.match(line) or _TAG_HEADER.match(line)
         text = _TEXT.match(line)
         if _is_of_benchmark(log, line):
@@ -185,10 +190,21 @@ def _split_inferences(log: Log, runs: list[_Run]) -> list[_Run]:
             if note not in log.remarks:
                 log.remarks.append(note)
         before = run
-        number = count_inferences(log, fresh.tags, fresh.values)
-        size = len(fresh.tags) // number
-        found += [_part(fresh, size * turn, size * (turn + 1)) for turn in range(number)]
+        for part in _cut_last(log, fresh):
+            number = count_inferences(log, part.tags, part.values)
+            size = len(part.tags) // number
+            found += [_part(part, size * turn, size * (turn + 1)) for turn in range(number)]
     return found
+
+
+def _cut_last(log: Log, run: _Run) -> list[_Run]:
+    """Part the inference a log breaks off in from those before it, where the network is known."""
+    due, size = len(log.listing.operators) if log.listing else 0, len(run.tags)
+    end = size // due * due if due else 0
+    if log.listing and 0 < end < size and all(
+            log.listing.accepts(place, tag) for place, tag in enumerate(run.tags[end:])):
+        return [_part(run, 0, end), _part(run, end, size)]
+    return [run]
 
 
 def _part(run: _Run, first: int, end: int) -> _Run:

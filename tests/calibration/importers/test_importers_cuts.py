@@ -117,6 +117,20 @@ def test_partial_is_advised_only_where_it_takes_the_log(tmp_path):
         read(tmp_path, "tflm", f"{first}{cut}SOFTMAX took 3 ticks (1 ms).\n", listing=NET)
 
 
+def test_a_log_that_breaks_off_in_a_later_inference_is_partial(tmp_path):
+    first, second = ("DEPTHWISE_CONV_2D took 1 ticks (1 ms).\n", "CONV_2D took 2 ticks (1 ms).\n")
+    with pytest.raises(MeasurementError, match="run 1 lists 1 operators, run 0 2; --partial takes"):
+        read(tmp_path, "tflm", first + second + first, listing=NET)
+
+
+@pytest.mark.parametrize("stamp", ["[00:00:0{}.123] ", "I (53{}1) TFLM: ", "12:34:5{}.789 -> "])
+def test_times_a_logger_writes_before_lines_are_no_part_of_names(tmp_path, stamp):
+    lines = ["DEPTHWISE_CONV_2D took 5 ticks (1 ms).", "CONV_2D took 7 ticks (1 ms)."] * 2
+    found = read(tmp_path, "tflm", "\n".join(
+        stamp.format(place) + line for place, line in enumerate(lines)), listing=NET).measurement
+    assert found.values("timer_ticks", 1).tolist() == [7, 7]
+
+
 def test_lines_of_the_benchmark_itself_are_no_operators(tmp_path):
     """As published: the sum of an inference stands above its operators, set-up above all."""
     text = "InitializeBenchmarkRunner took 192 ticks (0 ms).\n\n" + "".join(
