@@ -74,6 +74,8 @@ def import_log(asked: Import) -> ImportedLog:
             _check_work(measurement, graph, str(log))
         measurement = _identify(measurement, graph)
     measurement, remarks = _settle_runtime(measurement, known, graph, str(log))
+    if graph is not None and known is not None and not anyway:
+        _check_library(measurement, graph, str(log))
     fast = () if graph is None else _tell_impossible(
         measurement, graph, str(log), partial=partial, anyway=anyway)
     write_measurement(folder, measurement)
@@ -134,6 +136,23 @@ def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
         if counts and ours and abs(sum(counts) / ours - 1) > MAC_SLACK:
             raise MeasurementError(f"{where}: counts {sum(counts):,.0f} MACs, {graph.name} has "
                                    f"{ours:,.0f}; is it of another network?")
+
+
+def _check_library(measurement: Measurement, graph: Graph, where: str) -> None:
+    """Refuse a stated library that has no code for the board's core."""
+    from hwmodels.errors import TwinError
+    from twin.deployment.deploy import deploy
+    from twin.errors import RuntimeRefusedError
+    from twin.pricing.prediction import predict
+
+    try:
+        deployment = deploy(graph, measurement.header.board, runtime=measurement.header.runtime)
+    except TwinError:  # It does not fit, or board or runtime is only a name.
+        return
+    try:
+        predict(deployment)
+    except RuntimeRefusedError as error:
+        raise MeasurementError(f"{where}: --runtime: {error}; --anyway takes it") from None
 
 
 def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
