@@ -18,7 +18,7 @@ from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import join_words
 from twin.attribution.accounts import compare_sides
-from twin.attribution.compatibility import REFUSE, is_other_library
+from twin.attribution.compatibility import HIDING, REFUSE, is_other_library
 from twin.attribution.diagnosis.case import Progress
 from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
 from twin.attribution.diagnosis.faults import LIBRARY
@@ -242,6 +242,8 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
                              healthy=right,
                              stands_in=is_stand_in(deployment, measurement),
                              calibration=calibration, on_progress=on_progress)
+        if any(one.text == HIDING for one in difference.findings):
+            diagnosis = diagnosis.of_inferred()
     return View(kind="attribution", difference=difference, diagnosis=diagnosis,
                 possible=_explain(difference, deployment, measurement, calibration),
                 splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},

@@ -166,14 +166,14 @@ class Attributed(Pictured):
 def attribute(asked: Attribute, json: Json, csv_file: Tabulated, plot: Attributed, page: Paged,
               keep: Kept) -> object:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
-    with Steps("faults predicted") as steps:
+    with Steps("predicting faults") as steps:
         return keep.run("attribute", asked, on_progress=steps.tell)
 
 
 @command(view="diagnosis:diagnosis_report")
 def diagnose(asked: Diagnose, page: Paged, json: Json, keep: Kept) -> object:
     """Rank faults of a set-up by how well they explain all layers."""
-    with Steps("faults predicted") as steps:
+    with Steps("predicting faults") as steps:
         return keep.run("diagnose", asked, on_progress=steps.tell)
 
 

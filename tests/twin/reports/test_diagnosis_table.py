@@ -82,3 +82,17 @@ def test_rows_are_sorted_by_probability_and_what_is_far_off_is_said():
         assert ("nothing listed surely explains it: as declared" in out.getvalue()) is far
         page = describe_diagnosis(diagnose(("clock at 48 MHz", 0.6, predicted), (DECLARED, 0.4, 9)))
         assert page.verdict == "Clock at 48 MHz of it"
+
+
+def test_a_kind_of_many_rows_is_stated_beside_its_likeliest_row():
+    out = io.StringIO()
+    Console(file=out, width=200).print(diagnosis_report(diagnose(
+        *(("board", chance, 110.0) for chance in (0.36, 0.34, 0.2)), (DECLARED, 0.1, 50.0))))
+    assert "board, 90 %; likeliest board of it 36 %; measured is" in out.getvalue()
+
+
+def test_the_library_is_stated_before_prices_are_learnt():
+    """Where it was inferred from the times, a calibration may learn a fault."""
+    found = diagnose((DECLARED, 0.86, 96.0), ("clock", 0.14, 110.0)).of_inferred()
+    assert "state the library first" in found.remedy and "calibrate" not in found.remedy
+    assert "may hide a fault" in found.telling

@@ -8,7 +8,7 @@ from os import fspath
 from calibration.measurement.measurement import INFERRED
 from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
-from twin.attribution.compatibility import HIDING, agree
+from twin.attribution.compatibility import agree
 from twin.attribution.diagnosis import diagnosis
 from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
@@ -69,8 +69,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     impossible = None if stands_in else find_impossible(
         deployment, measurement.list_cycles(clock_hz_of(deployment)))
     hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
-    telling = "; ".join(filter(None, (found.telling, HIDING * hiding)))
-    return replace(found, telling=telling, remarks=(
+    return replace(found.of_inferred() if hiding else found, remarks=(
         *([stand_in] if stand_in else []), *([other] if other else []),
         *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
         *([clock] if clock else []),

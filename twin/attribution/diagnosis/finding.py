@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant
+from twin.attribution.compatibility import HIDING
 from twin.attribution.diagnosis.faults import (
     DECLARED,
     JOINED,
@@ -87,6 +88,8 @@ class Diagnosis:
         Which layers the pattern leaves out, and why.
     telling
         Which further measurement would tell the two likeliest explanations apart; "" without.
+    inferred
+        Whether the library was inferred from the measured times.
     """
 
     findings: tuple[Finding, ...]
@@ -103,6 +106,12 @@ class Diagnosis:
     telling: str = ""
     left_out: str = ""
     rests_on: tuple[str, ...] = ()
+    inferred: bool = False
+
+    def of_inferred(self) -> Diagnosis:
+        """Return this as of a library that was inferred from the measured times."""
+        return dataclasses.replace(self, inferred=True, telling="; ".join(
+            filter(None, (self.telling, HIDING))))
 
     @property
     def kinds(self) -> dict[str, float]:
@@ -203,7 +212,9 @@ class Diagnosis:
         if self.repeats_as_declared:
             return NONE_NEEDED
         return f"{self.gap}, and {self.reason}" + (
-            "" if self.healthy else f"; {GIVE}learn the board's prices (twin calibrate)")
+            "; state the library first (twin import --runtime): it was inferred from these times"
+            if self.inferred else "" if self.healthy else
+            f"; {GIVE}learn the board's prices (twin calibrate)")
 
 
 def merge_unknown(findings: Sequence[Finding]) -> tuple[Finding, ...]:
