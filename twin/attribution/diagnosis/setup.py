@@ -199,8 +199,9 @@ def _find_candidate(stated: str, model: str, board: str) -> str | None:
 
 def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
     """Whether other kernels are predicted than were measured: a log of "tflm" leaves them open."""
-    stated = measured_runtime(measurement).partition("@")[0]
-    return not f"{deployment.runtime.name}-".startswith(f"{stated}-")
+    stated, own = measured_runtime(measurement).partition("@")[0], deployment.runtime.name
+    known = any(identity.partition("@")[0] == stated for identity in list_runtimes())
+    return own != stated and (known or not own.startswith(f"{stated}-"))
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:

@@ -63,6 +63,9 @@ def test_the_setup_is_taken_from_the_header(deployment):
     found, remark = deploy_measured(some)
     assert found.runtime.name == "tflm-cmsis-nn" and "stands in for tflm" in remark
     assert not is_stand_in(found, some)  # as one that --runtime states
+    esp_nn = dataclasses.replace(some, header=dataclasses.replace(some.header, runtime="esp-nn"))
+    ansi, _ = deploy_measured(esp_nn, board="esp32s3_devkitc", runtime="esp-nn-ansi")
+    assert is_stand_in(ansi, esp_nn)  # other kernels, though the name begins alike
     xtensa, _ = deploy_measured(some, board="esp32s3_devkitc")
     assert xtensa.runtime.name == "tflm-esp-nn"  # CMSIS-NN does not run there
     assert find_runtime(some, "kws", "esp32s3_devkitc") == "tflm-esp-nn"
