@@ -21,6 +21,9 @@ from twin.attribution.diagnosis.faults import (
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
 
+ADVISED = 0.7
+"""Below this, and so wherever layers stay far apart, what to do is only a condition."""
+
 APART = "layers apart by "
 """Before the figure that ends the first evidence of each fault."""
 
@@ -178,10 +181,10 @@ class Diagnosis:
     def remedy(self) -> str:
         """What to do next; "none needed" only where what was expected was measured.
 
-        Below `SURE` it is said as a condition: the verdict is only the likeliest of several.
+        Below `ADVISED` it is a condition.
         """
         kind = self.verdict.fault.kind
-        if self.stated >= SURE or (kind == DECLARED and not self.repeats_as_declared):
+        if self.stated >= ADVISED or (kind == DECLARED and not self.repeats_as_declared):
             return self._advise()
         return f"if so: {self._advise()}"
 

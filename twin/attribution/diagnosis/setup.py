@@ -48,7 +48,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
         Its header names model, board and runtime.
     model, board, runtime, clock_hz, weights, arena
         What was asked for; by default what the header says, and the board's own set-up: an
-        emulator's clock is its own.
+        emulator's clock is its own, and of a log without cycles that of the core is as stated.
     **chosen
         Further arguments of `deploy`.
 
@@ -68,7 +68,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     named = model if model is not None else find_model(
         dict(header.environment).get("model_file", header.model), header.model_sha256)
     placed = dict(header.placement)
-    if clock_hz is None and is_clock_own(measurement):
+    stated = board is None and not measurement.count("cpu_cycles")
+    if clock_hz is None and (stated or is_clock_own(measurement)):
         clock_hz = dict(header.clocks_hz).get("cpu")
     options: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or placed.get("weights"),
                                "arena": arena or placed.get("arena"),

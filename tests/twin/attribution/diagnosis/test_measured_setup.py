@@ -74,6 +74,10 @@ def test_the_setup_is_taken_from_the_header(deployment):
         measured.header, board="stm32n6570_dk", runtime="neural-art, atonn-v1.0.0-rc0"))
     found, remark = deploy_measured(other)
     assert remark == "" and found.runtime.name == "neural-art" and not is_stand_in(found, other)
+    stated = dataclasses.replace(measured, samples=(), header=dataclasses.replace(
+        measured.header, clocks_hz=(("cpu", 140e6),)))  # times alone: --cpu-clock
+    assert deploy_measured(stated)[0].board.core_clock.frequency_hz == 140e6
+    assert deploy_measured(stated, clock_hz=100e6)[0].board.core_clock.frequency_hz == 100e6
     with pytest.raises(UsageError, match=r"which board .* --board"):
         deploy_measured(dataclasses.replace(measured, header=dataclasses.replace(
             measured.header, board="not known")))
