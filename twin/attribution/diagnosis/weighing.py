@@ -423,12 +423,15 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
               np.arange(len(layers)) == place, float(errors[place]), math.sqrt(own[place]),
               len(layers))
              for place in np.flatnonzero(are_far(errors, own, evidence))]
-    for name in operators if len(operators) > 1 else ():
-        members = families == name
+    kernels = [(name, families == name) for name in operators]
+    of_operator = np.array([name.partition(" ")[0] for name in families])
+    kernels += [(f"every {name}", of_operator == name) for name in sorted(
+        {name.partition(" ")[0] for name in operators if " " in name}.intersection(operators))]
+    for name, members in kernels if len(operators) > 1 else ():
         size = float(members @ inverse @ residual / (members @ inverse @ members))
         sd = float(members @ inverse @ members) ** -0.5
         if members.sum() > 1 and abs(size) > FAR * sd:
-            found.append((ONE_OPERATOR, name, members, size, sd, len(operators)))
+            found.append((ONE_OPERATOR, name, members, size, sd, len(kernels)))
     for kind, name, members, size, sd, places in found:
         density = -0.5 * (size / SIZE_SD) ** 2 + math.log(sd / SIZE_SD) - math.log(places)
         yield (Fault(kind=kind, name=f"{name} alone, {math.exp(size):.3g} x",

@@ -79,6 +79,7 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
     ({4: 5.0}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, "),
     ({4: 0.5}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, 0."),
     ({9: 20.0}, ONE_LAYER, "layer 9 (average_pool_2d) alone, "),  # predicted too small to weigh
+    (dict.fromkeys((0, 2, 4, 6, 8), 4.0), ONE_OPERATOR, "every conv_2d alone, "),
     (dict.fromkeys((1, 3, 5, 7), 4.0), ONE_OPERATOR, "depthwise_conv_2d alone, ")])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a healthy run"])
 def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
@@ -91,7 +92,8 @@ def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
             factors.get(one.layer, 1.0) if factors else 2.0))) for one in right.samples))
     found = diagnose(deployment, wrong, healthy=right if beside else None)
     if beside or max(factors.values(), default=0.0) >= 4.0:
-        assert next(iter(found.kinds)) == kind and found.kinds[kind] > 0.8
+        least = 0.5 if len(factors) == 5 and not beside else 0.8  # few other layers speak
+        assert next(iter(found.kinds)) == kind and found.kinds[kind] > least
         assert found.verdict.fault.name.startswith(name)
     else:  # prices may be off by as much
         assert any(one.fault.kind == kind for one in found.findings)
