@@ -172,9 +172,11 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         and not set(absent) & set(one.causes)
         and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
     if not found:
-        raise UsageError(f"--is {' --is '.join(present)}: nothing of it, without what --not rules "
-                         f"out, would change the time of {base.deployment.graph.name} on "
-                         f"{base.deployment.board.name} by 10 %")
+        idle = [name for name in present if all(
+            name not in one.causes for one in outlook.hypotheses)]
+        raise UsageError(f"--is {' --is '.join(idle or present)}: nothing of it, without what "
+                         f"--not rules out, would change the time of "
+                         f"{base.deployment.graph.name} on {base.deployment.board.name} by 10 %")
     runs = np.array(list(outlook.releases.values()))
     parts = _expect(outlook, published_us, runs[:, 0])
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])

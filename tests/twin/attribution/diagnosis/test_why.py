@@ -220,6 +220,8 @@ def test_a_time_that_nothing_left_explains_is_doubted():
     assert "as expected, as nothing else is left" in left.stdout
     assert "is the unit right" in left.stderr
     assert "or more: listed causes that are left, two at once, reach" in left.stdout
+    idle = run(*words, "900ms", "--is", "reference", "--is", "cold")
+    assert idle.exit_code == 2 and "--is cold: nothing of it" in idle.stderr
 
 
 def test_no_cause_that_adds_time_is_listed_for_a_time_that_is_too_short():
