@@ -14,13 +14,13 @@ from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Operand
 from hwmodels.nest.plan import plan_nests
 
-CASES = int(os.environ.get("TWIN_CACHE_CASES", "40"))
+CASES = int(os.environ.get("TWIN_CACHE_CASES", "12"))
 
 
 def random_cache(rng):
     """A cache of a few hundred bytes, so that short streams fill it."""
     line_bytes, ways = rng.choice((8, 16, 32)), rng.choice((2, 3, 4, 4, 5, 8))
-    return Cache(name="c", size_bytes=line_bytes * ways * (sets := rng.choice((2, 3, 4, 8, 16))),
+    return Cache(name="c", size_bytes=line_bytes * ways * (sets := rng.choice((8, 16, 32))),
                  line_bytes=line_bytes, ways=sets and ways, write=rng.choice(("back", "through")),
                  allocate=rng.choice(("read_write", "read_write", "read")))
 
@@ -33,7 +33,7 @@ def random_streams(rng, cache):
     """
     size = cache.line_bytes
     turns = 4 * cache.sets * cache.ways // rng.choice((1, 1, 2)) + rng.randrange(20)
-    inner, words = rng.randint(1, 5), rng.randint(1, 6)
+    inner, words = rng.randint(9, 24), rng.randint(9, 24)
     steps = {"input": rng.choice((4 * words, 4 * words, size, 2 * size, 4 * words + 4)),
              "output": rng.choice((1, 2, size, 3 * size, 2 * size + 4))}
     around = {name: rng.choice((0, 0, 1, 4, size)) for name in ("weights", "input", "output")}

@@ -37,10 +37,11 @@ class _Output:
     builder: Any
     tensors: list[Tensor] = field(default_factory=list)
 
-    def add_constant(self, name: str, values: np.ndarray) -> int:
+    def add_constant(self, name: str, values: np.ndarray,
+                     quantization: Quantization | None = None) -> int:
         """Append a constant tensor and return its index."""
         self.tensors.append(Tensor(name=name, shape=values.shape, dtype=str(values.dtype),
-                                   data=values))
+                                   data=values, quantization=quantization))
         return len(self.tensors) - 1
 
 

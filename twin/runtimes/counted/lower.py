@@ -47,6 +47,9 @@ COUNTED_WITH = "libgcc"
 """Routines that computed in float when kernels were counted: others take from the count what the
 lowered loops execute less with them."""
 
+COUNTED_IN = "thumb2"
+"""Dialect whose routines those are where counts of a Cortex-M3 stand in for another set's."""
+
 LEAST = 0.2
 """Share of a count that stays however much less that is: routines are at most five times apart."""
 
@@ -140,7 +143,7 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
         return lowered
     if lowered is None:
         return (_read_once(graph, layer, site, amounts),)
-    routines = choose_dialect("armv7-m") if foreign else COUNTED_WITH  # Counted on a Cortex-M3.
+    routines = COUNTED_IN if foreign else COUNTED_WITH
     if site.soft_float != routines and site.fpu is None:
         there = _try_base(base, graph, layer, replace(site, soft_float=routines)) or lowered
         saved = _count_kinds(there).total() - _count_kinds(lowered).total()

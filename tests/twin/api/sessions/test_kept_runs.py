@@ -226,7 +226,8 @@ def _head(files, change):
 
 def test_a_compiler_is_called_only_where_that_is_asked_for(root, tmp_path) -> None:
     path = twin.bundle([twin.list_sessions(root / "runs")[0].folder], tmp_path / "one.zip")
-    for head in ({"runtime": "firmware"}, {"changes": {"runtime": "firmware@O2"}}):
+    for head in ({"runtime": "firmware"},
+                 {"runtime": None, "changes": {"runtime": "firmware@O2"}}):
         asking = _edit(path, tmp_path / "asking.zip",
                        lambda files, head=head: _head(files, lambda one: one["arguments"].update(
                            {"board": "nucleo_l4r5zi", **head})))
