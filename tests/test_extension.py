@@ -206,8 +206,9 @@ def test_a_wrong_extension_is_named(tmp_path, find, gated, monkeypatch, entries,
 def test_a_warm_prediction_never_lists_packages() -> None:
     code = ("import sys, twin; twin.predict(twin.deploy('kws', 'nucleo_l4r5zi')); "
             "print('importlib.metadata' in sys.modules)")
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                           check=True, cwd=EXAMPLE.parents[1])
+    for _ in range(2):  # the first reads files anew where they changed
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                               check=True, cwd=EXAMPLE.parents[1])
     assert ended.stdout == "False\n"
 
 
