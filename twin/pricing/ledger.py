@@ -222,10 +222,10 @@ def miss_rate(prediction: Prediction) -> float | None:
 
 
 def mac_utilisation(prediction: Prediction) -> float | None:
-    """Share of the compute causes' time in which useful MACs issue; None without compute."""
+    """Share of the compute causes' time in which useful MACs issue; None if none are counted."""
     compute = math.fsum(bill_time_us(prediction, prediction.bill, cause)
                         for cause in CAUSE_GROUPS["compute"])
-    return bill_time_us(prediction, prediction.bill, "mac") / compute if compute else None
+    return bill_time_us(prediction, prediction.bill, "mac") / compute or None if compute else None
 
 
 def _detail(prediction: Prediction, group: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from made_predictions import make_prediction
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS
+from twin import deploy, predict
 from twin.errors import UsageError
 from twin.pricing.ledger import explain_time, group_percentages, mac_utilisation, miss_rate
 from twin.reports.glossary import find_entry, load_glossary
@@ -33,6 +34,12 @@ def test_every_figure_of_the_sentence_is_on_the_bill():
     # 120 misses of 1000 lines in each made layer.
     assert miss_rate(prediction) == pytest.approx(0.12)
     assert "miss rate 12 %" in explain_time(prediction)
+
+
+def test_no_share_of_macs_is_stated_where_none_are_counted_apart():
+    prediction = predict(deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2.3.1-os"))
+    assert prediction.bill.cycles("cpu", "mac") == 0 and mac_utilisation(prediction) is None
+    assert "compute (mostly " in explain_time(prediction)
 
 
 def test_cache_is_called_l1_only_where_the_board_calls_it_so():
