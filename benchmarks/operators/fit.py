@@ -367,10 +367,10 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
             table, count = fitted[key]
             like = fitted.get(key._replace(core="cortex-m4"), fitted.get(
                 key._replace(core="cortex-m4", kernels=REFERENCE), fitted[key]))[0]
-            for term, told in _with_classes(table, like).items():
-                if term == "call" or any(told.values()):
+            for term, counts in _with_classes(table, like).items():
+                if term == "call" or any(counts.values()):
                     writer.writerow((key.op, key.variant, count, term, *(
-                        f"{told[column]:.6g}" for column in COLUMNS)))
+                        f"{counts[column]:.6g}" for column in COLUMNS)))
         name = "-".join(place).replace("cortex-", "")
         (folder / f"{name}.csv").write_text(text.getvalue(), encoding="utf-8")
 

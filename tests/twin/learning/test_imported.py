@@ -42,15 +42,15 @@ def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
     assert found.measurement.header.runtime == newest
     assert found.measurement.runs == (0, 1) and len(found.measurement.layers) == 13
     assert any(f"taken as {newest}, from its time" in one for one in found.remarks)
-    header, told = tmp_path / "m" / "header.json", []
+    header, remarks = tmp_path / "m" / "header.json", []
     document = json.loads(header.read_text())
     document["environment"]["board_sha256"] = "of another file"
     header.write_text(json.dumps(document))
     overlay = twin.calibrate([tmp_path / "m"], BOARD, output=tmp_path / "new" / "a.yaml",
-                             on_remark=told.append)
+                             on_remark=remarks.append)
     assert overlay.data.rows == 13
     assert [f"that of {BOARD} said something else when it was measured" in one
-            for one in told] == [False, True] and "inferred from the times" in told[0]
+            for one in remarks] == [False, True] and "inferred from the times" in remarks[0]
     again = twin.predict(twin.deploy("kws", BOARD, runtime=newest),
                          calibration=tmp_path / "new" / "a.yaml")
     assert again.time_us == pytest.approx(1.15 * kws.time_us, rel=0.05)
@@ -79,6 +79,15 @@ def test_a_library_without_a_version_is_the_release_a_prediction_takes(tmp_path,
     taken = twin.deploy("kws", BOARD, runtime="tflm-cmsis-nn").runtime.identity
     assert found.measurement.header.runtime == taken != RUNTIME
     assert any(f"is taken as {taken}" in one for one in found.remarks)
+
+
+def test_a_stated_library_without_code_for_the_core_is_refused(tmp_path, kws):
+    stated = {"board": BOARD, "model": "kws", "clock_hz": TICKS_HZ, "runtime": "tflm-esp-nn"}
+    log = write_log(tmp_path, kws, 1.15)
+    with pytest.raises(MeasurementError, match=r"ESP-NN was not counted on armv7e-m; .* --anyway"):
+        twin.import_log("tflm", log, **stated, output=tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    twin.import_log("tflm", log, **stated, output=tmp_path / "m", anyway=True)
 
 
 def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws):

@@ -141,16 +141,16 @@ def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
 def _check_library(measurement: Measurement, graph: Graph, where: str) -> None:
     """Refuse a stated library that has no code for the board's core."""
     from hwmodels.errors import TwinError
+    from twin.deployment.core import lower_network
     from twin.deployment.deploy import deploy
     from twin.errors import RuntimeRefusedError
-    from twin.pricing.prediction import predict
 
     try:
         deployment = deploy(graph, measurement.header.board, runtime=measurement.header.runtime)
     except TwinError:  # It does not fit, or board or runtime is only a name.
         return
     try:
-        predict(deployment)
+        lower_network(deployment)
     except RuntimeRefusedError as error:
         raise MeasurementError(f"{where}: --runtime: {error}; --anyway takes it") from None
 
