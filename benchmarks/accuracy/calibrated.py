@@ -23,6 +23,7 @@ from calibration.fitting.intervals import Band, concentrate, join_bands
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
+from twin.attribution.published import build_published, deploy_row, find_refusal
 from twin.learning.beyond import measure_beyond
 from twin.learning.observations import (
     Observation,
@@ -32,7 +33,6 @@ from twin.learning.observations import (
     with_energy,
 )
 from twin.learning.overlays import Learning, learn
-from twin.learning.published import build_published, deploy_row, find_refusal
 from twin.pricing.calibrated import predict_calibrated
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from calibration.datasets import PublishedRow, published_rows
 from hwmodels.frozen import frozen
-from twin.learning.published import (
+from twin.attribution.published import (
     Comparison,
     RowPredictor,
     build_published,

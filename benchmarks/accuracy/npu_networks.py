@@ -24,8 +24,8 @@ from benchmarks.accuracy.report import write_table
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
 from hwmodels.frozen import frozen
+from twin.attribution.published import build_published, deploy_row
 from twin.deployment.deployment import Deployment
-from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.prediction import Prediction, predict

@@ -33,7 +33,7 @@ from benchmarks.accuracy.baselines import (
 from calibration.datasets import PublishedRow
 from calibration.fitting.cell import locate
 from calibration.fitting.networks import name_network
-from twin.learning.published import build_published
+from twin.attribution.published import build_published
 
 PER_MAC = "one constant"
 FOUR = "four constants"

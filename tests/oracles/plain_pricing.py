@@ -40,6 +40,7 @@ from hwmodels.counts import (
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.simulator import add_background
+from twin.deployment.choice import float_layers
 from twin.deployment.core import lower_network
 from twin.deployment.costs import bill_us
 from twin.deployment.transfers import count_transfers
@@ -60,7 +61,6 @@ from twin.pricing.price_names import (
     waits_on_memory,
 )
 from twin.pricing.structure import find_structure
-from twin.runtimes.choice import float_layers
 from twin.runtimes.runtime import COPY
 
 

@@ -16,9 +16,9 @@ from calibration.measurement.measurement import BOARD_HASH, INFERRED
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from twin.attribution.folders import tell_other_file
 from twin.attribution.side import Side
 from twin.errors import NotTheSameError
-from twin.learning.folders import tell_other_file
 from twin.network.operators import OPERATORS
 
 REFUSE, WARN, NOTE = "refuse", "warn", "note"

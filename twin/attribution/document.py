@@ -15,9 +15,9 @@ from twin.attribution.diagnosis.finding import explain_rows
 from twin.attribution.difference import Account, Difference
 from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.idealisation import Split
+from twin.attribution.published import describe_sealed
 from twin.attribution.views import PublishedView, View, WhatIf
 from twin.documents import ABSENT, Count, Interval, Of, Positive, Says, Share, fill, make_schema
-from twin.learning.published import describe_sealed
 from twin.pricing.document import to_document
 
 Predicted = Annotated[dict[str, Any], Says("of a what-if: the prediction, of "

@@ -14,11 +14,11 @@ from calibration.measurement.measurement import (
     Measurement,
     read_measurement,
 )
+from twin.attribution.folders import find_folder
 from twin.attribution.predicted import read_document, side_of_document
 from twin.attribution.side import Part, Side, Work, sum_parts
+from twin.attribution.stated import LISTED
 from twin.errors import UsageError
-from twin.learning.folders import find_folder
-from twin.learning.observations import LISTED
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow

@@ -33,6 +33,7 @@ from twin.attribution.diagnosis.setup import (
 from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
+from twin.attribution.folders import start_with_counter
 from twin.attribution.idealisation import Split, split_time
 from twin.attribution.measured import (
     read_folder,
@@ -46,12 +47,11 @@ from twin.attribution.predicted import (
     side_of_document,
     side_of_prediction,
 )
+from twin.attribution.published import Comparison, compare_published, row_predictor
 from twin.attribution.side import Side
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.folders import start_with_counter
-from twin.learning.published import Comparison, compare_published, row_predictor
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.pricing import calibrated
@@ -267,7 +267,8 @@ def _explain(difference: Difference, deployment: Deployment | None, measurement:
         return ()
     own = replace(LIBRARY, common=0.0, family=offload.spread.epoch, layer=offload.spread.epoch)
     return explain_gap(difference.main, own, deviate_causes(
-        npu, state_prior(npu, offload.spread) if prices is None else prices.time.covariance))
+        npu, state_prior(npu, deployment.runtime.identity) if prices is None
+        else prices.time.covariance))
 
 
 def _refuse_swapped(predicted: str, folder: str) -> None:

@@ -14,10 +14,10 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import LONGEST_WORD, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from twin.deployment.choice import choose_runtime
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
-from twin.runtimes.choice import choose_runtime
 from twin.runtimes.targets import TARGETS, load_target
 
 

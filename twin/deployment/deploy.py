@@ -11,11 +11,11 @@ from typing import Any
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from twin.deployment.changed_board import other_scale
+from twin.deployment.choice import BEST, DEFAULT, default_runtime, list_defaults, runs
 from twin.deployment.deployment import Deployment, find_best, place_under
 from twin.errors import DoesNotFitError, NotApplicableError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.runtimes.choice import BEST, DEFAULT, default_runtime, list_defaults, runs
 
 
 def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,

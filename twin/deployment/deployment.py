@@ -14,6 +14,7 @@ from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.kernel import Kernel
 from twin.deployment.changed_board import change_own_board
+from twin.deployment.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.draft import Draft, Placer
 from twin.deployment.memories import FLASH_ROLES, choose_memories, choose_memory, choose_pool
@@ -21,7 +22,6 @@ from twin.deployment.settling import check_draft, settle
 from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime
-from twin.runtimes.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:

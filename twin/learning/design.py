@@ -8,7 +8,7 @@ import io
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +17,11 @@ import hwmodels
 from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
 from hwmodels.files import read_regular, write_whole
 from hwmodels.frozen import entity
-from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.network.operators import is_assumed
 from twin.pricing.itemised import itemise
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
-from twin.pricing.structure import find_structure
 from twin.pricing.task_prices import (
     draws_while,
     list_powers,
@@ -225,14 +222,11 @@ def _count_tasks(deployment: Deployment) -> DesignMatrix:
 
 def _count(deployment: Deployment) -> DesignMatrix:
     item, board = itemise(deployment, cold=False, unsure=False), deployment.board
-    structure = find_structure(deployment, partial(lower_network, deployment), cold=False)
     cycles = item.work + item.rest
     per_cycle_pj = [item.clock_tree_pj[0], item.leakage_pj[0] * 1e9
                     / board.core_clock.frequency_hz]
     return DesignMatrix(
         cycles=cycles, external=item.external, energy_pj=np.concatenate([
             item.energy_pj, cycles[..., None] * per_cycle_pj], axis=-1),
-        operators=name_operators(deployment), borrowed=np.array([
-            deployment.runtime.structure == "assumed" or is_assumed(layer)
-            or any(kernel.assumed for kernel in group)
-            for layer, group in zip(deployment.executed.layers, structure.layers, strict=True)]))
+        operators=name_operators(deployment), borrowed=np.array(item.assumed)
+        | (deployment.runtime.structure == "assumed"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,21 +22,19 @@ from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity
+from twin.attribution.folders import start_with_counter
+from twin.attribution.lower_bound import find_impossible
+from twin.attribution.published import build_published, deploy_row
+from twin.attribution.stated import (
+    LISTED,
+    describe_open,
+    name_runtime,
+    settle_runtime,
+    without_tools,
+)
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.learning.design import DesignMatrix, make_design
-from twin.learning.folders import start_with_counter
-from twin.learning.lower_bound import find_impossible
-from twin.learning.published import build_published, deploy_row
-from twin.network.graph import Graph
-from twin.network.readers import read_model
-from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.stated import describe_open, settle_runtime, without_tools
-
-_LEVEL = re.compile(r"-(O\w+)")
-
-LISTED = ("tflm", "firmware")
-"""Beginnings of runtimes whose logs name the network's operators, one a layer."""
 
 UNITS = {"cpu_cycles": "cycles", "latency": "us", "energy": "uj"}
 """Of the counters that are learnt from."""
@@ -122,14 +119,12 @@ def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
 def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
                 ) -> tuple[Observation, ...]:
     """Count what is behind rows of any use: for code that judges and does not learn."""
-    graphs: dict[str, Graph] = {}
     found = []
     for row in rows:
         if not row.judges_latency or row.model is None or row.clock_hz is None:
             continue
-        graph = graphs.setdefault(row.model, build_published(row.model))
         try:
-            deployment = deploy_row(row, graph)
+            deployment = deploy_row(row, build_published(row.model))
             design = make_design(deployment, cache=cache)
         except TwinError:
             continue
@@ -244,7 +239,7 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
         raise MeasurementError(f"{where}: does not say which network it is of; import it again "
                                "with --model")
     named = dict(header.environment).get("model_file", header.model)
-    deployment = deploy(read_model(named), board, runtime=runtime, clock_hz=clocks.get("cpu"),
+    deployment = deploy(named, board, runtime=runtime, clock_hz=clocks.get("cpu"),
                         weights=placement.get("weights"), arena=placement.get("arena"),
                         follow_clock=False)
     if header.board not in (deployment.board.name, board, UNKNOWN):
@@ -282,25 +277,6 @@ def _check_units(measurement: Measurement, where: str) -> None:
     for counter, unit in UNITS.items():
         if units.get(counter, unit).lower() != unit:
             raise MeasurementError(f"{where}: {counter} is in {units[counter]}; accepted: {unit}")
-
-
-def name_runtime(runtime: str, compiler: str) -> str:
-    """Return the runtime a measurement is of: our firmware's by what compiled it.
-
-    Parameters
-    ----------
-    runtime
-        As the measurement says it.
-    compiler
-        As the firmware says it, "gcc 12.2.1 -O2"; "" when not known.
-    """
-    level = _LEVEL.search(compiler)
-    if runtime != "firmware" or level is None:
-        return runtime
-    if compiler.endswith("CMSIS-NN"):
-        return load_runtime("cmsis-nn").identity
-    named = f"firmware@{'clang-' * compiler.startswith('clang')}{level[1]}"
-    return named if named in list_runtimes() else runtime
 
 
 def _observe_whole(deployment: Deployment, runtime: str, *, label: str, source: str, kind: str,

@@ -31,6 +31,7 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
+from twin.deployment.choice import offloads
 from twin.learning.beyond import network_cycles, tell_operators
 from twin.learning.observations import (
     Observation,
@@ -48,7 +49,6 @@ from twin.learning.overlays import (
 from twin.pricing.calibration import Calibration, shipped_calibration, unseen_prices
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.task_prices import state_powers, state_prior
-from twin.runtimes import load_runtime
 
 OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
 """Before the rows of one's own board; a hundred cycles of entering and leaving a layer, uncounted,
@@ -130,15 +130,14 @@ def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibrat
 
 
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
-    offload = load_runtime(rows[0].runtime).offload
+    accelerated = offloads(rows[0].runtime)
     shipped = _start_of(board, rows[0].runtime, start)
     time_sd, energy_sd = stated_sds()
     powered, rows = with_energy(rows), [row for row in rows if row.timed]
     evidence = time_evidence(rows)
-    offloads = offload is not None and board.npu is not None
-    if offload is not None and board.npu is not None:
+    if accelerated and board.npu is not None:
         prior = known_prior(evidence.names, np.zeros(len(evidence.names)),
-                            state_prior(board.npu, offload.spread))
+                            state_prior(board.npu, rows[0].runtime))
     else:
         prior = _core_prior(rows, time_sd, shipped)
     time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))
@@ -153,15 +152,15 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         joules = energy_evidence(powered, time.fit)
         pooled = pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
         before = (known_prior(joules.names, np.zeros(len(joules.names)), state_powers(board))
-                  if offloads else known_prior(
+                  if accelerated else known_prior(
                       ENERGY_PRICES, pooled.mean, pooled.of(joules.cells[0].stated_sd))
                   if shipped is None or shipped.energy is None else
                   _family_prior(shipped.energy, energy_sd, shipped.energy_spread))
         noise = learn_noise(joules, before)
-        free = fit_prices(joules, before, noise) if offloads else None
+        free = fit_prices(joules, before, noise) if accelerated else None
         fit = Tied(free=free, fit=free, names=()) if free else tie_prices(joules, before, noise)
         energy = _make_own(fit, powered, "energy")
-    powers = None if powered or offload is not None else shipped or unseen_prices(board)
+    powers = None if powered or accelerated else shipped or unseen_prices(board)
     if powers is not None:
         energy = powers.entry.energy
     totals = network_cycles(rows)

@@ -36,6 +36,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Learnt
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
+from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration, unseen_prices
 from twin.pricing.certainty import (
@@ -60,7 +61,6 @@ from twin.pricing.itemised import (
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
-from twin.runtimes.choice import float_layers
 
 NOTABLE_SHARE = 0.1
 """A price that is not identifiable is worth naming from this share of the time on."""

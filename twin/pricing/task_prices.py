@@ -17,7 +17,7 @@ from hwmodels.columns import Floats
 from hwmodels.counts import EVENTS, Bill, BillLine
 from hwmodels.schedule.prices import CYCLE_EVENTS
 from twin.deployment.costs import HAND_OVER_EVENTS, bill_us
-from twin.runtimes.compiler import Spread
+from twin.runtimes import load_runtime
 
 WORK = ("mac", "mac_waste", "alu", "weight_decode")
 """Causes in which a unit works: each has a price for each unit, "NE16.mac"."""
@@ -77,14 +77,16 @@ def draws_while(line: BillLine, names: Sequence[str]) -> Floats:
     return np.array([name in drawing for name in names], np.float64)
 
 
-def state_prior(npu: Npu, spread: Spread) -> Floats:
+def state_prior(npu: Npu, runtime: str) -> Floats:
     """Return how unsure stated prices are: a covariance of logarithms, shape (prices, prices).
 
-    What a runtime says of whole networks is common to all, of tasks to all work of a unit and to
-    each price, which is at least as unsure as a task, of the host and of launches to each price of
-    theirs.
+    What a runtime that offloads says of whole networks is common to all, of tasks to all work of a
+    unit and to each price, which is at least as unsure as a task, of the host and of launches to
+    each price of theirs.
     """
-    names = list_prices(npu)
+    names, offload = list_prices(npu), load_runtime(runtime).offload
+    assert offload is not None, "asked of a runtime that offloads"
+    spread = offload.spread
     units = np.array([name.partition(".")[0] for name in names])
     own = np.array([max(spread.epoch, getattr(spread, _PARTS.get(name, "schedule")))
                     for name in names])

@@ -9,7 +9,7 @@ from typing import Any
 from hwmodels.frozen import frozen
 from hwmodels.quantities import NOT_KNOWN, format_energy, format_time, significant
 from twin.attribution.difference import Account, Row
-from twin.learning.published import Comparison
+from twin.attribution.published import Comparison
 from twin.reports.bars import UNEXPLAINED, Bar, BarChart, Look, chain_steps
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 

@@ -19,14 +19,13 @@ from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy
+from twin.deployment.choice import offloads
 from twin.errors import StudyError
 from twin.network.graph import Graph
 from twin.network.model_names import name_model
 from twin.network.operators import Form, layer_macs, traits
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import is_neutral, rewrite_network
-from twin.runtimes import load_runtime
-from twin.runtimes.targets import load_target
 from twin.studies.decisions import Decision, decide
 from twin.studies.results import Table
 from twin.studies.rows import Row
@@ -294,9 +293,9 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
     looked at.
     """
     leaves: list[Leaf] = []
-    for offloads in (True, False):
+    for accelerated in (True, False):
         known = [run for run in runs if relate(run, figure, "MAC")
-                 and load_target(load_runtime(run.row.runtime).target).offloads == offloads]
+                 and offloads(run.row.runtime) == accelerated]
         if len(known) >= 2 * LEAST:
             leaves += min((_grow(known, figure, per, depth) for per in PER for depth in DEPTHS),
                           key=lambda grown: grown[0])[1]

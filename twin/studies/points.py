@@ -13,6 +13,7 @@ from typing import TypeVar
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
+from twin.deployment.choice import DEFAULT, check_name
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.deployment import Deployment
 from twin.errors import (
@@ -33,8 +34,6 @@ from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.prediction import Prediction
 from twin.pricing.variables import COLD_START, SETUP, measure_variables
 from twin.pricing.variation import read_variation
-from twin.runtimes.choice import BEST, DEFAULT, check_maker
-from twin.runtimes.file import load_runtime
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
 from twin.studies.cold_start import list_parts
 from twin.studies.duty import Duty, assumed_paths, current_paths, find_rest, stated
@@ -116,8 +115,7 @@ class Deployer:
                    if path.startswith("network.")}
         places = {what: None if value is None else str(value) for what in ("weights", "arena")
                   for value in (settings.pop(f"placement.{what}", None),)}
-        if runtime not in (DEFAULT, BEST):
-            check_maker(load_runtime(runtime), board)
+        check_name(runtime, board)
         placed = deploy_towards(
             graph, board, settings, runtime=runtime,
             clock_hz=None if clock == OWN else read_clock(clock), network=network, **places)

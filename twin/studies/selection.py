@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from twin.deployment.choice import DEFAULT, default_runtime
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.runtimes.choice import DEFAULT, default_runtime
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Point, Space
 from twin.studies.limits import Limits

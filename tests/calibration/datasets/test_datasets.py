@@ -134,7 +134,7 @@ def test_sealed_rows_only_on_request():
 
 
 def test_no_library_code_but_the_display_asks_for_sealed_rows():
-    """Only twin/learning/published.py, which judges, may call published_rows with a use."""
+    """Only twin/attribution/published.py, which judges, may call published_rows with a use."""
     asking = set()
     for package in ("calibration", "hwmodels", "twin"):
         for path in (ROOT / package).rglob("*.py"):
@@ -146,7 +146,7 @@ def test_no_library_code_but_the_display_asks_for_sealed_rows():
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and \
                         node.value.endswith(("results.csv", "measured.csv")):
                     asking.add(path.relative_to(ROOT).as_posix())
-    assert asking <= {"twin/learning/published.py", "calibration/datasets/published.py"}
+    assert asking <= {"twin/attribution/published.py", "calibration/datasets/published.py"}
 
 
 def test_tables_are_typed_and_name_their_source():

@@ -57,7 +57,8 @@ def made(monkeypatch):
         made = getattr(deployment, "prediction", None) or make_prediction()
         return replace(made, temperature=temperature)
 
-    for module in ("twin.learning.published", "twin.learning.observations", "twin.studies.points",
+    for module in ("twin.attribution.published", "twin.learning.observations",
+                   "twin.studies.points",
                    "twin.learning.portability.plan", "twin.learning.portability.probed",
                    "twin.attribution.diagnosis.setup", "twin.attribution.views"):
         import_module(module)  # they keep the name: loaded now, they keep the real one

@@ -179,7 +179,7 @@ def test_the_largest_leave_and_what_still_fits_comes_back() -> None:
 def test_rows_published_with_more_ram_than_the_chip_has_are_deployed() -> None:
     """SqueezeNet v1.1 and MobileNetV1 1.0 at 224: activations beyond AXI SRAM's 512 KiB."""
     from calibration.datasets import published_rows
-    from twin.learning.published import build_published, deploy_row
+    from twin.attribution.published import build_published, deploy_row
 
     rows = [row for row in published_rows(use="fit") if row.board == BOARD and row.model
             and (row.activations_bytes or 0) > 512 * 1024]

@@ -12,9 +12,9 @@ import twin
 from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
 from hwmodels.board.file import load_board
+from twin.attribution.folders import _is_clear
+from twin.attribution.stated import describe_open, find_release, list_candidates, settle_runtime
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.folders import _is_clear
-from twin.runtimes.stated import describe_open, find_release, list_candidates, settle_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "tflm-cmsis-nn@2023"
 TICKS_HZ = 120e6

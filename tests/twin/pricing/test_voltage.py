@@ -10,9 +10,9 @@ from calibration.datasets import published_rows
 from hwmodels.quantities import format_energy
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.setup import redeploy
+from twin.attribution.published import build_published, deploy_row
 from twin.attribution.views import what_if
 from twin.deployment.deploy import deploy
-from twin.learning.published import build_published, deploy_row
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
 from twin.pricing.prediction import predict

@@ -5,8 +5,8 @@ import pytest
 import twin
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from twin.deployment.choice import list_each_runtime
 from twin.network.zoo.builder import Builder
-from twin.runtimes.choice import list_each_runtime
 
 
 def conv(channels=32, kernel=1, size=8, inputs=32):

@@ -9,9 +9,10 @@ import pytest
 import twin
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.quantities import format_time, join_words
+from twin.attribution.folders import describe_measured_runtime
+from twin.deployment.choice import default_runtime, list_best, list_each_runtime
 from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
-from twin.learning.folders import describe_measured_runtime
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.network.rewrites.precision import change_precision
@@ -21,7 +22,6 @@ from twin.pricing.document import to_document
 from twin.pricing.prediction import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.choice import default_runtime, list_best, list_each_runtime
 from twin.runtimes.file import order_release
 
 BOARD = "nucleo_l4r5zi"

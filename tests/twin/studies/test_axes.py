@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hwmodels.board.file import load_board
+from twin.deployment.choice import list_each_runtime
 from twin.errors import UsageError
-from twin.runtimes.choice import list_each_runtime
 from twin.studies.axes import (
     Axis,
     Space,

@@ -16,17 +16,17 @@ from twin.api.commands.energy import doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.attribution.compatibility import HIDING
-from twin.errors import UsageError
-from twin.learning.folders import (
+from twin.attribution.folders import (
     drop_repeated,
     pair_energies,
     tell_other_file,
     warm_of_campaign,
 )
+from twin.attribution.stated import describe_open
+from twin.errors import UsageError
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
-from twin.runtimes.stated import describe_open
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow

@@ -69,7 +69,7 @@ def diff_series(folders: Sequence[File]) -> Series:
     `change` of the result is None where the level did not move.
     """
     from calibration.measurement.measurement import read_measurement
-    from twin.learning.folders import find_folder
+    from twin.attribution.folders import find_folder
 
     found = [find_folder(Path(folder)) for folder in folders]
     if len({folder.resolve() for folder in found}) < len(found):

@@ -22,10 +22,10 @@ from twin.attribution.diagnosis.setup import (
     unread_build,
 )
 from twin.attribution.diagnosis.why import Why
+from twin.attribution.lower_bound import find_impossible
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.errors import UsageError
-from twin.learning.lower_bound import find_impossible
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 

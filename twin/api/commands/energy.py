@@ -33,8 +33,8 @@ from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy
 from twin.api.requests import measurement, takes
 from twin.attribution.diagnosis.setup import deploy_measured
+from twin.attribution.folders import find_folder
 from twin.errors import UsageError
-from twin.learning.folders import find_folder
 from twin.pricing.calibrated import predict_calibrated
 from twin.reports.export import check_place
 

@@ -162,9 +162,8 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
     A library asked for without a version is the release a prediction takes on that board.
     """
     from twin.attribution.compatibility import describe_unstated_clock
-    from twin.learning.folders import tell_library
-    from twin.runtimes.choice import settle_release
-    from twin.runtimes.stated import (
+    from twin.attribution.folders import tell_library
+    from twin.attribution.stated import (
         describe_open,
         find_release,
         is_known,
@@ -172,6 +171,7 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
         settle_runtime,
         without_tools,
     )
+    from twin.deployment.choice import settle_release
 
     header = measurement.header
     remark: tuple[str, ...] = ()
@@ -224,8 +224,8 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
     MeasurementError
         For more products in a cycle than the core does, unless it is taken anyway.
     """
-    from twin.learning.lower_bound import find_unreachable
-    from twin.learning.observations import LISTED
+    from twin.attribution.lower_bound import find_unreachable
+    from twin.attribution.stated import LISTED
     from twin.network.operators import layer_macs
 
     header = measurement.header
@@ -260,9 +260,9 @@ def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
                    cycles: float | None) -> tuple[str, ...]:
     """Return what is faster than the library's instructions can be, where that is known."""
     from hwmodels.errors import TwinError
+    from twin.attribution.lower_bound import find_impossible
+    from twin.attribution.stated import describe_open
     from twin.deployment.deploy import deploy
-    from twin.learning.lower_bound import find_impossible
-    from twin.runtimes.stated import describe_open
 
     if cycles is None or describe_open(measurement.header.runtime, board):
         return ()

@@ -18,8 +18,8 @@ from twin.api.commands.campaign import Run, read_started, refuse_other
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
 from twin.api.requests.measurement import MeasureOptions
+from twin.attribution.folders import tell_other_file
 from twin.errors import UsageError
-from twin.learning.folders import tell_other_file
 from twin.network.readers import read_model
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from pathlib import Path
 from hwmodels.files import File
 from twin.api.requests import takes
 from twin.api.requests.prediction import Plan, Port
+from twin.deployment.choice import portable_runtime
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.portability.plan import Ranking, rank_benchmarks
@@ -15,7 +16,6 @@ from twin.learning.portability.port import Ported, gather, predict_unmeasured
 from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
-from twin.runtimes.choice import portable_runtime
 
 
 @takes(Port)

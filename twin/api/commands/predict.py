@@ -13,6 +13,7 @@ from hwmodels.files import File
 from hwmodels.quantities import format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
+from twin.deployment.choice import list_best, list_made_for
 from twin.deployment.core import list_caches
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -21,7 +22,6 @@ from twin.network.readers import read_model
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
-from twin.runtimes.choice import list_best, list_made_for
 
 if TYPE_CHECKING:
     from twin.studies.results import Table
@@ -62,7 +62,7 @@ def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple
     """Name the runtime that is known better on the board, beside shipped prices of another."""
     if calibration != AUTO or prediction.certainty is None or is_best(prediction.deployment):
         return ()
-    from twin.learning import folders
+    from twin.attribution import folders
 
     return folders.describe_measured_runtime(prediction)
 

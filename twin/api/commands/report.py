@@ -25,11 +25,11 @@ from twin.api.requests.studies import ReportStudy
 from twin.attribution import views
 from twin.attribution.compatibility import NOTE, REFUSE, agree, require_same
 from twin.attribution.diagnosis.setup import deploy_measured
+from twin.attribution.folders import find_folder
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.folders import find_folder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
 from twin.reports.export import check_place, write_file

@@ -17,9 +17,9 @@ from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
 from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.outlook import NOTABLE
+from twin.attribution.lower_bound import find_unreachable
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.lower_bound import find_unreachable
 from twin.pricing.prediction import Prediction
 
 FAR = 100.0

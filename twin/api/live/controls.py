@@ -10,9 +10,9 @@ from hwmodels.board.facts import Board, Cache, Clock
 from hwmodels.board.npu import Pool
 from hwmodels.quantities import format_size
 from twin.api.live.state import COMPILED
+from twin.deployment.choice import list_each_runtime
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
-from twin.runtimes.choice import list_each_runtime
 from twin.runtimes.file import list_runtimes, load_runtime
 
 LEAST_HZ = 1e6

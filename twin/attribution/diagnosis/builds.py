@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.fault_list import change, link_kernels, list_faults
 from twin.attribution.diagnosis.faults import COMPILED, REBUILT, Fault
+from twin.deployment.choice import list_defaults, portable_runtime
 from twin.deployment.deployment import Deployment
 from twin.pricing.prediction import Prediction
-from twin.runtimes.choice import list_defaults, portable_runtime
 from twin.runtimes.file import list_runtimes
 
 COUNTED_LEVELS = (("optimisation", "-Os", "os"), ("assertions", "assertions", "dcheck"))

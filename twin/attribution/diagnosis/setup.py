@@ -14,7 +14,10 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
+from twin.attribution.folders import start_with_counter
 from twin.attribution.measured import read_folder
+from twin.attribution.stated import list_candidates, name_runtime
+from twin.deployment.choice import runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import (
@@ -23,14 +26,10 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
-from twin.learning.folders import start_with_counter
-from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
 from twin.runtimes import load_runtime
-from twin.runtimes.choice import runs
 from twin.runtimes.file import list_runtimes
-from twin.runtimes.stated import list_candidates
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""

@@ -21,10 +21,10 @@ from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.frozen import frozen
+from twin.attribution.folders import warm_of_campaign
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.beyond import tell_operators
-from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import (
     PMU_SETUP,
     Observation,

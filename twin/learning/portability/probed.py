@@ -28,6 +28,7 @@ from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from twin.attribution.stated import identify
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.observations import Observation
@@ -38,7 +39,6 @@ from twin.learning.portability.rows import measured_rows
 from twin.pricing.calibration import Calibration, shipped_calibration
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
-from twin.runtimes import load_runtime
 
 SURPRISE = 4.0
 """A row this many standard deviations from what is believed shows a mistake, not a price."""
@@ -99,7 +99,7 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     if runtime is None:
         raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
                          "correct?")
-    runtime = load_runtime(runtime).identity
+    runtime = identify(runtime)
     rows, remarks, kinds = _read_rows(measured, board, runtime)
     base = shipped_calibration(board, runtime)
     start = _stated(board, runtime) if base is None else base

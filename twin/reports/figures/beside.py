@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from hwmodels.board.facts import Board
+    from twin.attribution.published import Comparison
     from twin.attribution.views import View
-    from twin.learning.published import Comparison
 
 ROW_IN = 0.42
 """Height of one pair of bars with its gap, in inches."""

@@ -8,8 +8,8 @@ from hwmodels.quantities import significant
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
+from twin.attribution.published import Comparison, describe_sealed
 from twin.attribution.views import PublishedView, View
-from twin.learning.published import Comparison, describe_sealed
 from twin.reports.beside import (
     KIND_LOOKS,
     WORDS,

@@ -7,13 +7,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number
-from twin.learning.published import describe_sealed
+from twin.attribution.published import describe_sealed
 from twin.reports.columns import Cell, Column, number, write_cells
 from twin.reports.tables.parts import Content, Group, Text, add_row, new_table, tabulate
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
-    from twin.learning.published import Comparison
+    from twin.attribution.published import Comparison
 
 
 OF_ROW = (Column("runtime", lambda item: item.row.runtime or item.row.software),

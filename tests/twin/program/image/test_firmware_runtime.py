@@ -12,9 +12,9 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
+from twin.attribution.stated import name_runtime
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.observations import name_runtime
 from twin.pricing.prediction import predict
 from twin.program.image.compile import store
 from twin.program.image.compile.store import keep_image, port_of

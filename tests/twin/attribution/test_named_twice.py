@@ -2,7 +2,7 @@
 
 import shutil
 
-from twin.learning.folders import drop_repeated
+from twin.attribution.folders import drop_repeated
 
 
 def test_a_folder_another_spelling_and_a_copy_count_once(tmp_path) -> None:

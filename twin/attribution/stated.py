@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
-from twin.runtimes.choice import find_counted
+from twin.deployment.choice import find_counted
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
@@ -23,7 +23,10 @@ ARM_ONLY = "cmsis-nn"
 """In the name of a library: kernels for Arm cores, elsewhere its portable ones run."""
 
 
-_VERSION = re.compile(r"\d+(?:\.\d+)+")
+LISTED = ("tflm", "firmware")
+"""Beginnings of runtimes whose logs name the network's operators, one a layer."""
+
+_VERSION, _LEVEL = re.compile(r"\d+(?:\.\d+)+"), re.compile(r"-(O\w+)")
 
 ESPRESSIF_ONLY = "-esp-nn"
 """Kernels of one maker's cores: candidates on a board of its parts only."""
@@ -56,7 +59,7 @@ def list_candidates(stated: str, isa: str | None = None,
         if chosen and board is not None:
             chosen += list_offloading(board)
     return tuple(dict.fromkeys(one for name in chosen for one in (
-        load_runtime(name).identity, *_measured_releases(name, board), find_counted(name)) if one))
+        identify(name), *_measured_releases(name, board), find_counted(name)) if one))
 
 
 def list_offloading(board: Board) -> list[str]:
@@ -74,7 +77,7 @@ def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == name]
     near = [row for row in rows if row.board == board.name] or [
         row for row in rows if row.core == board.core.model and load_runtime(name).offload is None]
-    return tuple(load_runtime(row.runtime).identity for row in near)
+    return tuple(identify(row.runtime) for row in near)
 
 
 def settle_runtime(stated: str, given: str | None, where: str) -> str:
@@ -94,7 +97,7 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
     """
     if given is None:
         return stated
-    identity = load_runtime(given).identity
+    identity = identify(given)
     stated = without_tools(stated)
     ours, theirs = identity.partition("@")[0], stated.partition("@")[0]
     known = _load(stated)
@@ -163,6 +166,30 @@ def is_known(name: str) -> bool:
 
 def _load(name: str) -> str | None:
     try:
-        return load_runtime(name).identity
+        return identify(name)
     except TwinError:
         return None
+
+
+def identify(name: str) -> str:
+    """Return one of our runtimes with its version; raises RuntimeRefusedError for none of ours."""
+    return load_runtime(name).identity
+
+
+def name_runtime(runtime: str, compiler: str) -> str:
+    """Return the runtime a measurement is of: our firmware's by what compiled it.
+
+    Parameters
+    ----------
+    runtime
+        As the measurement says it.
+    compiler
+        As the firmware says it, "gcc 12.2.1 -O2"; "" when not known.
+    """
+    level = _LEVEL.search(compiler)
+    if runtime != "firmware" or level is None:
+        return runtime
+    if compiler.endswith("CMSIS-NN"):
+        return load_runtime("cmsis-nn").identity
+    named = f"firmware@{'clang-' * compiler.startswith('clang')}{level[1]}"
+    return named if named in list_runtimes() else runtime

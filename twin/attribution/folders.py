@@ -23,6 +23,8 @@ from hwmodels.errors import TwinError
 from hwmodels.files import read_regular
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time
+from twin.attribution.stated import list_offloading
+from twin.deployment.choice import list_best, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -30,9 +32,7 @@ from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
-from twin.runtimes.choice import list_best, runs
 from twin.runtimes.file import load_runtime, order_release
-from twin.runtimes.stated import list_offloading
 
 
 def warm_of_campaign(folder: str) -> str:

@@ -314,6 +314,11 @@ def check_layers(graph: Graph) -> None:
                 "quantize_static) or in float32")
 
 
+def offloads(name: str) -> bool:
+    """Whether a library's kernels run on an accelerator."""
+    return bool(load_target(load_runtime(name).target).offloads)
+
+
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
     return [layer for layer in computing_layers(graph)
@@ -353,15 +358,18 @@ def list_other_makers(runtime: Runtime, board: Board) -> list[str]:
     return [] if maker_of(board.soc) in makers else sorted(makers)
 
 
-def check_maker(runtime: Runtime, board: Board) -> None:
-    """Refuse a closed library on another maker's part.
+def check_name(name: str, board: Board | None = None) -> None:
+    """Refuse a name of no library, or with a board a closed library of other makers' parts.
 
     Raises
     ------
     RuntimeRefusedError
-        Naming the makers it is for.
+        Naming the libraries there are, or the makers it is for.
     """
-    if makers := list_other_makers(runtime, board):
+    if name in (DEFAULT, BEST):
+        return
+    runtime = load_runtime(name)
+    if board is not None and (makers := list_other_makers(runtime, board)):
         raise RuntimeRefusedError(
             f"{runtime.identity} is closed; {board.name} has {board.soc}, accepted: boards "
             f"with parts named {' or '.join(f'{maker}...' for maker in makers)}")

@@ -17,8 +17,7 @@ from calibration.datasets import board_settings, published_rows, stand_in
 from calibration.datasets.published import read_names
 from hwmodels.errors import TwinError
 from twin.attribution.document import load_schema, published_document
-from twin.attribution.views import compare_with_published
-from twin.learning.published import (
+from twin.attribution.published import (
     FEWEST_SEALED,
     Comparison,
     compare_published,
@@ -28,6 +27,7 @@ from twin.learning.published import (
     match_rows,
     predict_row,
 )
+from twin.attribution.views import compare_with_published
 from twin.network import zoo
 from twin.reports.documents import load_schema as load_published_schema
 from twin.reports.tables.published import published_report, several_report
@@ -216,7 +216,7 @@ def test_refusals(changes, reason):
 @pytest.fixture
 def report(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
-    monkeypatch.setattr("twin.learning.published.build_published", zoo.build)
+    monkeypatch.setattr("twin.attribution.published.build_published", zoo.build)
     from benchmarks.accuracy import judgement, report
 
     yield SimpleNamespace(judgement=judgement, report=report)
