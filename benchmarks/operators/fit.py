@@ -114,7 +114,7 @@ class Row:
     def terms(self) -> Mapping[str, float]:
         """How often parts of its code run; those of vectors on cores that have them."""
         other = (SCALAR if self.counted.core in VECTORS else VECTOR,
-                 *[OLD] * (self.counted.level != "Os@2.3.1"))
+                 *[OLD] * ("@2.3.1" not in self.counted.level))
         routine = THUMB2 if self.counted.core == "cortex-m0plus" else THUMB1
         return {name: often for name, often in self.work.count(self.counted.kernels).items()
                 if not name.startswith(other) and name not in routine}
