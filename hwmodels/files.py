@@ -79,6 +79,12 @@ def names_file(name: str | Path) -> bool:
         return False
 
 
+def is_path(name: str) -> bool:
+    """Whether a name that may be of a file is: by how it ends, or for it leads into a folder."""
+    ends = name.lower().endswith((".yaml", ".yml")) or "/" in name or os.sep in name
+    return ends and "\0" not in name
+
+
 class BoundedReader(io.BufferedReader):
     """A file of which no large part is read at once, such as the list of an archive's entries.
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from twin.api.commands.predict_many import predict_many
     from twin.api.commands.program import deploy_elf
     from twin.api.commands.report import report, report_study, write_report
-    from twin.api.commands.runtimes import learn_runtime, list_runtimes, show_runtime
+    from twin.api.commands.runtimes import learn_runtime
     from twin.api.commands.scenario import list_scenarios, run_scenario
     from twin.api.commands.sessions import (
         bundle,
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from twin.pricing.prediction import Prediction
     from twin.reports.documents import to_document
     from twin.reports.frames import to_pandas
+    from twin.runtimes.catalogue import list_runtimes, show_runtime
     from twin.studies.results import Table
 
 __all__ = [

@@ -17,10 +17,12 @@ ExecuTorch, examples/arm/executor_runner/arm_perf_monitor.cpp.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from calibration.importers.log import Log, count, measurement_of
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
+from hwmodels.board.facts import Board
 
 EXPECTED = "lines such as `NPU ACTIVE: 48560 cycles` or `ethosu_pmu_cycle_cntr : 48560`"
 
@@ -113,3 +115,18 @@ def _check_total(log: Log, number: int, run: dict[str, int]) -> None:
         raise log.refuse(number, f"{run['npu_active']:,} cycles active and {run['npu_idle']:,} "
                                  f"idle are not {run['npu_cycles']:,}: a counter overflowed, or "
                                  "the line is of another inference")
+
+
+def find_foreign(names: Iterable[str], board: Board) -> str:
+    """Return why counters are not of a board's Ethos-U; "" where they may be.
+
+    Ports of an Ethos-U55 and U65 are AXI0 and AXI1, those of an Ethos-U85 SRAM and EXT.
+    """
+    npu = board.npu
+    if npu is None or npu.family != "ethos-u":
+        return f"{board.name} has no Ethos-U"
+    recent = npu.config.startswith("ethos-u85")
+    odd = sorted(name for name in names if name.startswith("axi" if recent else ("sram_", "ext")))
+    ports = "SRAM and EXT" if recent else "AXI0 and AXI1"
+    return "" if not odd else (f"{odd[0]} is no counter of the {npu.config} of {board.name}, whose "
+                               f"ports are {ports}")

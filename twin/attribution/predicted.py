@@ -22,7 +22,7 @@ from twin.pricing.prediction import Prediction
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
     from twin.runtimes.compiler import Compiler
-    from twin.runtimes.neural_art.compiler_output import CompiledNetwork
+    from twin.runtimes.runtime import Runtime
 
 RENAMED = {"dcache_refill": "data_refill"}
 """Causes by the names older documents have."""
@@ -75,21 +75,24 @@ def _name_clocks(board: Board) -> dict[str, float]:
     return found if board.npu is None else found | {"npu": board.npu.frequency_hz}
 
 
-def side_of_compiled(network: CompiledNetwork, board: Board) -> Side:
+def side_of_compiled(path: str, compiled_by: Runtime, board: Board,
+                     ) -> tuple[Side, tuple[str, ...]]:
     """Return a network as its compiler laid it out, run by the hardware model, without causes.
 
     Parameters
     ----------
-    network
-        Read from the compiler's output.
+    path
+        What the compiler wrote.
+    compiled_by
+        The library the compiler is of.
     board
         With the accelerator that has the network's pools.
 
     Returns
     -------
-    Side
-        Compiler lines are the compiler's own, target lines the hardware model's. What a software
-        epoch computes is not in the output: only its dispatch is counted.
+    tuple of (Side, tuple of str)
+        Compiler lines are the compiler's own, target lines the hardware model's; and what is not
+        in the output.
 
     Raises
     ------
@@ -98,33 +101,32 @@ def side_of_compiled(network: CompiledNetwork, board: Board) -> Side:
     """
     from hwmodels.schedule.run import run_tasks
     from twin.pricing.accelerator.report import round_phases, total_counters
-    from twin.runtimes.neural_art.compiled import to_tasks
-    from twin.runtimes.neural_art.profile import count_runs
 
     if board.npu is None:
-        raise UsageError(f"{board.name} has no accelerator to run {network.name}; see twin boards")
-    clocks = _name_clocks(board)
-    runs = run_tasks(to_tasks(network, board.npu), board.npu)
+        raise UsageError(f"{board.name} has no accelerator to run {path}; see twin boards")
+    clocks, compiler = _name_clocks(board), compiled_by.compiler
+    network = compiler.read(path, board.npu)
+    runs = run_tasks(network.tasks, board.npu)
     cores_us = [run.core_npu_cycles / clocks["npu"] * 1e6 for run in runs]
-    counted = round_phases(own | {
-        "ops": one.ops, "compute_cycles": one.compute_cycles, "max_cycles": one.max_cycles,
-        "pre_cycles": run.pre_cpu_cycles, "core_cycles": core_us * 1e-6 * clocks["cpu"],
-        "post_cycles": run.post_cpu_cycles}
-        for one, run, own, core_us in zip(network.epochs, runs, count_runs(runs), cores_us,
-                                          strict=True))
+    counted = round_phases({
+        **own, **stated, "pre_cycles": run.pre_cpu_cycles,
+        "core_cycles": core_us * 1e-6 * clocks["cpu"], "post_cycles": run.post_cpu_cycles}
+        for stated, run, own, core_us in zip(network.stated, runs, compiler.count_runs(runs),
+                                             cores_us, strict=True))
     parts = [Part(index=index, name=_title(one.name), op=one.kind.upper(), counts=counts,
                   amounts={"time": round(1e9 * (
                       (counts["pre_cycles"] + counts["post_cycles"]) / clocks["cpu"]
                       + counts.get("core_npu_cycles", 0.0) / clocks["npu"]))})
-             for index, (one, counts) in enumerate(zip(network.epochs, counted, strict=True))]
+             for index, (one, counts) in enumerate(zip(network.tasks, counted, strict=True))]
     time_us = sum(core_us + (run.pre_cpu_cycles + run.post_cpu_cycles) / clocks["cpu"] * 1e6
                   for run, core_us in zip(runs, cores_us, strict=True))
     totals = total_counters(counted, time_us, clocks["npu"])
     return Side(
         kind="predicted", source="", model=network.name, model_sha256=None, architecture_id=None,
-        board=board.name, runtime="neural-art", temperature="warm", clocks_hz=clocks, placement={},
-        part="epoch", parts=tuple(parts), whole=replace(sum_parts(parts), counts=totals),
-        work=Work(operations=totals["ops"]))
+        board=board.name, runtime=compiled_by.name, temperature="warm", clocks_hz=clocks,
+        placement={}, part="epoch", parts=tuple(parts),
+        whole=replace(sum_parts(parts), counts=totals),
+        work=Work(operations=totals["ops"])), network.remarks
 
 
 def side_of_document(document: Mapping[str, Any], source: str) -> Side:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
-from twin.deployment.choice import find_counted
+from twin.deployment.choice import find_counted, find_library
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _load(name: str) -> str | None:
 
 def identify(name: str) -> str:
     """Return one of our runtimes with its version; raises RuntimeRefusedError for none of ours."""
-    return load_runtime(name).identity
+    return find_library(name).identity
 
 
 def name_runtime(runtime: str, compiler: str) -> str:

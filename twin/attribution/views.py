@@ -49,6 +49,7 @@ from twin.attribution.predicted import (
 )
 from twin.attribution.published import Comparison, compare_published, row_predictor
 from twin.attribution.side import Side
+from twin.deployment.choice import find_compiler
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -59,7 +60,6 @@ from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.certainty import probability_faster
 from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import deviate_causes, state_prior
-from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 
 
 @frozen
@@ -111,8 +111,12 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     measurement, where = read_folder(folder)
     theirs = side_of_measurement(measurement, str(where))
     remarks: tuple[str, ...] = ()
-    if is_compiled(model):
-        ours = _side_of_compiler(model, board, clock_hz)
+    if compiled_by := find_compiler(model):
+        machine = load_board(board)
+        if clock_hz is not None:
+            machine = change_board(
+                machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+        ours, remarks = side_of_compiled(model, compiled_by, machine)
     else:
         deployment, uncounted = start_with_counter(deploy(
             model, board, clock_hz=clock_hz, follow_clock=False,
@@ -174,13 +178,6 @@ def compare_with_published(model: str | Graph, board: str, *,
                                                anyway=True)
     return PublishedView(model=graph.name, board=machine, comparisons=comparisons,
                          differences=differences)
-
-
-def _side_of_compiler(model: str, board: str, clock_hz: float | None) -> Side:
-    network, machine = read_compiled(model), load_board(board)
-    if clock_hz is not None:
-        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
-    return side_of_compiled(network, machine)
 
 
 def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Difference:

@@ -13,7 +13,7 @@ from hwmodels.isa import load_isa
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs, traits
-from twin.runtimes.file import list_runtimes, list_shipped, load_runtime
+from twin.runtimes.file import list_compilers, list_runtimes, list_shipped, load_runtime
 from twin.runtimes.runtime import Runtime
 from twin.runtimes.targets import load_target
 
@@ -45,7 +45,7 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
     """
     check_layers(graph)
     if name and name != DEFAULT:
-        runtime, settled = settle_release(name, load_runtime(name), board)
+        runtime, settled = settle_release(name, board)
         check_batch(graph, runtime)
         return _check_types(graph, runtime), settled
     runtime = _check_types(graph, default_runtime(graph, board))
@@ -53,21 +53,15 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
     return runtime, (*note_float_island(graph, runtime), *_note_default(graph, runtime, board))
 
 
-def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, tuple[str, ...]]:
+def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     """Return the release a name without a version means on a board, and say so where it matters.
-
-    Parameters
-    ----------
-    runtime
-        What it names by its file alone: the default version.
-    board
-        Where it is to run.
 
     Notes
     -----
     The newest release that was measured on the board, else the newest whose instructions were
     counted, else the newest measured on the core, else the file's default.
     """
+    runtime = load_runtime(name)
     if "@" in name or name.partition("@")[0] != runtime.name:
         return runtime, ()
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == runtime.name]
@@ -130,7 +124,7 @@ def list_defaults(board: Board) -> Iterator[Runtime]:
     arm = board.core.isa.startswith("arm")
     for name in (*list_shipped(board.soc), *(name for name in PORTABLE
                                              if arm or "cmsis" not in name)):
-        runtime = settle_release(name, load_runtime(name), board)[0]
+        runtime = settle_release(name, board)[0]
         if runtime.offload is None or board.npu is not None:
             yield runtime
             counted = find_counted(name)
@@ -314,6 +308,14 @@ def check_layers(graph: Graph) -> None:
                 "quantize_static) or in float32")
 
 
+def find_compiler(path: str) -> Runtime | None:
+    """Return the library whose compiler wrote a file; None for a model."""
+    if PurePath(path).suffix not in (".json", ".csv"):
+        return None
+    return next((runtime for runtime in map(load_runtime, list_compilers())
+                 if runtime.compiler.wrote(path)), None)
+
+
 def offloads(name: str) -> bool:
     """Whether a library's kernels run on an accelerator."""
     return bool(load_target(load_runtime(name).target).offloads)
@@ -358,21 +360,26 @@ def list_other_makers(runtime: Runtime, board: Board) -> list[str]:
     return [] if maker_of(board.soc) in makers else sorted(makers)
 
 
-def check_name(name: str, board: Board | None = None) -> None:
-    """Refuse a name of no library, or with a board a closed library of other makers' parts.
+def find_library(name: str, board: Board | None = None) -> Runtime:
+    """Return the library of a name; refuse with a board a closed one of other makers' parts.
 
     Raises
     ------
     RuntimeRefusedError
         Naming the libraries there are, or the makers it is for.
     """
-    if name in (DEFAULT, BEST):
-        return
     runtime = load_runtime(name)
     if board is not None and (makers := list_other_makers(runtime, board)):
         raise RuntimeRefusedError(
             f"{runtime.identity} is closed; {board.name} has {board.soc}, accepted: boards "
             f"with parts named {' or '.join(f'{maker}...' for maker in makers)}")
+    return runtime
+
+
+def list_runnable(board: Board) -> tuple[str, ...]:
+    """Return every release of every library, one for an accelerator only where there is one."""
+    return tuple(one for one in list_runtimes()
+                 if board.npu is not None or load_runtime(one).offload is None)
 
 
 def list_each_runtime(board: Board) -> tuple[str, ...]:
@@ -394,5 +401,5 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
                 or list_other_makers(runtime, board)
                 or (runtime.extensions and not {*runtime.extensions} & {*own})
                 or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
-            found.append(settle_release(runtime.name, runtime, board)[0].identity)
+            found.append(settle_release(runtime.name, board)[0].identity)
     return tuple(found)

@@ -283,6 +283,24 @@ class Step:
 Counters = Mapping[str, float]
 """Value by counter, as a measurement names it; one that is not known is omitted."""
 
+@frozen
+class CompiledTasks:
+    """A network as its compiler laid it out, read from what it wrote.
+
+    Parameters
+    ----------
+    stated
+        The compiler's own figures of each task, by the names of its profiler.
+    remarks
+        What its output does not say.
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    stated: tuple[Counters, ...]
+    remarks: tuple[str, ...] = ()
+
+
 Clocks = Mapping[str, float]
 """Hertz of "cpu", the host's, and "npu", the accelerator's."""
 
@@ -309,6 +327,14 @@ class Compiler:
 
     memory_modes: ClassVar[tuple[str, ...]] = ()
     """Ways it can lay a network out, where `npu.memory_mode` names one."""
+
+    def wrote(self, path: str) -> bool:
+        """Whether a file is output of this compiler that `read` takes, not a model."""
+        return False
+
+    def read(self, path: str, npu: Npu) -> CompiledTasks:
+        """Return the tasks of a file it wrote, for a machine that has the memories they name."""
+        raise NotImplementedError
 
     def place(self, npu: Npu) -> Mapping[str, str]:
         """Return the memory of the arena, and of the weights where it is not the board's own."""

@@ -16,7 +16,7 @@ from hwmodels.board.facts import Fact
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.extensions import find_folders
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.files import MISSHAPEN, DocumentError
+from hwmodels.files import MISSHAPEN, DocumentError, is_path
 from hwmodels.isa import ISAS, read_name
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.runtime import FAMILIES, ArenaRule, Runtime
@@ -43,11 +43,14 @@ def list_runtimes() -> tuple[str, ...]:
     return tuple(sorted(dict.fromkeys(names), key=order_release))
 
 
-def list_compilers(family: str) -> tuple[str, ...]:
-    """Return the runtimes that compile for a family of accelerators; broken files are omitted."""
+def list_compilers(family: str = "") -> tuple[str, ...]:
+    """Return the runtimes that compile for a family of accelerators, or for any.
+
+    Broken files are omitted.
+    """
     return tuple(name for name, document in _list_documents()
-                 if read_mapping(Path(name), "offload", document.get("offload")
-                                 ).get("family") == family)
+                 if family in ("", own := read_mapping(
+                     Path(name), "offload", document.get("offload")).get("family")) and own)
 
 
 def list_shipped(soc: str) -> dict[str, str]:
@@ -79,17 +82,8 @@ def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
     return name, tuple(int(part) for part in re.findall(r"\d+", version)), version
 
 
-FILES = (".yaml", ".yml")
-"""How a runtime's name ends that is a file."""
-
 _STEM = re.compile(r"\w[\w. +-]{0,79}")
 """Names a runtime's file may have: what was typed leads to no other folder."""
-
-
-def is_file(name: str) -> bool:
-    """Whether a runtime is named by a file: by how it ends, or for it leads into a folder."""
-    ends = name.lower().endswith(FILES) or "/" in name or os.sep in name
-    return ends and "\0" not in name
 
 
 def load_runtime(name: str) -> Runtime:
@@ -111,7 +105,7 @@ def load_runtime(name: str) -> Runtime:
     RuntimeRefusedError
         When there is no such runtime or version, or its file is refused.
     """
-    if is_file(name):
+    if is_path(name):
         return _load(Path(name).resolve(), "")
     stem, at, version = name.partition("@")
     if at and not version:

@@ -20,7 +20,7 @@ from hwmodels.errors import need_extra
 from hwmodels.frozen import frozen
 from hwmodels.quantities import read_count, read_quantity
 from twin.deployment.changes import check_unit, takes_whole
-from twin.deployment.choice import DEFAULT, check_name, list_best, list_each_runtime
+from twin.deployment.choice import BEST, DEFAULT, find_library, list_best, list_each_runtime
 from twin.errors import UsageError
 from twin.network.graph import Graph
 
@@ -34,7 +34,7 @@ NAMED = ("model", "board", "runtime", "clock")
 
 MEASURED, EACH = "measured", "each"
 """Values that stand for others: runtimes measured on the board or on its core; every one that may
-run, besides "default" and "best". Of a clock, `each`: the highest of every voltage scale."""
+run, besides `DEFAULT` and `BEST`. Of a clock, `each`: the highest of every voltage scale."""
 
 OWN = "own"
 """Value of the clock axis: the board's own."""
@@ -252,8 +252,8 @@ def check_runtimes(space: Space) -> None:
     """Refuse a runtime that is not known, before anything is predicted."""
     for axis in space.axes:
         for name in axis.values if axis.name == "runtime" else ():
-            if name not in (MEASURED, EACH):
-                check_name(str(name))
+            if name not in (DEFAULT, BEST, MEASURED, EACH):
+                find_library(str(name))
 
 
 def read_axis(path: str, values: object) -> Axis:

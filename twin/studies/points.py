@@ -13,7 +13,7 @@ from typing import TypeVar
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
-from twin.deployment.choice import DEFAULT, check_name
+from twin.deployment.choice import BEST, DEFAULT, find_library
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.deployment import Deployment
 from twin.errors import (
@@ -115,7 +115,8 @@ class Deployer:
                    if path.startswith("network.")}
         places = {what: None if value is None else str(value) for what in ("weights", "arena")
                   for value in (settings.pop(f"placement.{what}", None),)}
-        check_name(runtime, board)
+        if runtime not in (DEFAULT, BEST):
+            find_library(runtime, board)
         placed = deploy_towards(
             graph, board, settings, runtime=runtime,
             clock_hz=None if clock == OWN else read_clock(clock), network=network, **places)

@@ -11,6 +11,7 @@ from calibration.datasets.tables import read_csv
 from hwmodels.board.file import load_board
 from hwmodels.schedule.run import run_tasks
 from twin.attribution.predicted import side_of_compiled
+from twin.deployment.choice import find_compiler
 from twin.errors import ModelError, UsageError
 from twin.runtimes.neural_art.compiled import to_tasks
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
@@ -120,9 +121,12 @@ def test_columns_by_pool_are_read(tmp_path):
 
 
 def test_a_compiled_network_needs_a_board_with_an_accelerator(tmp_path):
-    network = read_compiled(write(tmp_path, made_info()))
-    sheet = side_of_compiled(network, BOARD)
+    path = str(write(tmp_path, made_info()))
+    compiled_by = find_compiler(path)
+    assert compiled_by is not None and find_compiler("kws") is None
+    sheet, (remark,) = side_of_compiled(path, compiled_by, BOARD)
+    assert "software" in remark
     assert sheet.whole.counts["max_cycles"] == 49152 + 245760 + 522
     assert sheet.parts[2].counts.get("core_npu_cycles") is None
     with pytest.raises(UsageError, match="no accelerator"):
-        side_of_compiled(network, load_board("nucleo_l4r5zi"))
+        side_of_compiled(path, compiled_by, load_board("nucleo_l4r5zi"))

@@ -8,13 +8,13 @@ from hwmodels.board.file import load_board
 from hwmodels.files import File
 from twin.attribution.predicted import side_of_compiled
 from twin.attribution.side import Side
-from twin.runtimes.neural_art import compiler_output
-from twin.runtimes.neural_art.compiler_output import read_compiled
+from twin.deployment.choice import find_compiler
+from twin.errors import ModelError
 
 
 def is_compiled(path: str) -> bool:
     """Whether a file is what an accelerator's compiler wrote, not a model."""
-    return compiler_output.is_compiled(path)
+    return find_compiler(path) is not None
 
 
 def predict_compiled(path: File, board: str) -> tuple[Side, tuple[str, ...]]:
@@ -37,9 +37,7 @@ def predict_compiled(path: File, board: str) -> tuple[Side, tuple[str, ...]]:
     UsageError
         When the board has no accelerator.
     """
-    network = read_compiled(fspath(path))
-    side = side_of_compiled(network, load_board(board))
-    if all(epoch.kind == "hw" for epoch in network.epochs):
-        return side, ()
-    return side, ("what software and hybrid epochs compute is not in the compiler's output: only "
-                   "their dispatch is counted",)
+    found, machine = find_compiler(fspath(path)), load_board(board)
+    if found is None:
+        raise ModelError(f"{path}: no output of a compiler for accelerators (.json, .csv)")
+    return side_of_compiled(fspath(path), found, machine)

@@ -16,13 +16,12 @@ from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
 from twin.api.requests.measurement import Import
+from twin.attribution.stated import identify
 from twin.reports.export import check_place
-from twin.runtimes import load_runtime
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
     from twin.network.graph import Graph
-    from twin.runtimes import Runtime
 
 MAC_SLACK = 0.1
 """How far apart MACs may be, relative: some tools count activations and biases among them."""
@@ -58,7 +57,8 @@ def import_log(asked: Import) -> ImportedLog:
     folder = Path(asked.output or _default_folder(log))
     check_place(folder, folder=True)
     graph = None if model is None else _find_network(model)
-    known = None if runtime is None else (runtime, load_runtime(runtime))
+    if runtime is not None:
+        identify(runtime)  # before a log is read
     imported = importers.import_log(asked.form, log, board=board, model=model,
                                     clock_hz=asked.clock_hz, cpu_hz=asked.cpu_hz,
                                     partial=partial, anyway=anyway,
@@ -73,8 +73,8 @@ def import_log(asked: Import) -> ImportedLog:
         if not partial:
             _check_work(measurement, graph, str(log))
         measurement = _identify(measurement, graph)
-    measurement, remarks = _settle_runtime(measurement, known, graph, str(log))
-    if graph is not None and known is not None and not anyway:
+    measurement, remarks = _settle_runtime(measurement, runtime, graph, str(log))
+    if graph is not None and runtime is not None and not anyway:
         _check_library(measurement, graph, str(log))
     fast = () if graph is None else _tell_impossible(
         measurement, graph, str(log), partial=partial, anyway=anyway)
@@ -85,7 +85,7 @@ def import_log(asked: Import) -> ImportedLog:
 
 def _check_counters(measurement: Measurement, where: str) -> None:
     """Refuse a board whose Ethos-U, if it has one, counts other things."""
-    from twin.runtimes.ethos_u.counters import find_foreign
+    from calibration.importers.ethos_u import find_foreign
 
     board = _find_board(measurement.header.board)
     if board is not None and (why := find_foreign(measurement.counters, board)):
@@ -155,7 +155,7 @@ def _check_library(measurement: Measurement, graph: Graph, where: str) -> None:
         raise MeasurementError(f"{where}: --runtime: {error}; --anyway takes it") from None
 
 
-def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
+def _settle_runtime(measurement: Measurement, asked: str | None,
                     graph: Graph | None, where: str) -> tuple[Measurement, tuple[str, ...]]:
     """Return the measurement with the library it is of, as stated or inferred from its time.
 
@@ -178,8 +178,10 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
     board = None if header.board == UNKNOWN else _find_board(header.board)
     given = None
     if asked is not None:
-        known, remark = (asked[1], remark) if board is None else settle_release(*asked, board)
-        given = known.identity
+        given = identify(asked)
+        if board is not None:
+            known, remark = settle_release(asked, board)
+            given = known.identity
     name = settle_runtime(header.runtime, given, where)
     hint = describe_open(name, board) if header.kind == "measured" else ""
     release = find_release(header.runtime)
@@ -193,7 +195,7 @@ def _settle_runtime(measurement: Measurement, asked: tuple[str, Runtime] | None,
         header = replace(header, environment=(*header.environment, ("stated_runtime", name)))
         name = release
     elif board is not None and name == header.runtime and "@" not in name and is_known(name):
-        name = settle_release(name, load_runtime(name), board)[0].identity
+        name = settle_release(name, board)[0].identity
     elif hint and not versioned and graph is not None and header.board != UNKNOWN:
         candidates = list_candidates(name, board=board)
         inferred = tell_library(measurement, graph, header.board, candidates)

@@ -1,4 +1,4 @@
-"""`twin runtimes`: the kernel libraries there are, one in full, and one learnt from programs."""
+"""`twin runtimes learn`: a kernel library learnt from programs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
-from twin import runtimes
 from twin.api.requests import takes
 from twin.api.requests.programs import LearnRuntime
 from twin.errors import UsageError
-from twin.runtimes import Runtime
 
 if TYPE_CHECKING:
     from twin.program.library.learning import Lesson
-
-
-def list_runtimes() -> tuple[Runtime, ...]:
-    """Read every runtime that is shipped, by name and version."""
-    return tuple(runtimes.load_runtime(one) for one in runtimes.list_runtimes())
-
-
-def show_runtime(name: str) -> Runtime:
-    """Read a runtime.
-
-    Returns
-    -------
-    Runtime
-        With every number and its source.
-    """
-    return runtimes.load_runtime(name)
 
 
 @takes(LearnRuntime)
@@ -53,13 +35,13 @@ def learn_runtime(asked: LearnRuntime) -> Lesson:
     from twin.api.commands.program import ask_program, read_program
     from twin.network.graph import Graph
     from twin.network.readers import read_model
-    from twin.program.library.learning import learn_library
+    from twin.program.library.learning import check_name, learn_library
 
     path, elfs, models, board = Path(asked.output), asked.elfs, asked.models, asked.board
     if len(elfs) != len(models) or not elfs:
         raise UsageError(f"--model: {len(models)} networks of {len(elfs)} programs; accepted: one "
                          "--model for each ELF, in their order")
-    _check_name(path)
+    check_name(path)
     wanted = ask_program(asked)
     machine = board if isinstance(board, Board) else load_board(fspath(board))
     programs = [(read_program(elf, wanted),
@@ -67,13 +49,3 @@ def learn_runtime(asked: LearnRuntime) -> Lesson:
                 for elf, model in zip(elfs, models, strict=True)]
     with claim_file(path, "learns into it"):
         return learn_library(programs, machine, path=path, base=asked.base)
-
-
-def _check_name(path: Path) -> None:
-    """Refuse a file a runtime cannot be named by."""
-    if path.suffix != ".yaml" or "@" in path.name:
-        raise UsageError(f"--output {path}: a name that ends in .yaml is expected, such as "
-                         "my_runtime.yaml")
-    if path.stem in {name.partition("@")[0] for name in runtimes.list_runtimes()}:
-        raise UsageError(f"--output {path}: {path.stem} is a runtime already; accepted: another "
-                         "name")

@@ -10,10 +10,9 @@ from hwmodels.board.facts import Board, Cache, Clock
 from hwmodels.board.npu import Pool
 from hwmodels.quantities import format_size
 from twin.api.live.state import COMPILED
-from twin.deployment.choice import list_each_runtime
+from twin.deployment.choice import list_each_runtime, list_runnable
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
-from twin.runtimes.file import list_runtimes, load_runtime
 
 LEAST_HZ = 1e6
 """Where the slider of a clock begins."""
@@ -81,11 +80,9 @@ def list_paths(board: Board) -> list[dict[str, str]]:
 
 def list_libraries(board: Board) -> dict[str, list[str]]:
     """Return runtimes that fit a board, and all others that need no compiler."""
-    near = list(list_each_runtime(board))
-    near = [one for one in near if not one.startswith(f"{COMPILED}@")]
-    return {"near": near, "others": [
-        one for one in list_runtimes() if one not in near and not one.startswith(f"{COMPILED}@")
-        and (board.npu is not None or load_runtime(one).offload is None)]}
+    near, others = ([one for one in names if not one.startswith(f"{COMPILED}@")]
+                    for names in (list_each_runtime(board), list_runnable(board)))
+    return {"near": near, "others": [one for one in others if one not in near]}
 
 
 def _moves(board: Board, clock: Clock) -> bool:

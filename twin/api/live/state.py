@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 
 from hwmodels.board.file import list_boards
 from hwmodels.errors import did_you_mean
+from hwmodels.files import is_path
 from twin.api.requests import Predict
 from twin.errors import UsageError
 from twin.network import zoo
-from twin.runtimes.file import is_file
 
 MOST_CHANGES = 40
 """What-if paths of one state."""
@@ -102,7 +102,7 @@ def check_names(state: State) -> None:
     if not _UPLOADED.fullmatch(state.board) and state.board not in list_boards():
         raise UsageError(f"board {state.board!r}: {did_you_mean(state.board, list_boards())}, or a "
                          "file that is uploaded")
-    if is_file(state.runtime or ""):
+    if is_path(state.runtime or ""):
         raise UsageError(f"runtime {state.runtime!r}: names a file; accepted: a library of "
                          "`twin runtimes`")
     if "runtime" in state.set:

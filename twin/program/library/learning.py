@@ -32,7 +32,7 @@ from twin.program.library.seen import (
     to_observed,
 )
 from twin.program.patterns import choose_layers
-from twin.runtimes import Runtime, load_runtime
+from twin.runtimes import Runtime, list_runtimes, load_runtime
 from twin.runtimes.counted.learnt import LearntKernel, to_plain
 
 BASES: Mapping[str, str] = {
@@ -65,6 +65,16 @@ class Lesson:
     kernels: tuple[LearntKernel, ...]
     seen: tuple[Seen, ...]
     notes: tuple[str, ...]
+
+
+def check_name(path: Path) -> None:
+    """Refuse a file a runtime cannot be named by."""
+    if path.suffix != ".yaml" or "@" in path.name:
+        raise UsageError(f"--output {path}: a name that ends in .yaml is expected, such as "
+                         "my_runtime.yaml")
+    if path.stem in {name.partition("@")[0] for name in list_runtimes()}:
+        raise UsageError(f"--output {path}: {path.stem} is a runtime already; accepted: another "
+                         "name")
 
 
 def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *, path: Path,

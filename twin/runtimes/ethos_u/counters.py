@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from hwmodels.board.facts import Board
 from hwmodels.schedule import TaskRun
 
 FIGURES = ("npu_active", "axi", "sram_", "ext_", "mac_", "ao_", "wd_")
@@ -30,21 +29,6 @@ def count_run(run: TaskRun) -> dict[str, float]:
         name = f"{port}_{way}"
         found[name] = found.get(name, 0.0) + transfer.beats
     return found
-
-
-def find_foreign(names: Iterable[str], board: Board) -> str:
-    """Return why counters are not of a board's Ethos-U; "" where they may be.
-
-    Ports of an Ethos-U55 and U65 are AXI0 and AXI1, those of an Ethos-U85 SRAM and EXT.
-    """
-    npu = board.npu
-    if npu is None or npu.family != "ethos-u":
-        return f"{board.name} has no Ethos-U"
-    recent = npu.config.startswith("ethos-u85")
-    odd = sorted(name for name in names if name.startswith("axi" if recent else ("sram_", "ext")))
-    ports = "SRAM and EXT" if recent else "AXI0 and AXI1"
-    return "" if not odd else (f"{odd[0]} is no counter of the {npu.config} of {board.name}, whose "
-                               f"ports are {ports}")
 
 
 def list_totals(totals: Mapping[str, float]) -> list[str]:

@@ -8,7 +8,19 @@ from hwmodels.quantities import apportion
 from hwmodels.schedule import THROUGH, Npu, Task, Transfer, UnitWork
 from hwmodels.schedule.launch import launch_tasks
 from twin.runtimes.by_role.transfers import bind_transfers
+from twin.runtimes.compiler import CompiledTasks
 from twin.runtimes.neural_art.compiler_output import CompiledBuffer, CompiledEpoch, CompiledNetwork
+
+
+def list_tasks(network: CompiledNetwork, npu: Npu) -> CompiledTasks:
+    """Return a compiled network as tasks, with the compiler's figures of each epoch."""
+    return CompiledTasks(
+        name=network.name, tasks=to_tasks(network, npu), stated=tuple({
+            "ops": one.ops, "compute_cycles": one.compute_cycles, "max_cycles": one.max_cycles}
+            for one in network.epochs),
+        remarks=() if all(epoch.kind == "hw" for epoch in network.epochs) else (
+            "what software and hybrid epochs compute is not in the compiler's output: only "
+            "their dispatch is counted",))
 
 
 def to_tasks(network: CompiledNetwork, npu: Npu) -> tuple[Task, ...]:

@@ -21,7 +21,9 @@ from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import layer_macs, traits
 from twin.runtimes.by_role.grouping import has_second_operand
-from twin.runtimes.compiler import Clocks, Counters, Work
+from twin.runtimes.compiler import Clocks, CompiledTasks, Counters, Work
+from twin.runtimes.neural_art.compiled import list_tasks
+from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 from twin.runtimes.neural_art.listing import list_model, list_task
 from twin.runtimes.neural_art.profile import count_runs, describe_runs
 from twin.runtimes.units import UnitRules, count_elements
@@ -74,6 +76,14 @@ class NeuralArt(UnitRules):
     pool_window_elements: int
     channel_coefficients: int
     function_coefficients: int
+
+    def wrote(self, path: str) -> bool:
+        """Whether a file is a c_info.json or a table of epochs."""
+        return is_compiled(path)
+
+    def read(self, path: str, npu: Npu) -> CompiledTasks:
+        """Return the epochs of a c_info.json or a table as tasks."""
+        return list_tasks(read_compiled(path), npu)
 
     def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
         """Return the compiler's estimate of each epoch, its engines, interfaces and cache."""
