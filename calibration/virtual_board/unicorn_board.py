@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from calibration.collecting.deadline import patient
-from calibration.errors import MeasurementError
 from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
@@ -281,21 +280,6 @@ def list_emulated() -> Mapping[str, str]:
     """Return the cores that are virtual boards in Unicorn, by name of the board."""
     return {board: core for core in list_cores()
             if (board := load_core(core).traits.emulators.get("board"))}
-
-
-def layer_spans(readings: list[Totals]) -> list[Totals]:
-    """Return what each layer did, from the readings of one recorded run with layers.
-
-    Notes
-    -----
-    The firmware reads its cycle counter at the start of the run, before and after each layer, and
-    at the end.
-    """
-    inner = readings[1:-1]
-    if len(inner) % 2:
-        raise MeasurementError(f"{len(readings)} readings of CYCCNT are not those of one run "
-                               "that samples its layers")
-    return [after.minus(before) for before, after in zip(inner[::2], inner[1::2], strict=True)]
 
 
 @contextlib.contextmanager

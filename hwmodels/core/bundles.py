@@ -138,62 +138,7 @@ def list_heights(operations: Sequence[Operation], edges: Iterable[Edge]) -> list
     return heights
 
 
-def pack_block(operations: Sequence[Operation], ready: Mapping[str, int] | None = None,
-               edges: Sequence[Edge] | None = None,
-               heights: Sequence[int] | None = None) -> tuple[int, ...]:
-    """Return the cycle each operation of a block is issued in.
-
-    Parameters
-    ----------
-    operations
-        In program order.
-    ready
-        Cycle from which a register written before may be read; others at once.
-    edges
-        What waits for what; None: as `list_edges` has it.
-    heights
-        Who goes first; None: as `list_heights` has it.
-
-    Raises
-    ------
-    KernelError
-        When edges run in a circle.
-    """
-    edges = list_edges(operations) if edges is None else edges
-    heights = list_heights(operations, edges) if heights is None else heights
-    before: dict[int, list[Edge]] = {}
-    for edge in edges:
-        before.setdefault(edge.sink, []).append(edge)
-    ready = ready or {}
-    order = sorted(range(len(operations)), key=lambda place: (-heights[place], place))
-    issue: dict[int, int] = {}
-    taken: dict[tuple[str, int], int] = {}
-    cycle, limit = 0, sum(one.latency_cycles + one.busy_cycles for one in operations)
-    limit += max(ready.values(), default=0) + len(operations) + sum(e.latency_cycles for e in edges)
-    while len(issue) < len(operations):
-        if cycle > limit:
-            raise KernelError("operations of a block wait for each other in a circle")
-        placed = True
-        while placed:  # what is issued may let another into the same cycle
-            placed = False
-            for place in order:
-                one = operations[place]
-                if place in issue or sum(at == cycle for at in issue.values()) >= 8:
-                    continue
-                early = max((ready.get(name, 0) for name in one.reads), default=0)
-                if early > cycle or any(
-                        edge.source not in issue
-                        or issue[edge.source] + edge.latency_cycles > cycle
-                        for edge in before.get(place, ())):
-                    continue
-                if _hold(one, cycle, taken, 0):
-                    issue[place] = cycle
-                    placed = True
-        cycle += 1
-    return tuple(issue[place] for place in range(len(operations)))
-
-
-def _hold(one: Operation, cycle: int, taken: dict[tuple[str, int], int], interval: int) -> bool:
+def hold(one: Operation, cycle: int, taken: dict[tuple[str, int], int], interval: int) -> bool:
     """Take a unit for an operation, modulo an interval of a loop; say whether one was free."""
     paths = [(path, cycle % interval if interval else cycle) for path in one.paths]
     if any(path in taken for path in paths):
@@ -317,7 +262,7 @@ def _fits(operations: Sequence[Operation], issue: Mapping[int, int], place: int,
     placed = {**issue, place: cycle}
     if sum(at % interval == cycle % interval for at in placed.values()) > slots:
         return False
-    return all(_hold(operations[one], placed[one], taken, interval) for one in sorted(
+    return all(hold(operations[one], placed[one], taken, interval) for one in sorted(
         placed, key=lambda one: (len(operations[one].units), one)))
 
 

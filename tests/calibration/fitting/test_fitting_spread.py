@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.fitting.cell import Cell
-from calibration.fitting.prices import Evidence, Noise, predict_totals
+from calibration.fitting.prices import Evidence, Noise
 from calibration.fitting.prior import Spread, known_prior, pool_prior, relate
 from calibration.fitting.spread import (
     LABORATORIES,
@@ -25,6 +25,7 @@ from calibration.fitting.validation import (
     scale_of,
     total_error,
 )
+from tests.oracles.fits import predict_totals
 
 NAMES = ("conv", "pointwise", "depthwise", "memory")
 STATED = np.full(4, 0.2)

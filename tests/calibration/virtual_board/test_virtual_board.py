@@ -100,7 +100,8 @@ def test_qemu_counts_instructions_exactly(images, port):
 def test_planted_costs_are_what_the_firmware_counts(images, port):
     costs = Costs(core=f"cortex-{port.split('-')[1]}", spans=(FLASH, RAM), data=SMALL,
                   write_back_cycles=5)
-    from calibration.virtual_board.unicorn_board import layer_spans, run_unicorn
+    from calibration.virtual_board.unicorn_board import run_unicorn
+    from tests.oracles.recordings import layer_spans
 
     with run_unicorn(port, images(port), costs=costs, trace_accesses=100_000) as board, \
             Link(board.port) as link:

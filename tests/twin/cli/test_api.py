@@ -70,7 +70,8 @@ def test_every_command_is_a_documented_typed_function(command) -> None:
     for name in NAMES.get(command, [command]):
         function = getattr(twin, name)
         assert name in twin.__all__ and inspect.isfunction(function)
-        assert function.__doc__ and function.__module__.startswith("twin.api.")
+        assert function.__doc__ and function.__module__.startswith(
+            ("twin.api.", "twin.runtimes.catalogue"))  # it only reads what there is
         signature = inspect.signature(function)
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(one.annotation is not inspect.Parameter.empty
