@@ -126,7 +126,7 @@ def side_of_compiled(path: str, compiled_by: Runtime, board: Board,
         board=board.name, runtime=compiled_by.name, temperature="warm", clocks_hz=clocks,
         placement={}, part="epoch", parts=tuple(parts),
         whole=replace(sum_parts(parts), counts=totals),
-        work=Work(operations=totals["ops"])), network.remarks
+        work=Work(operations=totals["ops"])), network.notes
 
 
 def side_of_document(document: Mapping[str, Any], source: str) -> Side:

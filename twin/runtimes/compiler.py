@@ -291,14 +291,14 @@ class CompiledTasks:
     ----------
     stated
         The compiler's own figures of each task, by the names of its profiler.
-    remarks
+    notes
         What its output does not say.
     """
 
     name: str
     tasks: tuple[Task, ...]
     stated: tuple[Counters, ...]
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 Clocks = Mapping[str, float]

@@ -18,7 +18,7 @@ def list_tasks(network: CompiledNetwork, npu: Npu) -> CompiledTasks:
         name=network.name, tasks=to_tasks(network, npu), stated=tuple({
             "ops": one.ops, "compute_cycles": one.compute_cycles, "max_cycles": one.max_cycles}
             for one in network.epochs),
-        remarks=() if all(epoch.kind == "hw" for epoch in network.epochs) else (
+        notes=() if all(epoch.kind == "hw" for epoch in network.epochs) else (
             "what software and hybrid epochs compute is not in the compiler's output: only "
             "their dispatch is counted",))
 
