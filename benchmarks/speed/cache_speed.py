@@ -3,8 +3,7 @@
 Data accesses of whole networks a second, one thread, warm, by policy, for a cache of 16 KiB,
 4 ways and 32-byte lines; beside pycachesim in the same run, timed again for every network, for
 other processes slow both. Ratios count, milliseconds inform. "First" is a pass of kernels nobody
-has simulated before; from then on what one does to any state is known under LRU, and "each run" is
-a pass that does without. The misses of all methods are asserted to be equal, so that speed work can
+has simulated before. The misses of all methods are asserted to be equal, so that speed work can
 never change a result.
 """
 
@@ -54,7 +53,7 @@ def lower(network: str) -> list[Kernel]:
     return [kernel for layer in lower_network(deployment) for kernel in layer]
 
 
-def run(kernels: Sequence[Kernel], cache: Cache, state=None, method="auto"):  # type: ignore[no-untyped-def]
+def run(kernels: Sequence[Kernel], cache: Cache, state=None, method="runs"):  # type: ignore[no-untyped-def]
     """Accesses, misses and touches of a pass, and the state after it."""
     state = state or new_state(cache)
     accesses = misses = touches = 0
@@ -66,7 +65,7 @@ def run(kernels: Sequence[Kernel], cache: Cache, state=None, method="auto"):  # 
     return accesses, misses, touches, state
 
 
-def simulate_all(kernels: Sequence[Kernel], cache: Cache, state, method="auto") -> None:  # type: ignore[no-untyped-def]
+def simulate_all(kernels: Sequence[Kernel], cache: Cache, state, method="runs") -> None:  # type: ignore[no-untyped-def]
     """A pass, as predictions make it."""
     simulate_kernels(cache, kernels, state, method=method)
 
@@ -82,12 +81,11 @@ def time_network(network: str) -> None:
         _, misses, touches, _ = run(kernels, cache, state)
         assert run(kernels, cache, state, "accesses")[1] == misses, f"{network}, {policy}"
         warm = median_cpu_s(partial(simulate_all, kernels, cache, state), REPEATS)
-        each = median_cpu_s(partial(simulate_all, kernels, cache, state, "phases"), REPEATS)
         plain = median_cpu_s(partial(simulate_all, kernels, cache, state, "accesses"), REPEATS)
         rate, theirs = accesses / warm / 1e6, time_pycachesim()
         ratio = f"{rate / theirs[0]:10.1f}" if theirs else ""
         print(f"{network:24}{policy:12}{accesses / 1e6:9.2f}M{misses:9}{touches / 1e6:8.2f}M"
-              f"{first * 1e3:10.1f}{warm * 1e3:9.2f}{rate:9.0f}{accesses / each / 1e6:9.0f}"
+              f"{first * 1e3:10.1f}{warm * 1e3:9.2f}{rate:9.0f}"
               f"{accesses / plain / 1e6:10.0f}"
               f"{ratio}")
 
@@ -133,7 +131,7 @@ def main() -> None:
     print(f"pycachesim, hits: C core {theirs[0]:.0f} M lines/s, Python calls {theirs[1]:.1f} "
           "M accesses/s" if theirs else "pycachesim is not installed: no comparison")
     print(f"{'network':24}{'policy':12}{'accesses':>10}{'misses':>9}{'touches':>9}{'first ms':>10}"
-          f"{'warm ms':>9}{'M acc/s':>9}{'each run':>9}{'by access':>10}"
+          f"{'warm ms':>9}{'M acc/s':>9}{'by access':>10}"
           + ("  x their C" if theirs else ""))
     for network in networks:
         time_network(network)

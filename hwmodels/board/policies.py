@@ -43,8 +43,6 @@ class Policy:
     number
         By which the compiled simulation chooses its function; from `cache_words.FIRST_ADDRESS` on
         the function's address.
-    stack
-        Whether a cache of more ways holds all lines of one with fewer (Mattson).
     tree
         Whether the ways are the leaves of a binary tree: a power of two of them, up to 32.
     start
@@ -59,7 +57,6 @@ class Policy:
     name: str
     doc: str
     number: int
-    stack: bool = False
     tree: bool = False
     start: int | None = None
     candidate: bool = False
@@ -78,7 +75,7 @@ class Policy:
 
 
 POLICIES: Mapping[str, Policy] = MappingProxyType({policy.name: policy for policy in (
-    Policy(name="lru", number=cache_words.LRU, stack=True, candidate=True,
+    Policy(name="lru", number=cache_words.LRU, candidate=True,
            doc="the line not touched for longest"),
     Policy(name="plru", number=cache_words.PLRU, tree=True, candidate=True,
            doc="the line a binary tree points to, whose nodes turn away from each line touched"),

@@ -22,7 +22,6 @@ from hwmodels.nest.flattening import (
     MARK_WORD,
     OPERAND_WORD,
     RECORD_WORDS,
-    ROWS_WORD,
     WRITE_WORD,
 )
 from hwmodels.nest.plan import Count, Plan
@@ -52,8 +51,6 @@ class Chain:
         Where the counters of each kernel begin, and where the last end.
     owners : tuple of (str, str)
         Of all lines, by number.
-    first : ndarray of int64
-        Counters before a run: what phases that are not run come to.
     made
         Of each, counts made last, by the bytes of counters.
     spare
@@ -66,14 +63,13 @@ class Chain:
     counts: tuple[tuple[Count, ...], ...]
     ends: tuple[int, ...]
     owners: Owners
-    first: np.ndarray
     made: tuple[dict[bytes, AccessCounts], ...]
     spare: list[Room] = field(default_factory=list)
 
     def run(self, words: np.ndarray) -> tuple[AccessCounts, ...]:
         """Bring a state, in place, to after the kernels; return what each counts."""
         room = self.spare.pop() if self.spare else self._make_room()
-        room[0][:] = self.first
+        room[0][:] = 0
         room[1](words)
         counters = room[0].tobytes()
         if (not self.spare and sum([len(plan.program.words) for plan in self.plans])
@@ -94,7 +90,7 @@ class Chain:
 
     def _make_room(self) -> Room:
         """Lay the programs out one behind the other, and bind what runs them."""
-        programs, row = [], 0
+        programs = []
         for plan, marks, first in zip(self.plans, self.marks, self.ends, strict=False):
             words = plan.program.words.copy()
             records = words[plan.program.records].reshape(-1, RECORD_WORDS)
@@ -102,13 +98,11 @@ class Chain:
             records[:, 0] += plan.bases[operands]
             records[:, MARK_WORD] = marks[operands] << 1 | (
                 records[:, WRITE_WORD] * (self.cache.write == "back"))
-            words[ROWS_WORD], words[COUNTERS_WORD] = row, first
+            words[COUNTERS_WORD] = first
             words[LEAVING_WORD] = first + 3 * len(marks) + 1
             programs.append(words)
-            row += len(plan.program.rows)
-        counters = np.empty_like(self.first)
-        rows = np.concatenate([plan.program.rows for plan in self.plans])
-        return counters, RUN_PROGRAMS.bind(len(programs), np.concatenate(programs), rows,
+        counters = np.empty(self.ends[-1], dtype=np.int64)
+        return counters, RUN_PROGRAMS.bind(len(programs), np.concatenate(programs),
                                            describe_cache(self.cache), None, counters)
 
 
@@ -132,14 +126,7 @@ def make_chain(cache: Cache, calls: Sequence[tuple[Plan, Sequence[Operand], Sequ
     """
     marks = [number_owners(owners, operands, looked_up)[1] for _, operands, looked_up in calls]
     ends = [0, *itertools.accumulate(3 * len(own) + 1 + 2 * len(owners) for own in marks)]
-    first = np.zeros(ends[-1], dtype=np.int64)
-    for (plan, operands, _), numbers, start in zip(calls, marks, ends, strict=False):
-        for operand, write, lines in plan.program.skipped:
-            first[start + 3 * operand + write] += lines
-            # As many leave as came: those that stay are of the phases after them.
-            leaving = start + 3 * len(operands) + 1 + 2 * numbers[operand]
-            first[leaving:leaving + 2] += lines, lines * (write and cache.write == "back")
-    return Chain(cache=cache, first=first, plans=[plan for plan, *_ in calls], marks=marks,
+    return Chain(cache=cache, plans=[plan for plan, *_ in calls], marks=marks,
                  ends=tuple(ends), owners=owners, made=tuple([{} for _ in calls]),
                  counts=tuple([count_operands(plan, cache, operands, looked_up)
                                for plan, operands, looked_up in calls]))

@@ -27,9 +27,9 @@ SEED = 0xACE1
 MOST_CHAINS = 64
 """Sequences of kernels that are kept one behind the other."""
 
-METHODS = ("auto", "accesses", "runs", "phases")
-"""Ways to simulate, all exact: one access after the other; iterations that change nothing left
-out; phases, where LRU allows it; "auto": phases where one run pays for them."""
+METHODS = ("runs", "accesses")
+"""Ways to simulate, both exact: without iterations that change nothing; one access after the
+other."""
 
 STATE_HEAD = 8
 """Words of a state before its entries; the first is the LFSR, or the next way where one counter
@@ -132,7 +132,7 @@ def check_cache(cache: Cache) -> None:
 
 def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
                    state: CacheState, cached: Sequence[bool] | None = None,
-                   method: str = "auto") -> tuple[AccessCounts, CacheState]:
+                   method: str = "runs") -> tuple[AccessCounts, CacheState]:
     """Run a kernel's accesses through a cache.
 
     Parameters
@@ -176,7 +176,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
 
 
 def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
-                     cached: Sequence[tuple[bool, ...]] | None = None, method: str = "auto",
+                     cached: Sequence[tuple[bool, ...]] | None = None, method: str = "runs",
                      ) -> tuple[tuple[AccessCounts, ...], CacheState]:
     """Run kernels' accesses through a cache, one kernel behind the other, by one call for all.
 

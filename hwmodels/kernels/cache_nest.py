@@ -15,16 +15,12 @@ from hwmodels.kernels.cache_words import (
     CODE,
     CODE_END,
     COUNTERS,
-    CURSORS,
-    CURSORS_END,
     DEPTH,
     DEPTHS,
-    END,
     EXTENT,
     FIRST,
     FIRST_GUARD,
     FOLLOWS,
-    FULL,
     GUARD_WORDS,
     GUARDS,
     HERE,
@@ -43,7 +39,6 @@ from hwmodels.kernels.cache_words import (
     LOW,
     MARK,
     MASK,
-    MIDDLE,
     MOST_STREAMS,
     NEVER,
     NEXTS,
@@ -51,12 +46,9 @@ from hwmodels.kernels.cache_words import (
     OPERAND,
     OPERATION_WORDS,
     PARTNER,
-    PHASE,
-    PLAIN,
     POLICY,
     RECORD,
     RECORDS,
-    ROWS,
     SETS,
     SHIFT,
     SIZE,
@@ -75,7 +67,6 @@ from hwmodels.kernels.cache_words import (
 )
 from hwmodels.kernels.compiled import (
     Integer,
-    Table,
     Words,
     compile_inline,
     compile_kept,
@@ -280,44 +271,26 @@ def shift_streams(m: Words, amount: Integer, depth: Integer, first: Integer, las
         guard += words
 
 
-@compile_inline
-def iterations_of(rows: Table, row: Integer, extent: Integer) -> tuple[Integer, Integer]:
-    """First iteration of a loop and how many: all, or those a row of a phase says."""
-    plain = rows[row, 3] >> 1 if extent < 0 else 0
-    if extent == FULL:
-        return rows[row, 0], 1 - plain
-    if extent == MIDDLE:
-        return rows[row, 1], rows[row, 2] * (1 - plain)
-    if extent == PLAIN:
-        return rows[row, 1], rows[row, 2] * plain
-    return 0, extent
-
-
 @compile_part
-def run_innermost(m: Words, rows: Table, row: Integer, geometry: Words, state: Words,
-                  counters: Words, op: Integer) -> None:
+def run_innermost(m: Words, geometry: Words, state: Words, counters: Words, op: Integer) -> None:
     """Run a loop that holds nothing but streams."""
-    turn, extent = iterations_of(rows, row, m[op + EXTENT])
+    extent = m[op + EXTENT]
     first, last = np.uint64(m[op + FIRST]), np.uint64(m[op + LAST])
     at, end = np.uint64(m[RECORDS]) + first * RECORD, np.uint64(m[RECORDS]) + last * RECORD
     if m[op + PARTNER]:
-        set_ranges(m, turn, turn + extent, np.uint64(m[op + DEPTH]), at, end)
+        set_ranges(m, 0, extent, np.uint64(m[op + DEPTH]), at, end)
     if extent == 1 or m[IN_ORDER] or last - first > MOST_STREAMS:
-        run_in_order(m, geometry, state, counters, turn, turn + extent, at, end)
-    elif extent > 1:
-        run_rounds(m, geometry, state, counters, turn, turn + extent, at, end)
+        run_in_order(m, geometry, state, counters, 0, extent, at, end)
+    else:
+        run_rounds(m, geometry, state, counters, 0, extent, at, end)
 
 
 @compile_part
-def enter_loop(m: Words, op: Integer, turn: Integer, extent: Integer) -> bool:
-    """Enter a loop; return whether its body is to be run."""
+def enter_loop(m: Words, op: Integer) -> None:
+    """Enter a loop."""
     depth = np.uint64(m[op + DEPTH])
     loop = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
-    m[loop + TURN], m[loop + STOP], m[loop + BEFORE] = turn, turn + extent, m[CHANGES]
-    if turn and extent > 0:
-        shift_streams(m, turn, depth, np.uint64(m[op + FIRST]), np.uint64(m[op + LAST]))
-    entered: bool = extent > 0
-    return entered
+    m[loop + TURN], m[loop + STOP], m[loop + BEFORE] = 0, m[op + EXTENT], m[CHANGES]
 
 
 @compile_part
@@ -337,33 +310,23 @@ def close_loop(m: Words, op: Integer) -> bool:
 
 
 @compile_part
-def run_program(m: Words, rows: Table, geometry: Words, state: Words, counters: Words) -> None:
+def run_program(m: Words, geometry: Words, state: Words, counters: Words) -> None:
     """Run a program; afterwards it is as it was."""
-    for place in range(np.uint64(m[CURSORS]), np.uint64(m[CURSORS_END])):
-        m[place] = -1
     code: Integer = np.uint64(m[CODE])
-    op, row = code, ZERO
+    op = code
     while op < np.uint64(m[CODE_END]):
         operation, following = m[op], op + OPERATION_WORDS
-        beyond = code + np.uint64(m[op + PARTNER] + 1) * OPERATION_WORDS
         if operation == INNERMOST:
-            run_innermost(m, rows, row, geometry, state, counters, op)
+            run_innermost(m, geometry, state, counters, op)
         elif operation == LOOP:
-            turn, extent = iterations_of(rows, row, m[op + EXTENT])
-            following = following if enter_loop(m, op, turn, extent) else beyond
-        elif operation == END:
-            following = beyond if close_loop(m, op) else following
-        elif operation == PHASE:
-            cursor = np.uint64(m[CURSORS] + m[op + DEPTH])
-            m[cursor] += 1
-            row = np.uint64(m[ROWS] + m[op + EXTENT] + m[cursor])
-        elif not rows[row, 3] & 1:
-            following = beyond - OPERATION_WORDS
+            enter_loop(m, op)
+        elif close_loop(m, op):
+            following = code + np.uint64(m[op + PARTNER] + 1) * OPERATION_WORDS
         op = following
 
 
 @compile_kept
-def run_programs(programs: Integer, m: Words, rows: Table, geometry: Words, state: Words,
+def run_programs(programs: Integer, m: Words, geometry: Words, state: Words,
                  counters: Words) -> None:
     """Run programs through a cache, one behind the other.
 
@@ -373,8 +336,6 @@ def run_programs(programs: Integer, m: Words, rows: Table, geometry: Words, stat
         How many.
     m : ndarray of int64
         The programs; changed, and put back.
-    rows : ndarray of int64, (rows, 4)
-        Phase tables of all of them.
     geometry : ndarray of int64
         Of the cache, as `cache_words` has it.
     state : ndarray of int64
@@ -385,5 +346,5 @@ def run_programs(programs: Integer, m: Words, rows: Table, geometry: Words, stat
     """
     at = ZERO
     for _ in range(programs):
-        run_program(m[at:], rows, geometry, state, counters)
+        run_program(m[at:], geometry, state, counters)
         at += np.uint64(m[at + SIZE])

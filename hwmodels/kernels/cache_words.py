@@ -26,12 +26,11 @@ SETS, WAYS, SHIFT, POLICY, BACK, ALLOCATE, MASK = range(7)
 """Of a geometry: SHIFT is log2 of the line, MASK is SETS - 1 where that is a mask, else -1."""
 
 # A program: where its parts begin, counted from its first word.
-(CODE, CODE_END, RECORDS, STEPS, DEPTHS, GUARDS, GUARD_WORDS, LOOPS, CURSORS, CURSORS_END, NEXTS,
- USERS, ROWS, COUNTERS, LEAVING, SIZE, IN_ORDER, CHANGES) = np.arange(18, dtype=np.uint64)
-"""ROWS counts rows of the phase tables of all programs; COUNTERS words of all counters, those of
-lines that left from LEAVING on. USERS has a word for each set: a bit for each stream of a loop
-that is in it. IN_ORDER: every access is looked up, one iteration after the other. CHANGES counts
-touches that were no hits."""
+(CODE, CODE_END, RECORDS, STEPS, DEPTHS, GUARDS, GUARD_WORDS, LOOPS, NEXTS, USERS, COUNTERS,
+ LEAVING, SIZE, IN_ORDER, CHANGES) = np.arange(15, dtype=np.uint64)
+"""COUNTERS counts words of all counters, those of lines that left from LEAVING on. USERS has a word
+for each set: a bit for each stream of a loop that is in it. IN_ORDER: every access is looked up,
+one iteration after the other. CHANGES counts touches that were no hits."""
 
 # A stream. HERE is the line it is in, -1 for none, HOME the set of that.
 (ADDRESS, STEP, LOG_STEP, WRITE, MARK, OPERAND, FOLLOWS, LOW, HIGH, HERE, HOME, FIRST_GUARD,
@@ -45,8 +44,7 @@ RECORD = np.uint64(16)
 guards. STILL: the loop moves nothing."""
 TURN, STOP, BEFORE, LOOP_WORDS = np.arange(4, dtype=np.uint64)
 """BEFORE: changes before the iteration."""
-LOOP, END, INNERMOST, PHASE, PHASE_END = range(5)
-FULL, MIDDLE, PLAIN = -1, -2, -3
+LOOP, END, INNERMOST = range(3)
 
 NEVER = 1 << 60
 MOST_STREAMS = np.uint64(62)

@@ -290,6 +290,4 @@ def compile_callback(*native: str) -> Callable[[Callable[..., None]], Callback]:
 
 
 RUN_PROGRAMS = Kernel("hwmodels.kernels.cache_nest", "run_programs")
-CUT_PHASES = Kernel("hwmodels.kernels.cache_phases", "cut_phases")
-SKIP_PHASES = Kernel("hwmodels.kernels.cache_streams", "skip_phases")
-"""Loops every prediction runs, without the modules they are written in."""
+"""The loop every prediction runs, without the module it is written in."""

@@ -12,17 +12,13 @@ from hwmodels.frozen import entity
 from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree, moves_stream
 
-HEADER_WORDS, RECORD_WORDS = 18, 16
-ROWS_WORD, COUNTERS_WORD, LEAVING_WORD = 12, 13, 14
+HEADER_WORDS, RECORD_WORDS = 15, 16
+COUNTERS_WORD, LEAVING_WORD = 10, 11
 WRITE_WORD, MARK_WORD, OPERAND_WORD = 3, 4, 5
 """Places in the header and in a record, as `hwmodels.kernels.cache_words` has them."""
 
-LOOP, END, INNERMOST, PHASE, PHASE_END = range(5)
-"""Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next row
-of a phase table, go on to another row unless the entry ends."""
-
-FULL, MIDDLE, PLAIN = -1, -2, -3
-"""Extents that the row of the phase table in force gives."""
+LOOP, END, INNERMOST = range(3)
+"""Operations: enter a loop, close it, run a loop that holds nothing but streams."""
 
 EVER = 1 << 60
 
@@ -34,20 +30,14 @@ class Program:
     Parameters
     ----------
     words : ndarray of int64, read-only
-        What it works in, as it is before and after a run but for the header's `COUNTERS` and
-        `ROWS`, the records' marks and where operands are.
+        What it works in, as it is before and after a run but for the header's `COUNTERS`,
+        the records' marks and where operands are.
     records
         Those of streams, `RECORD_WORDS` each.
-    rows : ndarray of int64, (rows, 4)
-        Its phase tables.
-    skipped : tuple of (int, bool, int)
-        Operand, whether stores, and lines filled by phases that are not run.
     """
 
     words: np.ndarray
     records: slice
-    rows: np.ndarray
-    skipped: tuple[tuple[int, bool, int], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,8 +48,6 @@ class _Flat:
     code: list[tuple[int, ...]] = field(default_factory=list)
     streams: list[tuple[Stream, int]] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
-    tables: list[np.ndarray] = field(default_factory=list)
-    skipped: list[tuple[int, bool, int]] = field(default_factory=list)
 
 
 def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
@@ -101,15 +89,14 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
                                                   *condition.steps)
     parts = [np.array(flat.code, dtype=np.int64).ravel(), records.ravel(), steps.ravel(),
              guards.ravel(), *[np.zeros(size, dtype=np.int64) for size in (
-                 3 * depths, len(flat.tables), streams, sets)]]
-    code, at, moves_at, guards_at, loops, cursors, nexts, users, end = np.cumsum(
+                 3 * depths, streams, sets)]]
+    code, at, moves_at, guards_at, loops, nexts, users, end = np.cumsum(
         [HEADER_WORDS, *map(len, parts)]).tolist()
-    header = [code, at, at, moves_at, depths, guards_at, 2 + depths, loops, cursors, nexts, nexts,
-              users, 0, 0, 0, end, in_order, 0]
+    header = [code, at, at, moves_at, depths, guards_at, 2 + depths, loops, nexts, users, 0,
+              0, end, in_order, 0]
     words = np.concatenate([np.array(header, dtype=np.int64), *parts])
     words.flags.writeable = False
-    return Program(words=words, records=slice(at, moves_at), skipped=tuple(flat.skipped),
-                   rows=np.concatenate([*flat.tables, np.zeros((0, 4), dtype=np.int64)]))
+    return Program(words=words, records=slice(at, moves_at))
 
 
 def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
@@ -120,18 +107,7 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
             continue
         _flatten_innermost(run, 1, depth, flat)
         run = []
-        flat.skipped += part.skipped
-        if part.rows is None:
-            _flatten_loop(part.body, part.extent, depth, flat)
-            continue
-        start, streams = len(flat.code), len(flat.streams)
-        flat.code.append((PHASE, sum(map(len, flat.tables)), len(flat.tables), streams, streams, 0,
-                          0))
-        flat.tables.append(part.rows)
-        _flatten_loop(part.body, FULL, depth, flat)
-        _flatten_loop(part.middle, MIDDLE, depth, flat)
-        _flatten_loop(part.plain, PLAIN, depth, flat)
-        flat.code.append((PHASE_END, 0, 0, streams, streams, start, 0))
+        _flatten_loop(part.body, part.extent, depth, flat)
     _flatten_innermost(run, 1, depth, flat)
 
 
@@ -139,12 +115,11 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
     if not any([isinstance(inner, Repeat) for inner in body]):
         _flatten_innermost(cast("Sequence[Stream]", body), extent, depth, flat)
         return
-    start, first, tables = len(flat.code), len(flat.streams), len(flat.tables)
+    start, first = len(flat.code), len(flat.streams)
     flat.code.append(())
     _flatten_body(body, depth + 1, flat)
     end, last = len(flat.code), len(flat.streams)
-    # Iterations take rows of the tables in a loop one after the other: none is omitted.
-    still = not flat.in_order and tables == len(flat.tables) and not any(
+    still = not flat.in_order and not any(
         [moves_stream(stream, depth) for stream, _ in flat.streams[first:]])
     flat.code[start] = (LOOP, extent, depth, first, last, end, still)
     flat.code.append((END, extent, depth, first, last, start, still))

@@ -13,7 +13,6 @@ from hwmodels.board.policies import policy_of
 from hwmodels.frozen import entity
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.flattening import Program, flatten_tree
-from hwmodels.nest.phases import cut_tree
 from hwmodels.nest.rewrite import compact_tree, split_guards
 from hwmodels.nest.stream import Tree, find_base, make_tree
 from hwmodels.nest.traffic import Traffic, measure_traffic
@@ -22,9 +21,6 @@ MOST_PLANS = 4096
 
 MOST_TREES = 256
 """Trees kept, those of a network or two: under another policy or size they come again at once."""
-
-LEAST_CUT_TOUCHES = 30_000_000
-"""Touches of a kernel from which phases save more of a single run than it takes to find them."""
 
 Count = Callable[[int, int, int], Any]
 """What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
@@ -61,8 +57,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     looked_up
         Per operand, whether its accesses reach the cache.
     method
-        "accesses", "runs" or "phases" (they need stores that allocate and a stack of lines: else
-        "runs"); "auto": phases only where one run pays for them.
+        One of `hwmodels.cache.set_associative.METHODS`.
 
     Returns
     -------
@@ -77,12 +72,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         return Plan(program=program, traffic=met.traffic, bases=met.bases)
     allocates = cache.allocate == "read_write" or not met.stores
     tree = _make_compact(nests, met.own, looked_up, line_bytes, allocates)
-    pays = method == "phases" or (method == "auto" and met.touches >= LEAST_CUT_TOUCHES)
-    if pays and policy.stack and allocates:
-        program = flatten_tree(cut_tree(tree, cache, operands), cache.sets)
-    else:
-        program = _flatten_kept(tree, cache.sets)
-    return Plan(program=program, traffic=met.traffic, bases=met.bases)
+    return Plan(program=_flatten_kept(tree, cache.sets), traffic=met.traffic, bases=met.bases)
 
 
 @entity
@@ -95,8 +85,6 @@ class _Met:
         Per operand.
     stores
         Whether there are any to operands that are looked up.
-    touches
-        Of operands that are looked up.
     bases : ndarray of int64, (operands,)
         Bytes each operand is from where plans have it.
     own
@@ -105,7 +93,6 @@ class _Met:
 
     traffic: tuple[Traffic, ...]
     stores: bool
-    touches: int
     bases: np.ndarray
     own: tuple[Operand, ...]
 
@@ -115,11 +102,10 @@ def _read_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
                 looked_up: tuple[bool, ...], line_bytes: int) -> _Met:
     traffic = measure_traffic(nests, operands, line_bytes)
     bases = [find_base(operand, line_bytes) for operand in operands]
-    met = [operand for operand, chosen in zip(traffic, looked_up, strict=True) if chosen]
     return _Met(
         traffic=traffic, bases=np.array(bases, dtype=np.int64),
-        stores=any([operand.write_touches for operand in met]),
-        touches=sum([operand.read_touches + operand.write_touches for operand in met]),
+        stores=any([operand.write_touches for operand, chosen in zip(
+            traffic, looked_up, strict=True) if chosen]),
         own=tuple([Operand(name=operand.name, role="", memory="", size_bytes=operand.size_bytes,
                            address=operand.address - base)
                    for operand, base in zip(operands, bases, strict=True)]))

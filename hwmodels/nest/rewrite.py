@@ -231,15 +231,6 @@ def line_unit(steps_bytes: tuple[int, ...], line_bytes: int) -> int:
     return min([line_bytes, *[step & -step for step in steps_bytes if step]])
 
 
-def class_of_lines(stream: Stream, line_bytes: int, place: int) -> object:
-    """Equal for streams that are always in one line; a straddling access is its own."""
-    if stream.follows:
-        return place
-    steps = stream.steps_bytes
-    return (stream.operand, stream.write, steps, stream.guards,
-            stream.address // line_unit(steps, line_bytes))
-
-
 MAX_STREAMS = 600
 """Streams a tree may grow to by splitting; beyond, guards are left to the kernel."""
 

@@ -1,7 +1,7 @@
 """Access nests as address streams, checked against their operands.
 
 A nest is turned into a small tree of `Repeat` and `Stream`: addresses absolute, empty loops
-gone, every stream inside one cache line per iteration. `hwmodels.nest.program` flattens that
+gone, every stream inside one cache line per iteration. `hwmodels.nest.flattening` flattens that
 tree to arrays.
 """
 
@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from hwmodels.errors import KernelError, did_you_mean
 from hwmodels.frozen import entity, frozen
 from hwmodels.kernel import Access, Guard, Nest, Operand, walk_accesses
 
 WIDTHS_BYTES = (1, 2, 4, 8, 16)
 """Bytes one load or store can move."""
-
-MOST_LOOPS = 1 << 13
-"""Loops of which is kept what depends on no size of a cache and no place of an operand."""
 
 
 @frozen
@@ -60,22 +55,10 @@ class Repeat:
         Iterations, at least one.
     body : tuple of Repeat or Stream
         In program order.
-    middle : tuple of Repeat or Stream
-        With `rows`: body of the iterations between the first and the last of a phase.
-    plain : tuple of Repeat or Stream
-        With `rows`: body of the iterations that are in no phase.
-    rows : ndarray of int64, (rows, 4), or None
-        The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
-    skipped : tuple of (int, bool, int)
-        Operand, whether stores, and lines that phases missing from `rows` fill.
     """
 
     extent: int
     body: Tree
-    middle: Tree = ()
-    plain: Tree = ()
-    rows: np.ndarray | None = None
-    skipped: tuple[tuple[int, bool, int], ...] = ()
 
 
 Tree = tuple[Repeat | Stream, ...]

@@ -46,7 +46,7 @@ def count_calls(monkeypatch, module, name: str) -> list[str]:
 
 def plan_for(cache: Cache, operands=OPERANDS) -> plan.Plan:
     """The plan of one convolution, all of whose operands are looked up."""
-    return plan.plan_nests(NESTS, operands, (True,) * len(operands), cache, "phases")
+    return plan.plan_nests(NESTS, operands, (True,) * len(operands), cache, "runs")
 
 
 @pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "lfsr"])
@@ -59,8 +59,7 @@ def test_another_memory_makes_no_new_tree(monkeypatch, policy) -> None:
     made = len(programs)
     there = plan_for(cache_of(policy), moved)
     assert len(trees) == 1
-    # Where phases end follows from where operands are.
-    assert made and len(programs) - made == (policy == "lru")
+    assert len(programs) == made == 1
     forget()
     again = plan_for(cache_of(policy), moved)
     assert len(trees) == 2
@@ -69,7 +68,8 @@ def test_another_memory_makes_no_new_tree(monkeypatch, policy) -> None:
 
 def test_policies_share_a_program(monkeypatch) -> None:
     programs = count_calls(monkeypatch, plan, "flatten_tree")
-    found = {plan_for(cache_of(policy)).program for policy in ("plru", "round_robin", "lfsr")}
+    found = {plan_for(cache_of(policy)).program
+             for policy in ("lru", "plru", "round_robin", "lfsr")}
     assert len(programs) == len(found) == 1
     plan_for(cache_of("plru", 8192))
     assert len(programs) == 2

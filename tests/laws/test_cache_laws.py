@@ -6,7 +6,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from cache_layers import make_conv
 from cache_traces import count_dirty
 
 from hwmodels.board.facts import Cache
@@ -158,19 +157,3 @@ def test_cost_follows_lines_not_accesses(policy):
     assert twice.total("reads") == 2 * once.total("reads") == 2 * 500 * (8 * 64 + 1)
     assert twice.simulated_touches == once.simulated_touches <= 4 * 64
     assert larger.simulated_touches <= 2.2 * once.simulated_touches
-
-
-def test_cost_of_a_layer_follows_its_lines():
-    """Twice the rows, outputs or channels of a convolution that stays in the cache, by phases: at
-    most twice the look-ups simulated and a tenth, of fifty times as many accesses."""
-    cache = replace(L1D, size_bytes=65536)
-
-    def look_ups(rows, channels, outputs):
-        counts = simulate_nests(cache, *make_conv(rows, 12, channels, outputs, 3, 1),
-                                new_state(cache), method="phases")[0]
-        assert counts.total("reads") + counts.total("writes") > 50 * counts.simulated_touches
-        return counts.simulated_touches
-
-    once = look_ups(12, 16, 16)
-    for shape in ((24, 16, 16), (12, 32, 16), (12, 16, 32)):
-        assert look_ups(*shape) <= 2.1 * once, shape

@@ -41,7 +41,7 @@ def check(cache, nests, operands, state, oracle):
     """Every method against the time stamps, one in the memory of a run before; the state after."""
     oracle.counts.clear()
     oracle.run(nests, operands)
-    for method in (*METHODS, "phases", "auto"):
+    for method in METHODS:
         counts, after = simulate_nests(cache, nests, operands, state, method=method)
         compare(counts, oracle, method)
         assert contents(after) == oracle.contents(), method

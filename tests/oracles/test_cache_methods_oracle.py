@@ -17,7 +17,6 @@ from cache_layers import make_conv, make_dense, make_depthwise, make_pointwise, 
 from hwmodels.board import policies
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
-from hwmodels.kernels.cache_words import CODE, CODE_END, EXTENT, OPERATION_WORDS, PLAIN
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -55,14 +54,8 @@ def random_geometry(rng, policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("least", [0, None], ids=["phases", "runs"])
-def test_methods_agree(policy, least, monkeypatch):
+def test_methods_agree(policy):
     """Networks of three layers, the state carried on: equal counts, equal final state."""
-    from hwmodels.nest import plan
-
-    if least is not None:  # "auto" looks for phases in the smallest kernel
-        monkeypatch.setattr(plan, "LEAST_CUT_TOUCHES", least)
-    plan.plan_nests.cache_clear()
     misses = 0
     for case in range(CASES):
         rng = random.Random(f"{policy}/{case}")
@@ -71,12 +64,9 @@ def test_methods_agree(policy, least, monkeypatch):
         for _ in range(3):
             nests, operands = random_layer(rng)
             wanted = simulate_nests(cache, nests, operands, state, method="accesses")
-            for method in ("runs", "phases", "auto"):
-                assert simulate_nests(cache, nests, operands, state, method=method) == wanted, (
-                    case, method)
+            assert simulate_nests(cache, nests, operands, state) == wanted, case
             state = wanted[1]
             misses += wanted[0].total("read_misses")
-    plan.plan_nests.cache_clear()
     assert misses > (100 * CASES if CASES >= 10 else 0)  # a few may be small
 
 
@@ -124,59 +114,12 @@ def test_methods_agree_where_stores_allocate(policy):
         state = new_state(cache)
         for nests, operands in kernels:
             wanted = simulate_nests(cache, nests, operands, state, method="accesses")
-            found = simulate_nests(cache, nests, operands, state, method="phases")
+            found = simulate_nests(cache, nests, operands, state)
             assert found == wanted, case
-            assert simulate_nests(cache, nests, operands, state) == wanted, case
             state = wanted[1]
             touches += found[0].simulated_touches
             accesses += wanted[0].simulated_touches
     assert touches < accesses
-
-
-def test_iterations_that_fit_nowhere(monkeypatch):
-    """Loops cut into phases though some iterations alone do not fit: those are run as they are."""
-    from hwmodels.nest import phases, plan
-
-    monkeypatch.setattr(phases, "PAYS", 1e9)
-    monkeypatch.setattr(plan, "LEAST_CUT_TOUCHES", 0)
-    plan.plan_nests.cache_clear()
-    plain = 0
-    for case in range(4 * CASES):
-        rng = random.Random(f"nowhere {case}")
-        cache = replace(random_geometry(rng, "lru"), allocate="read_write")
-        state = new_state(cache)
-        for _ in range(2):
-            nests, operands = random_layer(rng)
-            wanted = simulate_nests(cache, nests, operands, state, method="accesses")
-            for method in ("phases", "auto"):
-                assert simulate_nests(cache, nests, operands, state, method=method) == wanted, case
-            state = wanted[1]
-            planned = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
-            words = planned.program.words
-            code = words[words[CODE]:words[CODE_END]].reshape(-1, OPERATION_WORDS)
-            plain += bool((code[:, EXTENT] == PLAIN).any())
-    plan.plan_nests.cache_clear()
-    assert plain > CASES // 2
-
-
-def test_an_iteration_that_fits_takes_its_rows_all_the_same(monkeypatch):
-    """Phases of later iterations are theirs, though blocks could have dealt with this one whole.
-
-    Weights go through the sets: outputs 9 to 12 fit beside the input, those around them do not.
-    """
-    from hwmodels.nest import phases, plan
-
-    monkeypatch.setattr(phases, "PAYS", 1e9)
-    plan.plan_nests.cache_clear()
-    cache = Cache(name="l1d", size_bytes=2048, line_bytes=16, ways=1)
-    nests, operands = make_pointwise(12, 76, 38)
-    state = new_state(cache)
-    found = simulate_nests(cache, nests, operands, state, method="phases")
-    program = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases").program
-    plan.plan_nests.cache_clear()
-    assert PLAIN in program.words[program.words[CODE]:program.words[CODE_END]].reshape(
-        -1, OPERATION_WORDS)[:, EXTENT]
-    assert found == simulate_nests(cache, nests, operands, state, method="accesses")
 
 
 def test_many_owners():
@@ -208,7 +151,5 @@ def test_a_layer_that_comes_again_elsewhere(policy):
         state = new_state(cache)
         for _ in range(2):
             wanted = simulate_nests(cache, nests, moved, state, method="accesses")
-            for method in ("runs", "phases", "auto"):
-                found = simulate_nests(cache, nests, moved, state, method=method)
-                assert found == wanted, (case, method)
+            assert simulate_nests(cache, nests, moved, state) == wanted, case
             state = wanted[1]
