@@ -76,3 +76,8 @@ def test_what_was_published_or_measured_keeps_the_scale_of_the_board(slow):
     assert clock.board.power.voltage_scale == "range1_boost"
     again = predict(redeploy(to_document(slow)))
     assert again.deployment.board.power == slow.deployment.board.power
+
+
+def test_where_no_wait_state_moves_the_time_is_not_named():
+    slowest = predict_calibrated(deploy("ad", "nucleo_l4r5zi", clock_hz=6e6))
+    assert slowest.voltage.endswith(" of the board's own range1_boost")
