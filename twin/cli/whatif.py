@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
-from twin.api.commands.predict import check_set_once, describe_numbers
+from twin.api.commands.predict import describe_numbers
 from twin.api.requests import (
     AUTO,
     AssumeUnsupported,
@@ -96,7 +96,6 @@ def whatif(model: Model, board: BoardName, placed: Deployed, priced: Priced, pag
         deploy(model, board, placed, priced.calibration)  # Refuses changes that do not make it fit.
         raise DoesNotFitError(f"without the changes it {error}; with them it fits: `twin "
                               "predict` with the same --set predicts it", error.short) from error
-    check_set_once(deployment, placed)
     with Steps("predicting") as steps:
         steps.tell(0, 1, "before and after")
         changed = twin.what_if(deployment, changes, **priced.arguments)

@@ -142,11 +142,13 @@ def test_options_that_contradict_or_mean_nothing_are_refused(words, what):
     assert refused.exit_code == 2 and what in refused.stderr
 
 
-@pytest.mark.parametrize("verb", ["whatif", "why --measured 40ms"])
-def test_no_verb_takes_an_option_and_a_change_of_the_same(verb):
-    refused = CliRunner().invoke(app, [*verb.split()[:1], "kws", "-b", "nucleo_l4r5zi", *(
-        *verb.split()[1:], "--weights", "flash", "--set", "placement.weights=sram")])
+def test_why_takes_no_option_beside_a_change_of_the_same_and_whatif_compares_them():
+    placed = "kws", "-b", "nucleo_l4r5zi", "--runtime", "nnom", "--set", "runtime=tflm-reference"
+    refused = CliRunner().invoke(app, ["why", *placed, "--measured", "40ms"])
     assert refused.exit_code == 2 and "set the same" in refused.stderr
+    compared = CliRunner().invoke(app, ["whatif", *placed, "--json"])
+    assert compared.exit_code == 0, compared.stderr
+    assert "nnom@" in compared.stdout and "tflm-reference@" in compared.stdout
 
 
 def test_a_period_shorter_than_an_inference_is_warned_of():

@@ -111,6 +111,7 @@ def test_energy_above_idle_is_compared_with_the_idle_board_in_it() -> None:
 
 @pytest.mark.parametrize(("words", "said"), [
     (("--set", "x=1..2"), "LOW..HIGH:COUNT"), (("--max-ms", "5mJ"), "is not a limit"),
+    (("--clock", "80MHz", "--set", "clocks.cpu.frequency_hz=80MHz,100MHz"), "set the same"),
     (("--sample", "sobol"), "sobol:500"), (("--over", "beauty"), "accepted: time"),
     (("-o", "table.xlsx"), ".parquet or .csv"), (("--plot", "a.bmp"), "a picture ends in")])
 def test_wrong_options_are_refused_in_one_line(words, said) -> None:

@@ -104,8 +104,11 @@ def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
     for axis in space.axes:
         for value in axis.values:
             check_value(axis.name, value)
+    named = {axis.name for axis in space.axes}
     for board in boards:
-        deployer.read_board(board)
+        own = f"clocks.{deployer.read_board(board).core.clock}.frequency_hz"
+        if named >= {"clock", own}:
+            raise UsageError(f"--clock and --set {own} set the same; accepted: one of them")
 
 
 def list_values(given: Any) -> tuple[Value, ...]:
