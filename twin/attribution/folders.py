@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import filecmp
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,14 +13,12 @@ from statistics import median
 from calibration.fitting.cell import list_measured
 from calibration.measurement.measurement import (
     HEADER_FILE,
-    LARGEST_SAMPLES_BYTES,
     SAMPLES_FILE,
     Measurement,
     read_header,
 )
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from hwmodels.files import read_regular
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time
 from twin.attribution.stated import list_offloading
@@ -62,18 +60,21 @@ def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:
     tuple of (list of str, list of str)
         Folders as they were named, and a warning for each that is there already.
     """
-    named = list(folders)
-    first: dict[str, str] = {}
-    remarks = []
-    for folder in named:
-        key = str(Path(folder).resolve())
-        with suppress(OSError):
-            samples = read_regular(Path(folder) / SAMPLES_FILE, LARGEST_SAMPLES_BYTES)
-            key = hashlib.sha256(samples or key.encode()).hexdigest()
-        if key in first:
-            remarks.append(f"{folder}: has the samples of {first[key]}; they count once")
-        first.setdefault(key, folder)
-    return [*first.values()], remarks
+    kept, remarks = list[str](), list[str]()
+    for folder in folders:
+        if same := next((one for one in kept if _is_copy(one, folder)), ""):
+            remarks.append(f"{folder}: has the samples of {same}; they count once")
+        else:
+            kept.append(folder)
+    return kept, remarks
+
+
+def _is_copy(one: str, other: str) -> bool:
+    """Whether two folders are one, or have the same samples."""
+    with suppress(OSError):
+        return Path(one).samefile(other) or filecmp.cmp(
+            Path(one) / SAMPLES_FILE, Path(other) / SAMPLES_FILE, shallow=False)
+    return False
 
 
 def pair_energies(folders: Sequence[str]) -> dict[str, str | None]:

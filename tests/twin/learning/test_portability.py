@@ -15,6 +15,7 @@ from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from calibration.microbench.probe_rows import learn_rows
 from calibration.microbench.probes import PROBES_KEY, RUNTIME, pack_probes
+from calibration.virtual_board.costs import state_memories
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment.deploy import deploy
@@ -24,7 +25,7 @@ from twin.learning.portability.plan import believe, rank_benchmarks
 from twin.learning.portability.port import FAMILIES, check_families, gather, predict_unmeasured
 from twin.learning.portability.probed import learn_probes, split_odd
 from twin.learning.portability.probes import choose_benchmarks, find_rooms, read_plan
-from twin.learning.portability.rows import measured_rows, share_waits, state_memories
+from twin.learning.portability.rows import measured_rows, share_waits
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import choose_calibration

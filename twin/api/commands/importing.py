@@ -171,17 +171,15 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
         settle_runtime,
         without_tools,
     )
-    from twin.deployment.choice import settle_release
+    from twin.deployment.choice import find_library, settle_release
 
     header = measurement.header
     remark: tuple[str, ...] = ()
     board = None if header.board == UNKNOWN else _find_board(header.board)
     given = None
     if asked is not None:
-        given = identify(asked)
-        if board is not None:
-            known, remark = settle_release(asked, board)
-            given = known.identity
+        known, remark = settle_release(asked, board) if board else (find_library(asked), ())
+        given = known.identity
     name = settle_runtime(header.runtime, given, where)
     hint = describe_open(name, board) if header.kind == "measured" else ""
     release = find_release(header.runtime)

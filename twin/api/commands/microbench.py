@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.microbench.machine import Machine, describe_machine
+from calibration.virtual_board.costs import Stated, state_memories
 from hwmodels.frozen import frozen
 from twin.api.commands.claims import CLAIM, claim_folder
 from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
@@ -16,7 +17,6 @@ from twin.api.commands.probe_job import FOLDER, Job, build_job, prepare_job, run
 from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
 from twin.learning.portability.probes import read_plan
-from twin.learning.portability.rows import Stated, state_memories
 from twin.program.image.compile.ports import (
     Port,
     choose_port,

@@ -11,11 +11,12 @@ from twin.api.requests.prediction import Plan, Port
 from twin.deployment.choice import portable_runtime
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.portability.plan import Ranking, rank_benchmarks
-from twin.learning.portability.port import Ported, gather, predict_unmeasured
+from twin.learning.portability.plan import rank_benchmarks
+from twin.learning.portability.port import gather, predict_unmeasured
 from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
+from twin.pricing.unmeasured import Ported, Ranking
 
 
 @takes(Port)

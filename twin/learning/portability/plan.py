@@ -12,7 +12,6 @@ from calibration.fitting.prior import Prior, Spread, pool_prior
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
-from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -26,60 +25,10 @@ from twin.pricing.certainty import Certainty
 from twin.pricing.locality import ReplacementRange, replacement_range
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import TIME_PRICES
+from twin.pricing.unmeasured import RUN, Expected, Ranking
 
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""
-
-RUN = "run:"
-"""Begins the name of a candidate that is a whole network under the same library."""
-
-
-@frozen
-class Expected:
-    """What micro-benchmarks would do to an interval.
-
-    Parameters
-    ----------
-    names
-        Run together.
-    time_us
-        Of one inference, expected afterwards, around the same time.
-    narrowing
-        1 - sd after / sd before, of the logarithm.
-    """
-
-    names: tuple[str, ...]
-    time_us: Interval
-    narrowing: float
-
-
-@frozen
-class Ranking:
-    """Micro-benchmarks for a deployment, by what they would tell.
-
-    Parameters
-    ----------
-    prediction
-        At learnt prices.
-    certainty
-        Of it, before.
-    single
-        Each micro-benchmark alone, best first.
-    best
-        The two that tell most together.
-    runs
-        Whole networks under the same library, best first: what else would narrow it.
-    silent
-        Those that tell of no price this deployment has.
-    """
-
-    prediction: Prediction
-    certainty: Certainty
-    single: tuple[Expected, ...]
-    best: Expected
-    runs: tuple[Expected, ...]
-    silent: tuple[str, ...]
-
 
 def prior_of(calibration: Calibration) -> Prior:
     """Return what learnt prices started from: stated ones, as far apart as boards were found."""

@@ -20,7 +20,6 @@ from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean, reworded
-from hwmodels.frozen import frozen
 from twin.attribution.folders import warm_of_campaign
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
@@ -33,90 +32,20 @@ from twin.learning.observations import (
     observe_rows,
 )
 from twin.learning.overlays import learn, learn_powers, make_entry
-from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
+from twin.learning.portability.plan import prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import Certainty, Draw
+from twin.pricing.certainty import Draw
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.unmeasured import Behind, Makeup, Ported
 
 SEEN_SHARE = 0.02
 """An operator family with less of the time than this may be one nobody measured."""
 
 FAMILIES = TIME_PRICES[:TIME_PRICES.index("call")]
 """Time prices of operator families: all but calls and memories."""
-
-
-@frozen
-class Makeup:
-    """What an interval is made of: shares of the variance of log time, summing to 1.
-
-    Parameters
-    ----------
-    boards
-        What boards, and cores, differ by: no data of other boards show it.
-    parameters
-        What the data left open of the rest.
-    model
-        What no price explains: networks, builds, placement.
-    """
-
-    boards: float
-    parameters: float
-    model: float
-
-
-@frozen
-class Behind:
-    """Rows of one board under one runtime that a prediction rests on, and their kind."""
-
-    board: str
-    kind: str
-    core: str
-    runtime: str
-    rows: int
-    networks: tuple[str, ...]
-
-
-@frozen
-class Ported:
-    """A prediction for a board nobody measured.
-
-    Parameters
-    ----------
-    shipped
-        The same at the prices that are shipped, as `twin predict` and `twin plan` give it.
-    physics_us
-        From the datasheet alone, nothing learnt.
-    ranking
-        What would narrow the interval; None when no micro-benchmark informs it.
-    """
-
-    prediction: Prediction
-    shipped: Prediction
-    physics_us: float
-    makeup: Makeup
-    behind: tuple[Behind, ...]
-    ranking: Ranking | None
-
-    @property
-    def difference(self) -> str:
-        """Why shipped prices say something else, in words."""
-        if self.shipped.certainty is None:
-            return "stated prices: none are shipped for this runtime"
-        if self.shipped.certainty.time_us == self.certainty.time_us:
-            return "the same: every published row is behind both"
-        boards = len({one.board for one in self.behind})
-        return (f"{self.shipped.certainty.calibration}: every published row is behind it; above, "
-                f"{sum(one.rows for one in self.behind)} rows of {boards} "
-                f"board{'' if boards == 1 else 's'}, and how far apart boards lie by all rows")
-
-    @property
-    def certainty(self) -> Certainty:
-        """Of the prediction."""
-        assert self.prediction.certainty is not None
-        return self.prediction.certainty
 
 
 def gather(sources: Sequence[str], networks: Sequence[str] = (), *,

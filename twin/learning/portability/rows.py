@@ -11,56 +11,14 @@ from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement
 from calibration.microbench.machine import describe_machine
 from calibration.microbench.probe_rows import ProbeRow
-from calibration.virtual_board.costs import costs_of
+from calibration.virtual_board.costs import state_memories
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
-from hwmodels.frozen import frozen
 from twin.pricing.assurance import price_cycles
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import TIME_PRICES, waits_on_memory
 from twin.pricing.roofs import peak_macs_per_cycle
-
-
-@frozen
-class Stated:
-    """Stated waits of one memory, in cycles of the core beyond an access that hits.
-
-    Parameters
-    ----------
-    miss_cycles
-        A load that misses, or that waits where there is no cache.
-    fetch_cycles
-        Per byte of straight code that no cache holds.
-    fetch_cached
-        Whether a cache holds code of this memory, so that loops do not wait for it.
-    """
-
-    miss_cycles: float
-    fetch_cycles: float
-    fetch_cached: bool
-
-
-def state_memories(board: Board) -> dict[str, Stated]:
-    """Return what a board's facts say of each memory.
-
-    Notes
-    -----
-    A miss of a cache waits for its line; without a cache a load waits for the array, or for as
-    long as the memory takes. Prefetch and critical word first are omitted, as of dependent loads.
-    """
-    costs = costs_of(board)
-    found = {}
-    for memory, span in zip(board.memories, costs.spans, strict=True):
-        fetch = 0.0
-        if span.fetch_cached and costs.code is not None:
-            fetch = span.fetch_miss_cycles / costs.code.line_bytes
-        elif span.fetch_cycles:
-            fetch = span.fetch_cycles / (span.fetch_bytes or 4)  # a word of code
-        found[memory.name] = Stated(
-            miss_cycles=span.read_miss_cycles if span.cached else span.read_cycles,
-            fetch_cycles=fetch, fetch_cached=span.fetch_cached)
-    return found
 
 
 def waits_for_code(board: Board) -> bool:

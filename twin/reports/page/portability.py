@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time
-from twin.learning.portability.plan import RUN, Ranking
-from twin.learning.portability.port import Ported
+from twin.pricing.unmeasured import RUN, Ported, Ranking
 from twin.reports.bars import Bar, BarChart, list_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.deployment import Report, describe_report

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from calibration.microbench.machine import Machine, MemoryFound
 from calibration.microbench.probes import PowerStep
+from calibration.virtual_board.costs import Stated
 from hwmodels.quantities import significant
-from twin.learning.portability.rows import Stated
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import list_first, significant
-from twin.learning.portability.plan import RUN, Ranking
-from twin.learning.portability.port import Ported
 from twin.pricing.prediction import Prediction
+from twin.pricing.unmeasured import RUN, Ported, Ranking
 from twin.reports.columns import Cell, Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 

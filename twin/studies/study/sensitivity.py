@@ -27,9 +27,10 @@ from twin.studies.study.workers import open_workers
 
 METHODS = ("morris", "sobol")
 
-LEVELS = 4
+SEED, LEVELS = 0, 4
 JUMP = LEVELS / 2 / (LEVELS - 1)
-"""Of Morris' grid: its levels, and the share of the way that every step of a trajectory takes."""
+"""Of the draws; of Morris' grid: its levels, and the share of the way every step of a trajectory
+takes."""
 
 MIDDLE = 0.5 - 1e-9
 """Share of the way at which an axis is in its middle: of two values it is the first."""
@@ -92,7 +93,7 @@ class Sensitivity:
 
 
 def analyse(source: File, *, quantity: str = "time_us", method: str = "morris",
-            count: int = 8, jobs: int = 1, cluster: str | None = None, seed: int = 0,
+            count: int = 8, jobs: int = 1, cluster: str | None = None,
             on_progress: Callable[[int, int, int], None] | None = None,
             ) -> tuple[Sensitivity, ...]:
     """Return how a figure depends on the axes of a study, for every model on every board.
@@ -120,7 +121,7 @@ def analyse(source: File, *, quantity: str = "time_us", method: str = "morris",
     study = load_runnable(fspath(source))
     _check(method, quantity, count)
     axes = _list_factors(study)
-    drawn = _draw(axes, method, count, seed)
+    drawn = _draw(axes, method, count)
     found = []
     plan = make_plan(study)
     with open_workers(jobs, cluster) as compute:
@@ -139,7 +140,7 @@ def analyse(source: File, *, quantity: str = "time_us", method: str = "morris",
                 values = _read([row for number in range(len(tasks)) for row in done[number]],
                                quantity, label(model), label(board))
                 found.append(_make(study, axes, (label(model), label(board)), quantity, method,
-                                   shares, values, seed, scales))
+                                   shares, values, scales))
     return tuple(found)
 
 
@@ -170,14 +171,14 @@ def _problem(axes: Sequence[Axis]) -> dict[str, Any]:
             "bounds": [[0.0, 1.0]] * len(axes)}
 
 
-def _draw(axes: Sequence[Axis], method: str, count: int, seed: int) -> np.ndarray:
+def _draw(axes: Sequence[Axis], method: str, count: int) -> np.ndarray:
     """Return points of the unit cube: the method's, then the middle and both ends of each axis."""
     sample = _import()[0][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawn = (sample.sample(_problem(axes), count, num_levels=LEVELS, seed=seed)
+        drawn = (sample.sample(_problem(axes), count, num_levels=LEVELS, seed=SEED)
                  if method == "morris" else
-                 sample.sample(_problem(axes), count, calc_second_order=False, seed=seed))
+                 sample.sample(_problem(axes), count, calc_second_order=False, seed=SEED))
     ends = np.full((2 * len(axes) + 1, len(axes)), MIDDLE)
     for place in range(len(axes)):
         ends[1 + 2 * place, place], ends[2 + 2 * place, place] = 0.0, 1.0
@@ -230,15 +231,15 @@ def _read(rows: Sequence[Row], quantity: str, model: str, board: str) -> np.ndar
 
 
 def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str, method: str,
-          drawn: np.ndarray, values: np.ndarray, seed: int, scales: np.ndarray) -> Sensitivity:
+          drawn: np.ndarray, values: np.ndarray, scales: np.ndarray) -> Sensitivity:
     ends = values[-(2 * len(axes) + 1):]
     drawn, values = drawn[:-len(ends)], values[:-len(ends)]
     analyser = _import()[1][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of an axis that changes nothing.
-        indices = (analyser.analyze(_problem(axes), drawn, values, num_levels=LEVELS, seed=seed)
+        indices = (analyser.analyze(_problem(axes), drawn, values, num_levels=LEVELS, seed=SEED)
                 if method == "morris" else
-                analyser.analyze(_problem(axes), values, calc_second_order=False, seed=seed))
+                analyser.analyze(_problem(axes), values, calc_second_order=False, seed=SEED))
     first, second = ("mu_star", "sigma") if method == "morris" else ("ST", "ST_conf")
     influences = [Influence(
         axis=axis.name, low_value=_end(axis, 0.0), high_value=_end(axis, 1.0),
