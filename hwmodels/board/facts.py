@@ -17,6 +17,7 @@ from hwmodels.board.declaration import (
     CORE,
     COUNT,
     ENERGY,
+    FREQUENCIES,
     FREQUENCY,
     ISA,
     KINDS,
@@ -78,6 +79,8 @@ class Clock:
         FREQUENCY, "Of the clock; absent where it is derived.", required=False)]
     max_hz: Annotated[float | None, Key(
         ByScale(FREQUENCY), "The highest the part allows.", name="max_hz_by_scale")] = None
+    settings_hz: Annotated[tuple[float, ...], Key(
+        FREQUENCIES, "Those its set-up can choose; absent: any up to the highest.")] = ()
 
 
 @frozen

@@ -25,6 +25,7 @@ from twin.attribution.diagnosis.why import Why
 from twin.attribution.lower_bound import find_impossible
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
+from twin.attribution.stated import is_known
 from twin.errors import UsageError
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
@@ -59,7 +60,10 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     stands_in = is_stand_in(deployment, measurement)
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
-    found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
+    header = measurement.header
+    stated = measurement if asked.runtime is None or is_known(header.runtime) else replace(
+        measurement, header=replace(header, runtime=deployment.runtime.identity))
+    found = diagnosis.diagnose(deployment, stated, stands_in=stands_in, calibration=chosen,
                                healthy=right, priors=asked.priors, on_progress=asked.on_progress,
                                also=read_second(asked.also, measurement, where))
     findings = agree(side_of_prediction(predict(deployment)),

@@ -42,6 +42,7 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     LIBRARY,
     NETWORK,
+    RIVAL,
     STAND_IN,
     UNKNOWN,
     ErrorModel,
@@ -58,7 +59,13 @@ from twin.attribution.diagnosis.marks import (
     repeats_within,
     ruled_out,
 )
-from twin.attribution.diagnosis.setup import BUILT_KINDS, SAME_IMAGE, is_one_image, read_build
+from twin.attribution.diagnosis.setup import (
+    BUILT_KINDS,
+    SAME_IMAGE,
+    is_one_image,
+    measured_runtime,
+    read_build,
+)
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, rank, single_out, weigh
 from twin.attribution.measured import side_of_measurement
@@ -235,11 +242,11 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     """Return the faults a measurement leaves possible; last those its header speaks against."""
     stated = may_be_other(measurement, deployment) and bool(measurement.count("cpu_cycles"))
     observed = None if stated else _observe_clock(marks, deployment)
-    key = (observed, marks.clock_sd, stated)
+    key = (observed, marks.clock_sd, stated, runtime := measured_runtime(measurement))
     if key not in forecasts.faults:
         forecasts.faults[key] = (
             *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd),
-            *list_others(deployment))
+            *list_others(deployment, runtime))
     out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
@@ -314,7 +321,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
     with it, beside a second measurement, the logarithm of how many come as close.
     """
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
-              if fault.kind not in (DECLARED, UNKNOWN, COUNTER, NETWORK, BOARD)
+              if fault.kind not in (DECLARED, UNKNOWN, COUNTER, NETWORK, BOARD, RIVAL)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
     metric = _metric(evidence)
     alone = evidence.reference is None and evidence.also is None

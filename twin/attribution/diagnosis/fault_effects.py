@@ -73,15 +73,16 @@ class Forecasts:
     effects
         By kind and name of the fault, and the pattern's quantity and layers.
     faults
-        Those that are possible, by the clock that was observed, its error, and whether it is only
-        stated.
+        Those that are possible, by the clock that was observed, its error, whether it is only
+        stated, and the runtime as the log says it.
     second
         Of the same deployment as second measurements were taken, by what was otherwise.
     """
 
     predictions: dict[tuple[str, str], Prediction] = field(default_factory=dict)
     effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
-    faults: dict[tuple[float | None, float, bool], tuple[Fault, ...]] = field(default_factory=dict)
+    faults: dict[tuple[float | None, float, bool, str], tuple[Fault, ...]] = field(
+        default_factory=dict)
     second: dict[str, Forecasts] = field(default_factory=dict)
 
     def predict(self, name: tuple[str, str], deployment: Deployment, prices: Calibration | None,

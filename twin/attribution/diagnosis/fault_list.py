@@ -23,12 +23,14 @@ from twin.attribution.diagnosis.faults import (
     NOTHING_KNOWN,
     REBUILT,
     RELINKED,
-    RESCALED,
+    REPLACED,
+    RIVAL,
     SLOWED,
     UNKNOWN,
     Fault,
 )
 from twin.attribution.diagnosis.marks import CLOCK_SD
+from twin.attribution.stated import is_known, list_candidates
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -54,7 +56,7 @@ OUR_UNOPTIMISED_SD = 0.1
 OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 """The same of kernels that are not the optimised ones, whoever wrote them: assumed."""
 
-WIDTHS = (0.25, 0.5, 2.0, 4.0)
+WIDTHS = (0.25, 1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
 """Of a network taken for another of its kind, times its own."""
 
 MORE_WAIT_STATES = (1, 2, 4, 8)
@@ -217,7 +219,8 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None,
     clock, known = deployment.board.core.clock, {_list_waits(deployment)}
     asked = deployment.board.clock(clock).frequency_hz
     most = deployment.board.highest_hz.get(clock, math.inf) * (1 + CLOCK_SLACK)
-    common = (*COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
+    common = deployment.board.clock(clock).settings_hz or (
+        *COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
     tried = common if observed_hz is None else (observed_hz,)
     if observed_hz is not None and clock_sd > CLOCK_SD:
         tried += tuple(hertz for hertz in common
@@ -307,14 +310,28 @@ def _reference(deployment: Deployment) -> Iterator[Fault]:
                 errors=REBUILT, slowdown=OTHER_KERNELS, slowdown_sd=OTHER_KERNELS_SD, remedy=remedy)
 
 
-def list_others(deployment: Deployment) -> Iterator[Fault]:
-    """Yield other networks and boards: of logs, as our firmware says who it is."""
+def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
+    """Yield other networks, boards and libraries: of logs, as our firmware says who it is.
+
+    Parameters
+    ----------
+    stated
+        Runtime as the log says it: other libraries are possible where that is none of ours.
+    """
     if deployment.runtime.is_compiled:
         return
+    for identity in () if is_known(stated) else list_candidates(stated, board=deployment.board):
+        other = _try(deployment, {"runtime": identity})
+        if other is not None and identity != deployment.runtime.identity:
+            yield Fault(kind=RIVAL, name=f"kernels of {identity}", deployment=other,
+                        errors=REPLACED, rebuilds=True,
+                        remedy=f"state the library if it is that: --runtime {identity}")
+    channels = trace_channels(deployment.graph)
     for times in WIDTHS:
         with suppress(TwinError):
-            yield Fault(kind=NETWORK, name=f"a network {times:g} x as wide", rebuilds=True,
-                        deployment=_widen(deployment, times), errors=RESCALED,
+            yield Fault(kind=NETWORK, name=f"a network {times:.3g} x as wide", rebuilds=True,
+                        deployment=deploy(repeat_channels(channels, times), deployment.board,
+                                          runtime=deployment.runtime.identity), errors=REPLACED,
                         remedy="look which model the program holds: give that (--model)")
     cores = {deployment.board.core.model}
     for name in list_boards():
@@ -330,14 +347,6 @@ def list_others(deployment: Deployment) -> Iterator[Fault]:
         yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,
                     errors=ELSEWHERE, rebuilds=True,
                     remedy="look which board was on the line: give that (-b)")
-
-
-def _widen(deployment: Deployment, times: float) -> Deployment:
-    """Return the deployment of a network so many times as wide; raises where it does not fit."""
-    if times < 1:
-        return deployment.replace({"network.width": times})
-    return deploy(repeat_channels(trace_channels(deployment.graph), round(times)),
-                  deployment.board, runtime=deployment.runtime.identity)
 
 
 def _lowered(deployment: Deployment) -> Deployment | None:

@@ -68,8 +68,8 @@ KEPT_IN_MEMORY = ErrorModel(common=0.0, family=0.15, layer=0.05, instructions=0.
 SLOWED = ErrorModel(common=0.0, family=0.3, layer=0.03, instructions=0.25, misses=0.8,
                     slope=0.3, source="effect of code that is slower alike")
 
-RESCALED = ErrorModel(common=0.08, family=0.08, layer=0.05, instructions=0.1, misses=0.8,
-                      source="another width of the network")
+REPLACED = ErrorModel(common=0.03, family=0.03, layer=0.015, instructions=0.1, misses=0.8,
+                      source="another network or library")
 
 ELSEWHERE = ErrorModel(common=0.15, family=0.12, layer=0.04, instructions=0.25, misses=0.8,
                        source="the same library on another core")
@@ -114,7 +114,7 @@ OTHER_PRICE_SD = 0.3
 DECLARED = "as declared"
 UNKNOWN = "none of these"
 ONE_LAYER, ONE_OPERATOR = "one layer", "one operator"
-NETWORK, BOARD = "another network", "another board"
+NETWORK, BOARD, RIVAL = "another network", "another board", "another library"
 COUNTER = "counter"
 JOINED = " and "
 """Between the kinds and the names of two faults at once."""
@@ -196,8 +196,10 @@ PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
-    COUNTER: 0.04, ONE_LAYER: 0.4, ONE_OPERATOR: 0.2, NETWORK: 0.4, BOARD: 0.4}
-"""Share of an equal part the rarer kinds have: assumed."""
+    COUNTER: 0.04, ONE_LAYER: 0.4, ONE_OPERATOR: 0.2, BOARD: 0.4,
+    RIVAL: 10.0}
+"""Share of an equal part the rarer kinds have: assumed. Where a log does not say its library,
+another one is as likely as the one that is predicted."""
 
 ADDED_UP = 0.1
 """Share of wrong counters that are wrong alike, as where runs are added up: assumed. A prescaler or

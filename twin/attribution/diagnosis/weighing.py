@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hwmodels.frozen import entity
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.again import weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
@@ -382,7 +383,7 @@ FAR = 6.0
 
 SIZE_SD = 1.2
 """Of the logarithm of by how much a single layer, or operator, is off: a factor of three either
-way, assumed."""
+way, assumed; Student's t, since a softmax in double precision takes a thousand times as long."""
 
 
 def are_far(errors: np.ndarray, own: np.ndarray, evidence: Evidence) -> np.ndarray:
@@ -433,8 +434,8 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
         if members.sum() > 1 and abs(size) > FAR * sd:
             found.append((ONE_OPERATOR, name, members, size, sd, len(kernels)))
     for kind, name, members, size, sd, places in found:
-        density = -0.5 * (size / SIZE_SD) ** 2 + math.log(sd / SIZE_SD) - math.log(places)
-        yield (Fault(kind=kind, name=f"{name} alone, {math.exp(size):.3g} x",
+        density = log_student(size, SIZE_SD) + math.log(sd * math.sqrt(2 * math.pi) / places)
+        yield (Fault(kind=kind, name=f"{name} alone, {significant(math.exp(size))} x",
                      remedy=f"look at {name}: which function is linked for it, where its data lie, "
                             "and what runs beside it; the other layers are as declared"),
                dataclasses.replace(

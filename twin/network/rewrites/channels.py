@@ -104,14 +104,16 @@ def drop_channels(channels: Channels, gone: set[int]) -> Graph:
     return _take(channels, lambda roots: np.flatnonzero(~np.isin(roots, list(gone))))
 
 
-def repeat_channels(channels: Channels, times: int) -> Graph:
-    """Return the graph with every channel so many times, but those of its inputs and outputs.
+def repeat_channels(channels: Channels, times: float) -> Graph:
+    """Return the graph so many times as wide, but for the channels of its inputs and outputs.
 
-    A network trained at that width has these shapes and other weights.
+    A network trained at that width has these shapes and other weights. Channel r is taken
+    floor((r + 1) times) - floor(r times) times: as often in each tensor that has it.
     """
     fixed = list(channels.fixed())
-    return _take(channels, lambda roots: np.repeat(
-        np.arange(len(roots)), np.where(np.isin(roots, fixed), 1, times)))
+    return _take(channels, lambda roots: np.repeat(np.arange(len(roots)), np.where(
+        np.isin(roots, fixed), 1, np.diff(np.floor(np.stack([roots, roots + 1]) * times + 1e-9),
+                                          axis=0)[0].astype(int))))
 
 
 def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Graph:

@@ -33,7 +33,7 @@ def start(name: str) -> Builder:
     return Builder(name, zlib.crc32(name.encode()))
 
 
-def ds_cnn(name: str = "kws") -> Graph:
+def ds_cnn(name: str = "kws", channels: int = 64) -> Graph:
     """Keyword spotting: a 10x4 convolution and four depthwise-separable blocks of 64 channels.
 
     References
@@ -41,9 +41,9 @@ def ds_cnn(name: str = "kws") -> Graph:
     MLPerf Tiny, benchmark/training/keyword_spotting; Zhang et al., Hello Edge, 2017.
     """
     net = start(name)
-    x = net.conv(net.input((1, 49, 10, 1)), 64, (10, 4), 2)
+    x = net.conv(net.input((1, 49, 10, 1)), channels, (10, 4), 2)
     for _ in range(4):
-        x = net.conv(net.depthwise(x, 3), 64, 1)
+        x = net.conv(net.depthwise(x, 3), channels, 1)
     return _classify(net, x, 12)
 
 

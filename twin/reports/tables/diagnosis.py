@@ -54,7 +54,7 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     verdict, kinds = diagnosis.verdict.fault, list(diagnosis.kinds.items())
     both = "two at once: " if JOINED in verdict.kind else ""
     text = f"{both}{verdict.name}, {100 * diagnosis.stated:.0f} %"
-    if diagnosis.verdict.probability < diagnosis.stated / 2:
+    if diagnosis.verdict.probability < 0.6 * diagnosis.stated:
         text = (f"{both}{verdict.kind}, {100 * diagnosis.stated:.0f} %; likeliest {verdict.name} "
                 f"{100 * diagnosis.verdict.probability:.0f} %")
     if verdict.kind == DECLARED and diagnosis.is_far and diagnosis.stated < SETTLED:

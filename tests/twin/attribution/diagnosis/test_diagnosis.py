@@ -63,7 +63,7 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
         told_apart += 1
         if fault.kind == "SIMD":  # 1.3 to 1.9 times slower: within what stated prices are off by
             assert found.verdict.fault.kind in (DECLARED, "SIMD")
-            assert found.kinds[DECLARED] + found.kinds["SIMD"] > 0.6  # of thirteen kinds
+            assert found.kinds[DECLARED] + found.kinds["SIMD"] > 0.5  # of fourteen kinds
             right = measure_fault(deployment, list_faults(deployment)[0], bias=bias, seed=99)
             found = diagnose(deployment, measure_fault(deployment, fault, bias=bias, seed=seed),
                              healthy=right)
@@ -78,6 +78,7 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
     ({}, COUNTER, "everything counted twice"),
     ({4: 5.0}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, "),
     ({4: 0.5}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, 0."),
+    ({12: 2200.0}, ONE_LAYER, "layer 12 (softmax) alone, 2,"),  # as in double precision
     ({9: 20.0}, ONE_LAYER, "layer 9 (average_pool_2d) alone, "),  # predicted too small to weigh
     (dict.fromkeys((0, 2, 4, 6, 8), 4.0), ONE_OPERATOR, "every conv_2d alone, "),
     (dict.fromkeys((1, 3, 5, 7), 4.0), ONE_OPERATOR, "depthwise_conv_2d alone, ")])

@@ -9,6 +9,7 @@ from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
 from calibration.measurement.measurement import write_measurement
+from calibration.measurement.sample import Sample
 from twin.api.commands.diagnose import diagnose as ask
 from twin.api.requests.attribution import parse_priors
 from twin.attribution.diagnosis.fault_effects import Forecasts
@@ -18,11 +19,13 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     NETWORK,
     ONE_LAYER,
+    RIVAL,
     UNKNOWN,
     prior_of,
 )
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
+from twin.network.zoo.networks import ds_cnn
 from twin.pricing.prediction import predict
 
 CLOCK = "clocks.cpu.frequency_hz"
@@ -181,6 +184,40 @@ def test_a_published_width_is_told_from_the_one_that_was_named(said, ran, times)
         taken.header, architecture_id=told.graph.architecture_id, model_sha256="")))
     assert next(iter(found.kinds)) == NETWORK, found.kinds
     assert found.verdict.fault.name == f"a network {times:g} x as wide"
+
+
+@pytest.mark.parametrize(("channels", "times", "least"), [(128, 2, 0.4), (192, 3, 0.9)])
+def test_a_log_of_times_names_the_width_that_ran(channels, times, least):
+    """No cache and no missing SIMD flag leaves layers as close together as the right width."""
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    made = predict(deploy(ds_cnn("kws", channels), "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026"))
+    off = np.random.default_rng(1).normal(0.15, 0.04, len(made.layers))
+    taken = measure(made, model="kws", runtime=named.runtime.identity, clocks_hz=(),
+                    architecture_id=named.graph.architecture_id, model_sha256="")
+    found = diagnose(named, dataclasses.replace(taken, samples=tuple(Sample(
+        run=0, layer=layer.index, counter="latency", unit="us", clock=None,
+        value=layer.cycles / 120 * math.exp(off[layer.index])) for layer in made.layers)))
+    assert found.kinds[NETWORK] == max(found.kinds.values()) > least, found.kinds
+    assert found.verdict.fault.name == f"a network {times} x as wide"
+
+
+def test_a_log_that_does_not_say_its_library_may_be_of_another():
+    """Of a release with other kernels, which was "another board, 99 %"."""
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn")
+    ran = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    log = only_cycles(measure(predict(ran), factor=0.7, model="kws", runtime="tflm"))
+    found = diagnose(named, log)
+    assert found.kinds[RIVAL] > 0.9, found.kinds
+    assert {"kernels of tflm-cmsis-nn@2026", "kernels of tflm-reference@2026"} <= {
+        one.fault.name for one in found.findings}
+    stated = dataclasses.replace(log.header, runtime=ran.runtime.identity)
+    assert RIVAL not in diagnose(ran, dataclasses.replace(log, header=stated)).kinds
+
+
+def test_clocks_a_part_cannot_have_are_no_candidates():
+    clocks = [fault.name for fault in list_faults(deploy("kws", "esp32s3_devkitc"))
+              if fault.kind == "clock"]
+    assert clocks == [f"cpu at {mhz} MHz" for mhz in (10, 20, 40, 80, 160)]
 
 
 def test_priors_are_the_users(deployment):
