@@ -263,3 +263,9 @@ def test_clocks_without_a_ratio_are_refused():
     odd = tuple(Master(name=f"m{clock}", clock_hz=clock * 1e5) for clock in (997, 991, 983))
     with pytest.raises(BoardError, match="common tick"):
         replace(make_bus(), masters=odd).clock_periods()
+
+
+def test_a_bank_beyond_those_of_its_own_slave_names_that_slave():
+    bus = replace(make_bus(), slaves=(Slave(name="s", banks=4), Slave(name="t", banks=2)))
+    with pytest.raises(KernelError, match="bank 2; accepted: 0 to 1 of 't'"):
+        merge_streams(bus, [ask("a", np.array(["s", "t"]), bank=np.array([2, 2]))])

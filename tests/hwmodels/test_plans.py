@@ -9,7 +9,9 @@ import pytest
 from cache_layers import make_conv
 
 from hwmodels.board.facts import Cache
+from hwmodels.kernel import Access, Guard
 from hwmodels.nest import plan
+from hwmodels.nest.traffic import measure_access
 
 NESTS, OPERANDS = make_conv(6, 6, 8, 12, 3, 1, 0x2400_0000)
 AWAY = 0x10_0000
@@ -73,3 +75,10 @@ def test_policies_share_a_program(monkeypatch) -> None:
     assert len(programs) == len(found) == 1
     plan_for(cache_of("plru", 8192))
     assert len(programs) == 2
+
+
+def test_an_access_that_no_index_allows_touches_nothing() -> None:
+    never = Access(operand="input", write=False, width_bytes=4, steps_bytes=(4,),
+                   guards=(Guard(steps=(0,), offset=-1, limit=3),))
+    span = measure_access(never, (8,), 0, 32)
+    assert (span.accesses, span.touches) == (0, 0)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from hwmodels.quantities import (
+    UNITS,
+    join_words,
+    read_count,
+    read_quantity,
+    significant,
+    suggest_unit,
+)
 
 
 @pytest.mark.parametrize(("text", "dimension", "expected"), [
@@ -41,3 +48,16 @@ def test_other_text_gets_no_hint(text):
 def test_no_two_units_of_a_dimension_differ_by_case_only():
     for units in UNITS.values():
         assert len({unit.lower() for unit in units}) == len(units)
+
+
+@pytest.mark.parametrize(("text", "number"), [
+    ("007", 7), ("0", 0), ("12", 12), ("13", None), ("120", None), ("", None), ("-1", None),
+    ("1.0", None), ("\u0663", None),
+])
+def test_a_count_is_digits_up_to_a_bound(text, number):
+    assert read_count(text, 12) == number
+
+
+def test_numbers_and_words_end_as_they_are_read():
+    assert [significant(value) for value in (2.0, 20.5, 1200.0)] == ["2", "20.5", "1,200"]
+    assert join_words(["a", "b", "c"]) == "a, b and c"

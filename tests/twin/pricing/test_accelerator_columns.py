@@ -1,5 +1,7 @@
 """Epochs priced all at once equal epochs priced one by one."""
 
+import dataclasses
+
 import pytest
 from plain_pricing import add_time_plainly, split_plainly
 
@@ -35,3 +37,15 @@ def test_parts_are_those_of_epochs_priced_alone(network, changes) -> None:
     made = predict(deployment)
     assert made.bill == merge_bills(layer.bill for layer in made.layers)
     assert len(plan_of(deployment).steps) >= len(epochs)
+
+
+def test_causes_of_several_clocks_are_compared_in_seconds() -> None:
+    """A clock next to still has the largest cause, whichever of them it is."""
+    made = predict(twin.deploy("kws", "stm32n6570_dk"))
+    layer = next(one for one in made.layers if one.bill.cycles("npu") and one.bill.cycles("cpu"))
+    for slow in ("npu", "cpu"):
+        hz = tuple((name, 1.0 if name == slow else 1e12) for name, _ in layer.clocks_hz)
+        cycles = {cause: count for (clock, cause), count in layer.bill.by_cause().items()
+                  if clock == slow}
+        found = dataclasses.replace(layer, clocks_hz=hz).largest_cause
+        assert cycles[found] == max(cycles.values())

@@ -1,15 +1,21 @@
 """An interval widens with the distance from what was measured; in float kernels, too."""
 
 import math
+from dataclasses import replace
+from statistics import NormalDist
 
+import numpy as np
 import pytest
 
 from calibration.fitting.intervals import DRIFT_SD, FLOAT_SD, OPERATOR_SD
 from twin.deployment.deploy import deploy
 from twin.network.zoo.builder import Builder
+from twin.pricing.assurance import bound_energies
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.certainty import Certainty, far_sd
+from twin.pricing.certainty import Certainty, far_sd, probability_faster
+from twin.pricing.prediction import predict
+from twin.pricing.program_certainty import CORE_SD, WAITING_SD, assure_program
 
 BOARD, RUNTIME = "stm32h747i_disco", "x-cube-ai@10.0.0"
 CLOCKS_MHZ = (400, 100, 25)
@@ -96,3 +102,20 @@ def test_a_library_that_is_known_reaches_no_further_than_one_that_is_not(board, 
     known, unseen = (predict_calibrated(deploy("kws", board, runtime=one)).certainty
                      for one in (runtime, "unknown"))
     assert known.time_us.high / known.time_us.low < 1.02 * unseen.time_us.high / unseen.time_us.low
+
+
+def test_two_runs_of_machine_code_share_the_errors_of_core_and_waits() -> None:
+    """At a tenth of the clock fewer cycles wait; all else of both times is drawn once."""
+    draws = [assure_program(predict(deploy("ad", "nucleo_h7a3zi_q", clock_hz=hz)), None, {}).draw
+             for hz in (280e6, 28e6)]
+    assert probability_faster(100.0, 99.0, draws[0], draws[0]) == 1.0
+    moved = float(abs(draws[1].time - draws[0].time)[0])
+    sd = moved * math.hypot(CORE_SD, WAITING_SD)
+    assert probability_faster(100.0, 99.0, *draws) == pytest.approx(
+        NormalDist().cdf(-math.log(0.99) / sd))
+
+
+def test_without_learnt_energy_no_row_has_an_interval() -> None:
+    learnt = replace(choose_calibration(deploy("ad", BOARD, runtime=RUNTIME)), energy=None)
+    ends = bound_energies(learnt, np.ones((3, 5)), np.ones(3), None, 0.0, factors=np.ones(5))
+    assert [end.shape for end in ends] == [(3,), (3,)] and np.isnan(ends).all()

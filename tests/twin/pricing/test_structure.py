@@ -171,3 +171,15 @@ def test_exposure_kept_by_timing_is_exposure_worked_out():
         occurred, exposed = expose(arrays, timing[None])
         for once, made in zip(expose_once(arrays, timing), (occurred[0], exposed[0]), strict=True):
             assert (once == made).all() and not once.flags.writeable
+
+
+def test_latencies_of_pools_are_no_part_of_the_key() -> None:
+    base = twin.deploy("ad", "stm32n6570_dk")
+
+    def key_of(fact: str, value: str) -> str:
+        changed = base.replace({f"npu.pools.npuRAM3.{fact}": value})
+        return structure_key(changed, changed.target.content(changed), cold=False)
+
+    own = structure_key(base, base.target.content(base), cold=False)
+    assert key_of("read_latency_cycles", "9") == key_of("write_latency_cycles", "9") == own
+    assert key_of("bytes_per_cycle", "4") != own
