@@ -42,6 +42,12 @@ def test_soft_float_takes_most_of_a_core_without_fpu():
     assert 4_000 < with_fpu < 7_000 and without > 15 * with_fpu
 
 
+def test_cores_with_helium_run_what_was_counted_on_a_cortex_m33():
+    here, there = (predict(deploy(dense(), board, runtime="emlearn")).layers[0].instructions
+                   for board in ("ek_ra8d1", "nucleo_u575zi_q"))
+    assert here == there
+
+
 def test_other_types_and_operators_are_refused():
     with pytest.raises(RuntimeRefusedError, match="emlearn@o2 does not run int8 fully_connected"):
         deploy(dense("int8"), "nucleo_l4r5zi", runtime="emlearn")

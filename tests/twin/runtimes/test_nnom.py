@@ -55,6 +55,16 @@ def test_published_convolutions_with_cmsis_nn(graph, published_us):
     assert cycles / AUTHOR_MHZ == pytest.approx(published_us, rel=0.15)
 
 
+def test_bounds_checks_of_a_pooling_fall_through():
+    """One branch of five is taken; the time is published, nothing was learnt from it."""
+    graph = one_layer("max_pool_2d", [tensor((1, 12, 18, 48))], [tensor((1, 6, 9, 48))],
+                      window=Window(kernel=(2, 2), stride=(2, 2)))
+    bill = predict_on(graph, "nnom@cmsis").layers[0].bill
+    lines = {line.event: line.cycles for line in bill.lines}
+    assert 0.3 < lines["branch_refill"] / lines["branch_issue"] < 0.5  # two cycles where taken
+    assert bill.cycles("cpu") / AUTHOR_MHZ == pytest.approx(2137, rel=0.2)
+
+
 def test_backends_lie_as_their_code_does():
     vectors, plain, small = (predict_on(conv(8, 8, 16, 16), f"nnom@{build}").layers[0].instructions
                              for build in ("cmsis", "local", "local-os"))

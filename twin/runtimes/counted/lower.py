@@ -126,7 +126,8 @@ def _find_amounts(kernels: str, level: str, graph: Graph, layer: Layer,
     work = describe(graph, layer, kernels)
     if work is None:
         return None, False
-    core, foreign = choose_core(at.isa, at.fpu, "" if "float" in work.variant else kernels)
+    core, foreign = choose_core(
+        at.isa, at.fpu, "" if "float" in work.variant and kernels not in ALONE else kernels)
     return look_up(kernels, core, level, layer.op, work), foreign
 
 

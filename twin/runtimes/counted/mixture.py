@@ -19,6 +19,9 @@ MULTIPLE = 4
 CLASSES = ("alu", "load", "store", "branch", "mul", "div", "fp", "vector")
 """Classes instructions are counted in."""
 
+THROUGH = "branch through"
+"""Branches that are not taken, where those were counted: others are taken."""
+
 BODY = 64
 """Instructions of the longest loop body."""
 

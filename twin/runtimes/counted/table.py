@@ -11,11 +11,10 @@ from pathlib import Path
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.runtimes.counted.describe import ALONE
-from twin.runtimes.counted.mixture import CLASSES
+from twin.runtimes.counted.mixture import CLASSES, THROUGH
 from twin.runtimes.counted.work import Work
 
 FOLDER = Path(__file__).parent / "counts"
-
 
 ALIASES = {"reshape_copy": "reshape"}
 """Operators counted under another name."""
@@ -32,12 +31,13 @@ NEAREST = {"exp": "log", "neg": "abs", "sin": "cos", "gelu": "logistic", "tile":
 REFERENCE = "reference"
 """Kernels every library falls back to; a table of others holds only what differs from them."""
 
-
 BASE = "m4"
 """The core every release and level was counted on."""
 
 NEWER = {"2.3.1": "2023", "2023": "2024", "2024": ""}
 """Releases, and the next newer one that was counted; the newest stands in no level's name."""
+
+FALLS = FOLDER.with_name("fall_through")  # branches that are not taken, where counted
 
 LACKS = "none"
 """Variant of an operator a release's library has no kernel of: the portable one runs."""
@@ -50,7 +50,7 @@ class Amounts:
     Parameters
     ----------
     instructions
-        By class of `CLASSES`.
+        By class of `CLASSES`, branches that are not taken apart.
     loads, stores
         Accesses; on a vector core each element of a vector is one.
     stands_in
@@ -87,13 +87,11 @@ def choose_core(isa: str, fpu: str | None, kernels: str) -> tuple[str, bool]:
 def _read(kernels: str, core: str, level: str) -> _Rows:
     """Return the coefficients of one build; none where nothing was counted of it alone."""
     table: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
-    path = FOLDER / f"{kernels}-{core}-{level}.csv"
-    if not path.is_file():
-        return table
-    with path.open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            terms = table.setdefault((row["operator"], row["variant"]), {})
-            terms[row["term"]] = {name: float(row[name] or 0) for name in _COLUMNS}
+    for path in (folder / f"{kernels}-{core}-{level}.csv" for folder in (FOLDER, FALLS)):
+        for row in csv.DictReader(path.read_text("utf-8").splitlines() if path.is_file() else ()):
+            terms = table.setdefault((row.pop("operator"), row.pop("variant")), {})
+            terms.setdefault(row.pop("term"), {}).update(
+                (name, float(often or 0)) for name, often in row.items())
     return table
 
 
@@ -189,12 +187,14 @@ def scale(amounts: Amounts, factor: float) -> Amounts:
 
 def _sum_up(terms: Mapping[str, Mapping[str, float]], counts: Mapping[str, float], *,
             stands_in: bool) -> Amounts:
-    sums = {name: sum(coefficients[name] * counts.get(term, 0.0) for term, coefficients
-                      in terms.items())
-            for name in _COLUMNS}
+    sums = {name: sum(coefficients.get(name, 0.0) * counts.get(term, 0.0)
+                      for term, coefficients in terms.items())
+            for name in (*_COLUMNS, THROUGH)}
     whole = max(1, round(sums["instructions"]))
     spread = sum(sums[name] for name in CLASSES) or 1.0
     classes = {name: int(sums[name] / spread * whole) for name in CLASSES}
     classes["alu"] += whole - sum(classes.values())
+    through = min(classes["branch"], round(sums[THROUGH]))
+    classes |= {"branch": classes["branch"] - through, THROUGH: through}
     return Amounts(instructions=classes, stands_in=stands_in, **{
         name: round(sums[name]) for name in ("loads", "stores", "load_bytes", "store_bytes")})
