@@ -5,8 +5,7 @@ from __future__ import annotations
 from scipy.stats import binom
 
 
-def coverage_band(count: int, level: float = 0.9, confidence: float = 0.95,
-                  ) -> tuple[float, float]:
+def coverage_band(count: int, level: float = 0.9) -> tuple[float, float]:
     """Return between which shares of covered rows a true level would be seen by chance.
 
     Parameters
@@ -15,12 +14,10 @@ def coverage_band(count: int, level: float = 0.9, confidence: float = 0.95,
         Independent rows, or clusters of dependent ones.
     level : float
         True coverage.
-    confidence : float
-        Probability of the band.
 
     Notes
     -----
-    Central interval of the binomial distribution.
+    Central interval of the binomial distribution, of probability 0.95.
     """
-    low, high = binom.interval(confidence, count, level)
+    low, high = binom.interval(0.95, count, level)
     return float(low) / count, float(high) / count

@@ -99,8 +99,8 @@ def energy_errors(cases: Iterable[Case]) -> Errors:
 
 def memory_errors(cases: Iterable[Case]) -> Errors:
     """Errors of working memory over the cases whose tool reports one."""
-    return _summarise((case.comparison.predicted_arena_bytes, case.row.activations_bytes)
-                      for case in cases)
+    return _summarise((made.placement.arena_bytes, case.row.activations_bytes)
+                      for case in cases if (made := case.comparison.prediction))
 
 
 def _summarise(pairs: Iterable[tuple[float | None, float | None]]) -> Errors:

@@ -118,9 +118,9 @@ def make_coremark(shares: dict[str, float] = SHARES) -> Kernel:
                   operands=(), code_bytes=8192, assumed=True)
 
 
-def compare_coremark(shares: dict[str, float] = SHARES) -> tuple[Slowdown, ...]:
+def compare_coremark() -> tuple[Slowdown, ...]:
     """Set predicted slowdowns beside those of the datasheet's table."""
-    board, kernel = load_board("nucleo_h723zg"), make_coremark(shares)
+    board, kernel = load_board("nucleo_h723zg"), make_coremark(SHARES)
     best = _cycles(board, kernel, "itcm")
     rows = read_table("stm32h723_coremark").rows
     fastest = max(float(str(row["coremark"])) for row in rows)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass
+from dataclasses import asdict, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -73,8 +73,7 @@ class BandModel:
 
     def band(self) -> Band:
         """Return it as the noun intervals are made with."""
-        return Band(down=self.down, up=self.up, level=self.level, basis=self.basis,
-                    count=self.count)
+        return Band(**asdict(self))
 
 
 STRAINED = 2.5

@@ -252,11 +252,6 @@ class UnicornBoard:
         """Begin to run."""
         self._thread.start()
 
-    def press_reset(self) -> None:
-        """Restart the firmware, whatever it does, as a board's button does."""
-        self._reset_wanted = True
-        self._machine.emu_stop()
-
     def stop(self) -> None:
         """End the thread and close the line."""
         self._ended.set()

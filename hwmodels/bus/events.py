@@ -68,10 +68,6 @@ class BusRun:
         """When the last burst finished."""
         return int(self.times[:, FINISH].max(initial=0))
 
-    def finish_cycles(self, master: str) -> np.ndarray:
-        """Return when each burst of a master finished, in cycles of its clock."""
-        return self.times[self.bursts.range_of(master), FINISH] // self.period(master)
-
     def wait_cycles(self, master: str) -> np.ndarray:
         """Return how long each burst of a master waited for others, in bus cycles."""
         return self.times[self.bursts.range_of(master), WAIT] // self.bursts.bus_period

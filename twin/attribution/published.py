@@ -71,11 +71,6 @@ class Comparison:
         return None if self.prediction is None else self.prediction.energy_uj
 
     @property
-    def predicted_arena_bytes(self) -> int | None:
-        """Activations and scratch at their peak."""
-        return None if self.prediction is None else self.prediction.placement.arena_bytes
-
-    @property
     def sealed(self) -> bool:
         """Whether the row only judges: it is never shown singly."""
         return self.row.use != "fit"
@@ -309,6 +304,7 @@ def row_predictor(wanted: str) -> RowPredictor:
     def predict_published(row: PublishedRow, graph: Graph) -> Prediction:
         deployment = deploy_row(row, graph)
         return predict_calibrated(
-            deployment, calibration=choose_calibration(deployment, wanted, runtime=row.runtime))
+            deployment, calibration=choose_calibration(
+                deployment, wanted, runtime=row.runtime) or wanted)
 
     return predict_published

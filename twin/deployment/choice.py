@@ -74,7 +74,7 @@ def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     newest = counted or max(
         near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
     if newest == runtime.identity:
-        return runtime, _note_builds(runtime, board)
+        return runtime, note_builds(runtime, board)
     where = ("whose instructions were counted" if counted else
              f"measured on {board.name if here else f'a {board.core.model}'}")
     return load_runtime(newest), (
@@ -82,13 +82,12 @@ def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
         f"another as {runtime.identity}",)
 
 
-def _note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:
+def note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:
     """Name the build with CMSIS-NN, where a library's plain C is taken on a core with its DSP."""
-    return tuple(
-        f"runtime: {runtime.name} is taken as {runtime.identity}, plain C; {one} uses the core's "
-        "DSP instructions and is predicted to take much less" for one in list_runtimes()
-        if runtime.is_alone and "dsp" in load_isa(board.core.isa).extensions
-        and one == f"{runtime.name}@cmsis" != runtime.identity)
+    one = f"{runtime.name}@cmsis"
+    return (f"runtime: {runtime.name} is taken as {runtime.identity}, plain C; {one} uses the "
+            "core's DSP instructions and is predicted to take much less",) * (
+        "dsp" in load_isa(board.core.isa).extensions and one in list_runtimes())
 
 
 def find_counted(name: str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -128,5 +128,4 @@ def know_core(time: Learnt, basis: str, board_sd: float, factor_sd: float) -> Le
     lower = np.tril_indices(len(TIME_PRICES))
     return replace(
         time, covariance=tuple(covariance[lower].tolist()), unidentified=(),
-        band=BandModel(down=band.down, up=band.up, level=band.level, basis=band.basis,
-                       count=band.count))
+        band=BandModel(**asdict(band)))

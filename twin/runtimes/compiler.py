@@ -32,6 +32,8 @@ class Why(enum.Enum):
     MEMORY = "too little memory"
 
 
+UNITS = {"duration": ", us", "share": ", %"}  # by the last word of a counter's name
+
 TOO_SMALL = (Why.CHANNELS, Why.UNITS, Why.MEMORY)
 """Kinds a larger machine would not have."""
 
@@ -401,4 +403,5 @@ class Compiler:
 
 
 def _list_counters(counters: Counters) -> list[str]:
-    return [f"  {name.replace('_', ' '):32} : {value:,.0f}" for name, value in counters.items()]
+    return [f"  {name.replace('_', ' ') + UNITS.get(name.rpartition('_')[2], ''):32} : "
+            f"{value:,.0f}" for name, value in counters.items()]

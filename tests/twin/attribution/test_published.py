@@ -44,7 +44,7 @@ def kws():
 def predicted_by(runtime):
     """A prediction of 10 ms and 100 uJ."""
     return SimpleNamespace(deployment=SimpleNamespace(runtime=SimpleNamespace(identity=runtime)),
-                           time_us=10_000.0, energy_uj=100.0,
+                           time_us=10_000.0, certainty=None, energy_uj=100.0,
                            placement=SimpleNamespace(arena_bytes=1000))
 
 
@@ -83,7 +83,7 @@ def test_real_predictions_are_of_the_right_size(kws):
               if one.latency_ratio is not None}
     assert {("v1.0", "x-cube-ai@7.3.0"), ("v1.0", "microtvm-cmsis-nn@2022")} <= set(ratios)
     assert all(1 / 3 < ratio < 3 for ratio in ratios.values()), ratios
-    assert all(one.predicted_arena_bytes > 0 for one in compared if one.runtime)
+    assert all(one.prediction.placement.arena_bytes > 0 for one in compared if one.runtime)
 
 
 def test_energy_ratio_only_where_energy_can_be_trusted(kws):

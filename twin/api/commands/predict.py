@@ -13,7 +13,7 @@ from hwmodels.files import File
 from hwmodels.quantities import format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
-from twin.deployment.choice import list_best, list_made_for
+from twin.deployment.choice import list_best, list_made_for, note_builds
 from twin.deployment.core import list_caches
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -115,8 +115,9 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
     fastest = {row.model: row for row in sorted(
         table.predicted, key=lambda row: row.time_us or 0.0, reverse=True)}
     return tuple(f"{model} on {row.board}, {line}" for model, row in fastest.items()
-                 for line in describe_numbers(placing.deploy(
-                     read_model(model), row.board, runtime=row.runtime)))
+                 for own in [placing.deploy(read_model(model), row.board, runtime=row.runtime)]
+                 for line in (*describe_numbers(own), *note_builds(own.runtime, own.board) * (
+                     dict(row.inputs).get("runtime") == own.runtime.name)))
 
 
 FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",

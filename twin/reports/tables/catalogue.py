@@ -31,8 +31,9 @@ BOARDS = (
     number("clock", lambda board: board.core_clock.frequency_hz, format_frequency),
     number("RAM", lambda board: sum_memories(board, ("tcm", "sram", "external_ram")),
            format_size),
-    number("flash", lambda board: sum_memories(board, ("flash", "external_flash")),
-           lambda size_bytes: format_size(size_bytes) if size_bytes else "none"),
+    number("flash", lambda board: [format_size(size_bytes) for role in ("flash", "external_flash")
+                                   if (size_bytes := sum_memories(board, (role,)))],
+           lambda sizes: " + ".join(sizes) or "none"),
     number("data cache", lambda board: board.cache(board.core.dcache), lambda cache:
            format_size(cache.size_bytes) if cache else "none"))
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number
 from twin.attribution.published import describe_sealed
-from twin.reports.columns import Cell, Column, number, write_cells
-from twin.reports.tables.parts import Content, Group, Text, add_row, new_table, tabulate
+from twin.reports.columns import Cell, Column, number
+from twin.reports.tables.parts import Content, Group, Text, tabulate
+from twin.reports.tables.studies import format_ends
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
@@ -42,12 +43,14 @@ def published_report(model: str, board: str,
         Column("published by", lambda item: f"{item.row.submitter} {item.row.edition}"),
         *OF_ROW, number("published, ms", "row.latency_ms", _milliseconds),
         number("predicted, ms", lambda item: Cell(text="") if item.reason else
-               item.predicted_ms, _milliseconds), number("ratio", "latency_ratio", "{:.2f}"),
+               item.predicted_ms, _milliseconds), number("90 %", lambda item: item.prediction and
+               item.prediction.certainty and item.prediction.certainty.time_us, format_ends),
+        number("ratio", "latency_ratio", "{:.2f}"),
         number("published, uJ", "row.energy_uj", format_number),
         number("predicted, uJ", lambda item: Cell(text="") if item.reason else
                item.predicted_uj, format_number), number("ratio of uJ", "energy_ratio", "{:.2f}"),
         Column("use", "row.use"), Column("note", _note)), comparisons, drops=(
-        "use", "note", "published by", "MHz", "published, uJ", "predicted, uJ"))
+        "use", "note", "published by", "MHz", "published, uJ", "predicted, uJ", "90 %"))
     parts: list[Content] = [table]
     for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
                          ("energy", [item.energy_ratio for item in comparisons])):
@@ -75,24 +78,22 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
         Network, board, and its rows.
     """
     content: list[Content] = []
-    shown = []
+    shown: list[Comparison] = []
     for model, board, comparisons in views:
-        shown += [(model, board, one) for one in comparisons if not one.sealed and not one.reason]
-        content += [Text(f"{model} on {board}: {text}") for text in describe_sealed(comparisons)]
-        content += [Text(f"{model} on {board}: not predicted: {one.reason}") for one in comparisons
-                 if not one.sealed and one.reason]
+        opened = [one for one in comparisons if not one.sealed]
+        shown += [one for one in opened if not one.reason]
+        content += [Text(f"{model} on {board}: {text}") for text in (
+            *describe_sealed(comparisons), *(f"not predicted: {one.reason}" for one in opened
+                                             if one.reason))]
         if not comparisons:
             content.append(Text(NONE.format(model=model, board=board)))
-    content += _describe_releases(one for _, _, one in shown)
-    columns = (*OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
-               number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
-               number("ratio", "latency_ratio", "{:.2f}"),
-               number("of uJ", "energy_ratio", "{:.2f}"))
-    table = new_table(("model", "board", *(column.header for column in columns)), [
-        column.header for column in columns if column.number],
-        drops=("MHz", "of uJ", "published", "predicted"))
-    for model, board, one in shown:
-        add_row(table, (model, board, *write_cells(columns, one)))
+    content += _describe_releases(shown)
+    table = tabulate((
+        Column("model", "prediction.deployment.graph.name"), Column("board", "row.board"),
+        *OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
+        number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
+        number("ratio", "latency_ratio", "{:.2f}"), number("of uJ", "energy_ratio", "{:.2f}")),
+        shown, drops=("MHz", "of uJ", "published", "predicted"))
     return Group(table, *([Text("")] if content else []), *content)
 
 

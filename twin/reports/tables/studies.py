@@ -97,10 +97,10 @@ def first_boards(table: Table, chosen: str = (
     model = shlex.quote(table.rows[0].model)
     columns = [
         Column("board", "board"), number("ms", "time_us", _thousandth),
-        number("90 %", "time", _ends), number("mJ", "energy_uj", _thousandth),
+        number("90 %", "time", format_ends), number("mJ", "energy_uj", _thousandth),
         *([number(unit, name, _plain) for unit, name in (("mW", "mean_mw"), ("days", "life_days"))
            if any(getattr(row, name) is not None for row in rows)]
-          or [number("90 %", "energy", _ends)]),
+          or [number("90 %", "energy", format_ends)]),
         number("fits in", lambda row: format_size(row.ram_bytes) if row.ram_bytes else
                "no" * (row.failure not in ("runtime", "model")), "{}"),
         Column("library", lambda row: "" if row.failure else row.runtime)]
@@ -278,13 +278,13 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     columns: list[Column] = []
     for unit, name, interval in (("ms", "time_us", "time"), ("mJ", "energy_uj", "energy")):
         columns.append(figure(unit, name, 1e-3))
-        columns += [number(f"90 % {unit}", interval, _ends)] if wide else []
+        columns += [number(f"90 % {unit}", interval, format_ends)] if wide else []
     columns += [figure("KiB", "ram_bytes", 1 / 1024), figure("flash", "flash_bytes", 1 / 1024)]
     if any(row.sleep for row in rows):
         columns += [figure("mW", "mean_mw", 1), number("J/day", "energy_day_j", _plain)]
     if any(row.life_days is not None for row in rows):
         columns.append(figure("days", "life_days", 1))
-        columns += [number("90 % days", "life", lambda life: _ends(life, 1))] if wide else []
+        columns += [number("90 % days", "life", lambda life: format_ends(life, 1))] if wide else []
     if any(row.price_usd is not None for row in rows):
         columns.append(figure("USD", "price_usd", 1))
     if any(row.accuracy_by for row in rows):
@@ -294,7 +294,8 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     return columns
 
 
-def _ends(interval: Interval | None, factor: float = 1e-3) -> str:
+def format_ends(interval: Interval | None, factor: float = 1e-3) -> str:
+    """Return the ends of an interval, by default in thousands of its unit; "" for none."""
     return "" if interval is None else "-".join(
         significant(end * factor) for end in (interval.low, interval.high))
 

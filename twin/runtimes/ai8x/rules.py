@@ -158,12 +158,12 @@ class Ai8x(UnitRules):
                 if kinds[i] == "host" for tensor in layer.inputs}
         read |= {find_source(graph, tensor) for tensor in graph.outputs}
         steps, inside = [], False
-        for number, group in enumerate(grouping.groups, 1):
+        for group in grouping.groups:
             if group.kind == "alias":
                 steps.append(Step(kind="alias", layers=group.layers))
                 continue
             first, last = (graph.layers[group.layers[place]] for place in (0, -1))
-            task = Task(name=f"{self.task_name}_{number}", kind=self.kinds[group.kind],
+            task = Task(name=f"{self.task_name}_{first.index}", kind=self.kinds[group.kind],
                         operations=tuple((graph.layers[i].op, 1) for i in group.layers),
                         layers=tuple(graph.layers[i].index for i in group.layers))
             if group.kind == "host":

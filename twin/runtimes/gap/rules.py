@@ -114,9 +114,9 @@ class Gap(UnitRules):
         npu, steps, inside = planner.npu, [], False
         resident = npu.resident
         left = resident.size_bytes if resident is not None else 0
-        for number, group in enumerate(grouping.groups, 1):
-            name = f"{self.task_name}_{number}"
+        for group in grouping.groups:
             layers = tuple(graph.layers[i].index for i in group.layers)
+            name = f"{self.task_name}_{layers[0]}"
             operations = tuple((graph.layers[i].op, 1) for i in group.layers)
             if group.kind == "alias":
                 steps.append(Step(kind="alias", layers=group.layers))
