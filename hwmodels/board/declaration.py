@@ -352,6 +352,7 @@ def keys_of_part(part: Part) -> tuple[Declared, ...]:
 FREQUENCY = Quantity(dimension="hz", low=SLOWEST_HZ, high=FASTEST_HZ)
 FREQUENCIES = Quantity(dimension="hz", low=SLOWEST_HZ, high=FASTEST_HZ, depth=1)
 SIZE = Quantity(dimension="bytes", low=1, high=2**40, whole=True)
+SIZES = Quantity(dimension="bytes", low=1, high=2**40, whole=True, depth=1)
 ADDRESS = Quantity(low=0, high=2**48, whole=True, bare=True)
 ADDRESSES = Quantity(low=0, high=2**48, whole=True, depth=1)
 COUNT = Quantity(low=1, high=65536, whole=True)

@@ -23,6 +23,7 @@ from hwmodels.board.declaration import (
     KINDS,
     RATE,
     SIZE,
+    SIZES,
     SWITCH,
     TEXT,
     WHOLE_CYCLES,
@@ -133,6 +134,9 @@ class Cache:
     hit_cycles: Annotated[int, Key(WHOLE_CYCLES, "Extra core cycles of a hit.")] = 0
     enabled: Annotated[bool, Key(
         SWITCH, "A cache switched off lets every access through.")] = True
+    settings_bytes: Annotated[tuple[int, ...], Key(
+        SIZES, "Sizes its set-up can choose, of one that is the only way to what it serves and "
+               "so never off; absent: any, or off.")] = ()
     critical_word_first: Annotated[bool, Key(
         SWITCH, "The word asked for comes first, and the core goes on while the rest of the line "
                 "follows.")] = False

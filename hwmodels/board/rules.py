@@ -223,6 +223,9 @@ def _caches(section: Section) -> Iterator[Broken]:
         if "ways" in cache.model_fields_set and cache.ways is None:
             yield (f"caches.{name}.ways", "null (not known) will not do; accepted: a number, or "
                    "omitted for a fully associative cache")
+        if cache.settings_bytes and not cache.enabled:
+            yield (f"caches.{name}.enabled", "it is the only way to what it serves; accepted: "
+                   f"true{_cite(section, cache.settings_bytes)}")
         size_bytes, line_bytes = cache.size_bytes.value, line_bytes_of(section, cache)
         if line_bytes is None:
             yield (f"caches.{name}.line_bytes", "is required, unless the cache serves one memory "

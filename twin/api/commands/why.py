@@ -25,9 +25,6 @@ from twin.pricing.prediction import Prediction
 FAR = 100.0
 """Times the interval's end from which a unit is doubted (assumed)."""
 
-BEYOND = 2.0
-"""Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
-
 
 @takes(Why)
 def why(asked: Why) -> weighing.Why:
@@ -82,16 +79,12 @@ def why(asked: Why) -> weighing.Why:
     most = max((one.logs[0] for one in outlook.hypotheses
                 if "other" not in one.causes and not set(absent) & set(one.causes)
                 and set(present) <= set(one.causes)), default=math.inf)
-    reach_us = max(time for _, time, _ in found.releases) * math.exp(most)
     far = times[0] > found.high_us * min(math.exp(most), FAR)
     return replace(found, remarks=(
         *([f"hardly any cause that is left, or two of them, take {format_time(times[0])}: is the "
            "unit right, and is it of this network and board?"] if far else []),
         *_describe_unreachable(outlook.bases, times), *found.remarks),
-                   also=(*([("unexplained", f"{format_time(times[0] - reach_us)} or more: listed "
-                             "causes that are left, two at once, reach "
-                             f"{format_time(reach_us)}")]
-                           if times[0] > BEYOND * reach_us else []),
+                   also=(*found.also,
                          *_describe_further(outlook.bases, times),
                          *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
                          *_describe_stated(published, found.expected_us, outlook.bases[0].time_us,

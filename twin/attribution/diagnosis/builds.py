@@ -66,10 +66,10 @@ def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[F
                 stretch=math.log(max(cold_us / time_us, 1.0)))
     yield Fault(kind="first inference", name="AllocateTensors and caches empty", remedy="",
                 stretch=math.log1p(max(cold_us - time_us, 0.0) / time_us + setup_us / time_us))
-    yield from _spread("loading", "{:.1f} x the inference", *ENCLOSED)
+    yield from _spread("loading", "{0:.1f} x the inference", *ENCLOSED)
     lines, most = CHARACTERS
-    yield from _spread("debug output", "{:.2g} x the inference", lines * CHARACTER_US / time_us,
-                       most * (len(base.layers) + 8) * CHARACTER_US / time_us)
+    yield from _spread("debug output", "{2:,.0f} characters", lines, most * (len(base.layers) + 8),
+                       CHARACTER_US / time_us)
     yield from _shrink_caches(deployment)
     if deployment.target.offloads:
         npu = deployment.board.npu  # of some compilers for NPUs a target is the core itself
@@ -86,7 +86,7 @@ def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[F
                           errors=COMPILED, remedy="", rebuilds=True)
     loads = base.bill.cycles(base.clock, "load_store") / base.cycles
     if deployment.runtime.library == "cmsis_nn":  # It alone loads words by memcpy.
-        yield from _spread("memcpy", "{:.1f} x longer", *(loads * (times - 1)
+        yield from _spread("memcpy", "{1:.1f} x the time", *(loads * (times - 1)
                                                           for times in BYTE_LOADS))
 
 
@@ -100,12 +100,17 @@ def list_libraries(deployment: Deployment) -> Iterator[Fault]:
                               remedy=f"if it is meant: --runtime {runtime.identity}")
 
 
-def _spread(kind: str, name: str, low: float, high: float) -> Iterator[Fault]:
-    """Yield sizes of a share of time added, evenly spaced as logarithms between two bounds."""
+def _spread(kind: str, name: str, low: float, high: float, unit: float = 1.0) -> Iterator[Fault]:
+    """Yield sizes of a share of time added, evenly spaced as logarithms between two bounds.
+
+    A name may hold the share, the factor on the time, and the size in units of a share.
+    """
     step = math.log(high / low) / STEPS if low > 0 else 0.0
     for place in range(STEPS if step else 0):
-        share = low * math.exp(step * (place + 0.5))
-        yield Fault(kind=kind, name=name.format(share), remedy="", stretch=math.log1p(share),
+        size = low * math.exp(step * (place + 0.5))
+        share = size * unit
+        yield Fault(kind=kind, name=name.format(share, 1 + share, size), remedy="",
+                    stretch=math.log1p(share),
                     slowdown_sd=step / math.sqrt(12) * share / (1 + share))
 
 
@@ -125,7 +130,7 @@ def _compile_otherwise(deployment: Deployment) -> Iterator[Fault]:
     yield Fault(kind="optimisation", name="-Og or -O1", remedy="", rebuilds=True,
                 slowdown=DEBUG_LEVEL, slowdown_sd=DEBUG_LEVEL_SD)
     if "assertions" not in own:
-        yield from _spread("assertions", "{:.1f} x longer", *UNCOUNTED_ASSERTIONS)
+        yield from _spread("assertions", "{1:.1f} x the time", *UNCOUNTED_ASSERTIONS)
 
 
 def _count_level(deployment: Deployment, library: str,
@@ -149,14 +154,16 @@ def _count_level(deployment: Deployment, library: str,
 
 
 def _shrink_caches(deployment: Deployment) -> Iterator[Fault]:
-    """Yield data and instruction caches of a quarter of their size."""
+    """Yield data and instruction caches of a quarter of their size, or the next they can have."""
     core = deployment.board.core
     for name in filter(None, dict.fromkeys((core.dcache, core.icache))):
         cache = deployment.board.cache(name)
         if cache is not None and cache.enabled:
+            sizes = cache.settings_bytes or (cache.size_bytes // 4,)
+            size = max((one for one in sizes if one < cache.size_bytes), default=0)
             yield from change(
-                deployment, {f"caches.{name}.size_bytes": cache.size_bytes // 4}, kind="cache off",
-                name=f"{name} of a quarter of its size",
+                deployment, {f"caches.{name}.size_bytes": size}, kind="cache off",
+                name=f"{name} of {size / 1024:g} KiB",
                 remedy=f"look up the size {name} is set to: {cache.size_bytes // 1024} KiB taken")
 
 

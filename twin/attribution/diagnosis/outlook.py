@@ -41,6 +41,10 @@ NOTABLE = math.log(1.1)
 ADDED = ("loading", "debug output", "first inference")
 """Kinds that add time, whatever else is the matter."""
 
+FIXED = ("debug output", "fallback")
+"""Kinds whose time has a source of its own, a line's rate or another unit: it stays what it is
+where another release, or what was published, moves the network's."""
+
 UNREACHED = {"optimisation", "-O0", "SIMD", "assertions", "memcpy", "float"}
 """Kinds a library that comes compiled does not have: its files state its numbers, too. Where it is
 only assumed, they are of the first library of the board that a user compiles."""
@@ -92,6 +96,8 @@ class Hypothesis:
         How far it may be off for each number alone.
     share
         Of its causes' prior.
+    added : ndarray of float, (numbers,)
+        Part of the factor that stays as many microseconds whatever the rest takes (`FIXED`).
     """
 
     causes: tuple[str, ...]
@@ -101,6 +107,7 @@ class Hypothesis:
     sd: float
     share: float
     own_sd: np.ndarray
+    added: np.ndarray
 
 
 @entity
@@ -151,8 +158,8 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
     singles = [row for row in rows if _matters(*row[:2], declared)]
     sizes = Counter(_name_causes(fault) for fault, *_ in singles)
     explicit = {fault.kind for fault, *_ in singles if JOINED in fault.kind}
-    found = [Hypothesis(causes=(), faults=(), sizes=(), logs=np.zeros(len(bases)), sd=0.0,
-                        own_sd=NETWORK_SD * others, share=1.0)]
+    found = [Hypothesis(causes=(), faults=(), sizes=(), logs=0 * others, sd=0.0,
+                        own_sd=NETWORK_SD * others, share=1.0, added=0 * others)]
     found += [_suppose(fault, effect, declared, sizes, others) for fault, effect, _ in singles]
     if len(bases) > 1:
         found += [dataclasses.replace(one, sd=0.0, own_sd=others * 0 + ANYTHING_SD,
@@ -165,12 +172,14 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
                 or {JOINED.join(kinds), JOINED.join(kinds[::-1])} & explicit):
             continue
         origin = first if first == second else declared
-        logs = [_join(one, two, *three) for three in zip(effect, other, origin, strict=True)]
+        logs = _moved(origin, declared) + [
+            _join(one, two, *three) for three in zip(effect, other, origin, strict=True)]
         parts = [_suppose(fault, each, declared, sizes, others)
                  for fault, each in ((one, effect), (two, other))]
+        rest = sum(part.logs for part in parts if part.faults[0].kind not in FIXED)
         found.append(Hypothesis(
             causes=parts[0].causes + parts[1].causes, faults=(one, two),
-            logs=np.array(logs) + _moved(origin, declared),
+            logs=logs, added=(np.exp(logs) - np.exp(rest)) * any(kind in FIXED for kind in kinds),
             sizes=parts[0].sizes + parts[1].sizes, sd=math.hypot(parts[0].sd, parts[1].sd),
             own_sd=np.hypot(parts[0].own_sd, parts[1].own_sd),
             share=parts[0].share * parts[1].share))
@@ -229,7 +238,8 @@ def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | No
                                            pattern)
                 own = source.deployment.runtime.identity
                 found[key] = (fault if source is base or own in fault.name else dataclasses.replace(
-                    fault, name=f"{own}, {fault.name}"), effect, origin)
+                    fault, name=f"{own}, {source.time_us / base.time_us:.2g} x by itself, "
+                                f"{fault.name}"), effect, origin)
         listed.append(found)
     none = [found[DECLARED, 1] for found in listed]
     first, rows = bases[0].deployment.graph.name, []
@@ -301,7 +311,8 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
     moved, errors = _moved(effect, declared), fault.errors or MOVED
     if fault.kind == UNKNOWN:
         return Hypothesis(causes=_name_causes(fault), faults=(fault,), sizes=(0.0,),
-                          logs=moved * 0, sd=ANYTHING_SD, own_sd=NETWORK_SD * others, share=1.0)
+                          logs=moved * 0, sd=ANYTHING_SD, own_sd=NETWORK_SD * others, share=1.0,
+                          added=moved * 0)
     known = fault.kind in ADDED or fault.kind == "clock"
     family = LOADING_SD if fault.kind == "loading" else 0.0 if known else errors.family
     share = HALF if fault.wait_cycles or fault.kind == "interrupts" else errors.effect
@@ -309,6 +320,7 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
     causes = _name_causes(fault)
     return Hypothesis(causes=causes, faults=(fault,), sizes=(float(moved[0]),), logs=moved,
                       sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes],
+                      added=np.expm1(moved) * (fault.kind in FIXED),
                       own_sd=math.hypot(NETWORK_SD, family) * others)
 
 

@@ -16,6 +16,7 @@ A row's probability is that its cause is present, alone or as one of two.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -28,15 +29,19 @@ from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
     DATA,
+    FIXED,
     NOTABLE,
     TAILED_90,
     Hypothesis,
     Outlook,
 )
-from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
+from twin.pricing.prediction import Prediction
 
 EXPECTED = "as expected"
+
+BEYOND = 2.0
+"""Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
 
 PUBLISHED_SD, NOTHING_SD = 0.15, 1e6
 """Of what was published of the same build on another board of the type: assumed; of nothing."""
@@ -167,7 +172,11 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         For an unknown cause, or where what is known leaves none.
     """
     check_causes((*present, *absent, *({*(priors or {})} - {"expected"})))
-    base, found = outlook.bases[0], [
+    runs, base = np.array(list(outlook.releases.values())), outlook.bases[0]
+    parts = _expect(outlook, published_us, runs[:, 0])
+    sums = [_sum_up(*parts[:3], place) for place in range(len(runs))]
+    outlook = _drop_small(outlook, (runs + [[mean] for mean, _ in sums]).min(axis=0))
+    found = [
         one for one in outlook.hypotheses if set(present) <= set(one.causes)
         and not set(absent) & set(one.causes)
         and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
@@ -177,17 +186,17 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         raise UsageError(f"--is {' --is '.join(idle or present)}: nothing of it, without what "
                          f"--not rules out, would change the time of "
                          f"{base.deployment.graph.name} on {base.deployment.board.name} by 10 %")
-    runs = np.array(list(outlook.releases.values()))
-    parts = _expect(outlook, published_us, runs[:, 0])
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
-    weights, releases = _weigh(found, offs - runs, parts, _find_priors(found, priors or {}))
-    shift, sd = _sum_up(*parts[:3], [*outlook.releases].index(base.deployment.runtime.identity))
+    weights, releases = _weigh(found, offs, runs, parts, _find_priors(found, priors or {}))
+    shift, sd = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
+    times_us = base.time_us * np.exp(runs[:, 0] + [mean for mean, _ in sums])
+    reach_us = _find_reach(found, weights, times_us.max(), base.time_us)
     chances: dict[tuple[str, ...], float] = {}
     for one, weight in zip(found, weights.tolist(), strict=True):
         key = tuple(sorted(one.causes))
         chances[key] = chances.get(key, 0.0) + weight
     expected_us = base.time_us * math.exp(shift)
-    rows = sorted((_write_row(cause, found, weights, chances, expected_us, base.deployment)
+    rows = sorted((_write_row(cause, found, weights, chances, expected_us, base)
                    for cause in {name for key in chances for name in key}),
                   key=lambda row: -row.probability)
     pairs = sorted((((one, two), chance) for (one, two), chance in (
@@ -200,8 +209,10 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         expected_us=expected_us, low_us=expected_us / wide, high_us=expected_us * wide,
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
         asked=_ask(rows, present, chances.get((), 0.0)),
-        releases=tuple(zip(outlook.releases, (expected_us * np.exp(runs[:, 0])).tolist(),
-                           releases.tolist(), strict=True)),
+        releases=tuple(zip(outlook.releases, times_us.tolist(), releases.tolist(), strict=True)),
+        also=(("unexplained", f"{format_time(measured_us[0] - reach_us)}: likely causes that are "
+               f"left, two at once, reach {format_time(reach_us)}"),) * (
+            measured_us[0] > BEYOND * reach_us),
         remarks=(*(
             f"--is {row.cause} contradicts the measured time: it alone would add "
             f"{format_time(row.explains_us)}, and {format_time(measured_us[0])} was measured"
@@ -220,6 +231,19 @@ def check_causes(names: Collection[str]) -> None:
             near, known = did_you_mean(name, CAUSES), f"accepted: {', '.join(CAUSES)}"
             raise UsageError(f"{name}: no such cause; "
                              + (f"{near} {known}" if near.endswith("?") else known))
+
+
+def _drop_small(outlook: Outlook, logs: np.ndarray) -> Outlook:
+    """Return an outlook without fixed times that are no longer notable beside the expected one.
+
+    Parameters
+    ----------
+    logs : ndarray of float, (numbers,)
+        Logarithm of the expected time over the predicted one.
+    """
+    return dataclasses.replace(outlook, hypotheses=tuple(
+        one for one in outlook.hypotheses if not one.added.any()
+        or np.log1p(one.added * np.exp(-logs)).max() >= NOTABLE))
 
 
 def _is_larger(fault: Fault, arena_bytes: int | None) -> bool:
@@ -278,13 +302,35 @@ def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.
         known[name] for name in one.causes) for one in found])
 
 
-def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, parts: Sequence[np.ndarray],
-           priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
+                base_us: float) -> float:
+    """Return what half of the likely causes reach at most, a time in us.
+
+    Another board or network reaches any; without causes it is what is expected.
+
+    Parameters
+    ----------
+    most_us, base_us
+        What is expected of the slowest release, and what is predicted.
+    """
+    reached = [((math.exp(one.logs[0]) - one.added[0]) * most_us + one.added[0] * base_us, weight)
+               for one, weight in zip(found, weights.tolist(), strict=True)
+               if one.causes and "other" not in one.causes]
+    times, shares = np.array(sorted(reached) or [
+        (math.inf if any(one.causes for one in found) else most_us, 1.0)]).T
+    return float(times[np.searchsorted(shares.cumsum(), shares.sum() / 2)])
+
+
+def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
+           parts: Sequence[np.ndarray], priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the probability of each hypothesis, summing to 1, and of each release if healthy."""
+    factors = np.array([one.logs for one in found])[:, None]
+    fixed = np.array([one.added for one in found])[:, None] / np.exp(factors)
     known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
     effects, logs = np.array([[one.sd] for one in found]), []
     for weight, shift, variance, wider in zip(*parts, strict=True):
-        rest = offs - np.array([one.logs for one in found])[:, None] - shift[:, None]
+        moved = runs + shift[:, None]
+        rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
         tau = variance + (wider * effects)**2
         whole = 1 + tau * known.sum(axis=2)
         square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
@@ -301,13 +347,14 @@ def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, parts: Sequence[np.nda
 
 def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
                chances: Mapping[tuple[str, ...], float], expected_us: float,
-               deployment: Deployment) -> Row:
+               base: Prediction) -> Row:
     """Return what is said of a cause, in its likeliest size."""
     best = found[max((place for place, one in enumerate(found) if cause in one.causes),
                      key=lambda place: float(weights[place]))]
     place = min(best.causes.index(cause), len(best.faults) - 1)
     fault, size = best.faults[place], best.sizes[place]
-    data, soc = CAUSES[cause], deployment.board.soc.lower()
+    data, soc = CAUSES[cause], base.deployment.board.soc.lower()
+    met_us = base.time_us if fault.kind in FIXED else expected_us
     changes = data.get("change", {})
     stated = next((text for start, text in changes.items() if start and soc.startswith(start)),
                   changes.get("", "")) or fault.remedy
@@ -316,7 +363,7 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
         alone=chances.get((cause,), 0.0), question=data["question"],
-        explains_us=expected_us * (math.exp(size) - 1), change=stated)
+        explains_us=met_us * (math.exp(size) - 1), change=stated)
 
 
 def _ask(rows: Sequence[Row], present: Collection[str], as_expected: float) -> str:

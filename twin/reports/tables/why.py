@@ -40,9 +40,14 @@ def _head(why: Why) -> Iterator[tuple[str, str]]:
     yield "expected", (f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} to "
                        f"{format_time(why.high_us)}, {why.runtime}")
     yield from why.also
-    if others := [f"{name} {format_time(time)}" for name, time, _ in why.releases
-                  if not 1 / OFF < time / why.expected_us < OFF]:
+    if others := [f"{name} {format_time(time)}" for name, time in _list_others(why).items()]:
         yield "or", f"{', '.join(others)}: say which release runs (--runtime)"
+
+
+def _list_others(why: Why) -> dict[str, float]:
+    """Return the releases of another expected time, and that in us."""
+    return {name: time for name, time, _ in why.releases
+            if not 1 / OFF < time / why.expected_us < OFF}
 
 
 def _causes(why: Why) -> Iterator[tuple[str, str]]:
@@ -55,7 +60,7 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
             likeliest = max(why.releases, key=lambda release: release[2])[0]
             yield f"{100 * why.as_expected:3.0f} %", EXPECTED + (
                 ", as nothing else is left" if why.measured_us > FAR * why.high_us else
-                f", if {likeliest} runs" if likeliest != why.runtime else "")
+                f", if {likeliest} runs" if likeliest in _list_others(why) else "")
             continue
         sign = "+" if row.explains_us >= 0 else "-"
         amount = (f" ({row.detail}): {sign}{format_time(abs(row.explains_us))}" if row.detail

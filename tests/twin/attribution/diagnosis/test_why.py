@@ -114,6 +114,39 @@ def test_what_was_published_shifts_what_is_expected(outlook):
     assert any("published" in remark for remark in far.remarks)
 
 
+def test_text_takes_its_own_time_whatever_was_published(outlook):
+    for published_us in (None, 2 * time_us()):
+        found = weighing.explain(outlook, [3 * time_us()], published_us=published_us,
+                                 present=["debug"])
+        row = next(row for row in found.rows if row.cause == "debug")
+        characters = float(row.detail.split()[0].replace(",", ""))
+        assert row.explains_us == pytest.approx(characters * 10 / 0.1152, rel=0.02)
+    with pytest.raises(UsageError, match="--is debug: nothing of it"):  # far below ten per cent
+        weighing.explain(outlook, [1e3 * time_us()], published_us=1e3 * time_us(),
+                         present=["debug"])
+
+
+def test_each_release_is_expected_where_the_published_time_moves_it():
+    named = foresee([deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)], library="name")
+    found = weighing.explain(named, [time_us()], published_us=30 * time_us())
+    assert max(time for _, time, _ in found.releases) < 30 * time_us()
+
+
+def test_what_likely_causes_leave_is_stated_as_unexplained():
+    found = twin.why("kws", "nucleo_l4r5zi", "1.9s,ad=1s")
+    assert [words for name, words in found.also if name == "unexplained"]
+    assert not [words for name, words in twin.why("kws", "nucleo_l4r5zi", "400ms").also
+                if name == "unexplained"]
+
+
+def test_a_cache_that_is_the_only_way_to_flash_is_never_off():
+    found = twin.why("kws", "esp32s3_devkitc", "1.9s")
+    assert "cache" in found.indistinct
+    refused = run("whatif", "kws", "-b", "esp32s3_devkitc", "--set",
+                  "caches.dcache.enabled=false")
+    assert refused.exit_code == 3 and "only way to what it serves" in refused.stderr
+
+
 def test_priors_and_an_arena_are_the_users(outlook):
     measured = [9 * time_us()]
     plain = weighing.explain(outlook, measured)
@@ -219,7 +252,7 @@ def test_a_time_that_nothing_left_explains_is_doubted():
     left = run(*words, "900ms", "--not", ",".join(weighing.CAUSES))
     assert "as expected, as nothing else is left" in left.stdout
     assert "is the unit right" in left.stderr
-    assert "or more: listed causes that are left, two at once, reach" in left.stdout
+    assert "likely causes that are left, two at once, reach" in left.stdout
     idle = run(*words, "900ms", "--is", "reference", "--is", "cold")
     assert idle.exit_code == 2 and "--is cold: nothing of it" in idle.stderr
 
@@ -233,7 +266,7 @@ def test_no_cause_that_adds_time_is_listed_for_a_time_that_is_too_short():
 
 def test_a_library_that_comes_compiled_has_levels_of_another_and_sizes_are_those_of_a_what_if():
     result = run("why", "kws", "-b", "nucleo_l4r5zi", "--measured", "900ms")
-    assert f"{LIBRARY}, built without optimisation" in " ".join(result.stdout.split())
+    assert f"{LIBRARY}, 2 x by itself, built without opt" in " ".join(result.stdout.split())
     found = twin.why("kws", "nucleo_l4r5zi", "900ms")
     for cause, changes in (("reference", {"runtime": "tflm-reference@2026"}),
                            ("float", {"runtime": LIBRARY, "network.precision": "float32"})):
