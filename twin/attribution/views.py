@@ -31,7 +31,6 @@ from twin.attribution.diagnosis.setup import (
     redeploy,
 )
 from twin.attribution.difference import Difference
-from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
 from twin.attribution.folders import start_with_counter
 from twin.attribution.idealisation import Split, split_time
@@ -373,24 +372,6 @@ class WhatIf:
     def remarks(self) -> tuple[str, ...]:
         """What to warn of, each once."""
         return tuple(dict.fromkeys((*self.effects, *self.before.warnings, *self.after.warnings)))
-
-
-def what_if(deployment: Deployment, changes: Mapping[str, object], *, temperature: str = "warm",
-            calibration: str = AUTO) -> WhatIf:
-    """Predict a deployment without and with changes, and say what they move.
-
-    Parameters
-    ----------
-    changes
-        Dotted path to value, of `Deployment.replace`.
-    """
-    def predict_with(chosen: Deployment) -> Prediction:
-        return calibrated.predict_calibrated(chosen, temperature=temperature,
-                                             calibration=calibration)
-
-    before, after = predict_with(deployment), predict_with(deployment.replace(changes))
-    return set_what_if(before, after, changes, tuple(list_effects(
-        before, after, changes, lambda others: predict_with(deployment.replace(others)))))
 
 
 def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, object],

@@ -18,7 +18,7 @@ from twin.attribution.document import (
 from twin.attribution.idealisation import split_time
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.views import View, what_if
+from twin.attribution.views import View
 
 KEPT = Path(__file__).parent / "kept"
 
@@ -52,7 +52,7 @@ def test_differences(make) -> None:
 
 
 def test_what_if() -> None:
-    changed = what_if(twin.deploy("ad", "nucleo_l4r5zi"), {"placement.weights": "sram",
+    changed = twin.what_if(twin.deploy("ad", "nucleo_l4r5zi"), {"placement.weights": "sram",
                                                            "clocks.cpu.frequency_hz": "80MHz"})
     found = what_if_document(changed)
     found.pop("generator", None)

@@ -11,7 +11,6 @@ import pytest
 import twin
 from hwmodels.board.file import load_board
 from twin.api.commands.predict import deploy_as_stated
-from twin.attribution.views import what_if
 from twin.deployment.deploy import deploy
 from twin.deployment.split import list_moves
 from twin.errors import DoesNotFitError
@@ -122,8 +121,9 @@ def test_a_change_that_outgrows_the_default_takes_the_next_place_that_fits() -> 
     assert "arena in sdram: the fastest of" in "".join(large.notes)
     assert large.replace({"network.resolution": "96x96"}).arena == "sram"
     change = {"network.resolution": "400x400"}
-    assert "the change moves arena from sram to sdram" in "".join(what_if(base, change).remarks)
-    kept = what_if(base, {**change, "placement.arena": "sdram"})
+    moved = "".join(twin.what_if(base, change).remarks)
+    assert "the change moves arena from sram to sdram" in moved
+    kept = twin.what_if(base, {**change, "placement.arena": "sdram"})
     assert "the change moves" not in "".join(kept.remarks)
     slower = base.replace({"memories.sram.size_bytes": "64KiB"})
     assert slower.arena == "dtcm" and "arena placed in dtcm" in "".join(slower.notes)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+import twin
 from calibration.datasets import published_rows
 from hwmodels.quantities import format_energy
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.setup import redeploy
 from twin.attribution.published import build_published, deploy_row
-from twin.attribution.views import what_if
 from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
@@ -39,7 +39,7 @@ def test_energy_falls_with_the_clock_and_its_scale(slow):
 
 
 def test_option_and_path_agree(slow):
-    changed = what_if(deploy("kws", "nucleo_l4r5zi"), SLOW).after
+    changed = twin.what_if(deploy("kws", "nucleo_l4r5zi"), SLOW).after
     assert changed.bill == slow.bill and changed.voltage == slow.voltage
     assert write_json(changed) == write_json(slow)
     assert to_document(slow)["supply"] == {

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.fault_list import change, link_kernels, list_faults
+from twin.attribution.diagnosis.fault_list import change, list_faults
 from twin.attribution.diagnosis.faults import COMPILED, REBUILT, Fault
+from twin.attribution.diagnosis.remedies import link_kernels
 from twin.deployment.choice import list_defaults, portable_runtime
 from twin.deployment.deployment import Deployment
 from twin.pricing.prediction import Prediction

@@ -59,6 +59,7 @@ from twin.attribution.diagnosis.marks import (
     repeats_within,
     ruled_out,
 )
+from twin.attribution.diagnosis.ranking import rank
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
     SAME_IMAGE,
@@ -67,7 +68,7 @@ from twin.attribution.diagnosis.setup import (
     read_build,
 )
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
-from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, rank, single_out, weigh
+from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Side

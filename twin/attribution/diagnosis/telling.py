@@ -142,7 +142,9 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
     here = clock_hz_of(deployment)
     clock = f"clocks.{deployment.board.core.clock}.frequency_hz"
     best: tuple[float, str] = (0.0, "")
-    tried: list[dict[str, object]] = [{clock: hertz} for hertz in CLOCKS_HZ if hertz <= 0.7 * here]
+    tried: list[dict[str, object]] = [
+        {clock: hertz} for hertz in deployment.board.core_clock.settings_hz or CLOCKS_HZ
+        if hertz <= 0.7 * here]
     tried += [dict[str, object]({"placement.weights": memory.name})
               for memory in deployment.board.memories
               if memory.role == "sram" and memory.name != deployment.weights][:1]

@@ -1,7 +1,5 @@
 """How likely what was measured is under one fault, or two: pattern, total, counts and runs.
 
-Faults are ranked by Bayes' rule over all that were weighed, with what speaks for each.
-
 One layer may take another time alone, all others as declared: a fault made of what is left. What a
 single layer is off by is no price, no cache and no level of optimisation, which reach every layer
 of its kind. The pattern with that layer's own error taken out is weighed as declared, and the error
@@ -23,21 +21,16 @@ from twin.attribution.diagnosis.again import weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import (
-    HEALTHY_SOURCE,
     HIDING_SD,
-    JOINED,
     ONE_LAYER,
     ONE_OPERATOR,
     OTHER_IMAGE,
     REPEATED,
     UNKNOWN,
     Fault,
-    prior_of,
 )
-from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, merge_unknown
 from twin.attribution.diagnosis.likelihood import (
     LEAST_CHANCE,
-    choose_temper,
     effect_errors,
     kernel_errors,
     log_apart,
@@ -49,124 +42,7 @@ from twin.attribution.diagnosis.likelihood import (
     own_errors,
     price_errors,
 )
-from twin.attribution.diagnosis.marks import describe_marks, weigh_marks
-
-ADDED = "what each does alone, added up: not predicted together"
-"""Of two faults at once."""
-
-CAPPED, MOST_APART, MOST_APART_REBUILT = 0.65, 0.1, 0.3
-"""Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as
-the standard deviation of a logarithm: of memories and clocks, and of other kernels, which are
-foreseen less well. Assumed."""
-
-AGAINST_HEADER = "the header says another level of optimisation"
-
-CLOSER = 0.5
-"""What comes so much closer to what was measured than the likeliest fault is worth telling: the
-root of the mean square over layers, as a share."""
-
-
-def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
-         repeats: float | None) -> Diagnosis:
-    """Apply Bayes' rule and say what speaks for each.
-
-    Parameters
-    ----------
-    faults, weighed
-        Hypotheses, what was declared first, and how likely what was measured is under each.
-    evidence
-        What they were weighed by.
-    repeats
-        Within which runs repeat.
-    """
-    pattern = evidence.pattern
-    priors = prior_of(faults, evidence.priors)
-    chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
-        priors, [one.shape for one in weighed], [one.total for one in weighed],
-        [one.marks for one in weighed])
-    chances = _cap_apart(faults, weighed, chances)
-    total = float(pattern.measured.sum())
-    found = [Finding(
-        fault=fault, prior=prior, probability=float(chance),
-        evidence=(fit, *(ADDED,) * (JOINED in fault.kind),
-                  *(AGAINST_HEADER,) * bool(fault.doubted), *one.counted),
-        predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
-        for fault, prior, chance, one, fit in zip(
-            faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
-    errors = evidence.errors if evidence.reference is None else dataclasses.replace(
-        evidence.errors, source=HEALTHY_SOURCE)
-    return Diagnosis(
-        findings=merge_unknown(sorted(found, key=lambda finding: -finding.probability)),
-        quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
-        repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
-        observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
-        indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
-                         if _is_indistinct(fault, one, weighed[0])),
-        healthy=evidence.reference is not None)
-
-
-def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
-               chances: np.ndarray) -> np.ndarray:
-    """Return probabilities in which no kind that leaves layers far apart has more than `CAPPED`.
-
-    What it had besides is of something nobody listed.
-    """
-    capped, kinds = chances.copy(), np.array([fault.kind for fault in faults])
-    unknown = kinds == UNKNOWN
-    for kind in set(kinds.tolist()) - {UNKNOWN}:
-        own = kinds == kind
-        likeliest = int(np.argmax(np.where(own, chances, -1.0)))
-        most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
-        if chances[own].sum() > CAPPED and (
-                float(np.std(weighed[likeliest].residual)) > most
-                or weighed[likeliest].changed > MOST_APART):
-            capped[own] *= CAPPED / chances[own].sum()
-    return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
-        chances / max(chances[unknown].sum(), 1e-300)), capped))
-
-
-def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:
-    """Say which fault fits best by far where only its header speaks against it.
-
-    How often a header is wrong is assumed, so the report names what that assumption alone
-    outweighs.
-    """
-    misfits = [float(np.sqrt(np.mean(one.residual**2))) for one in weighed]
-    best = min((place for place, finding in enumerate(found) if JOINED not in finding.fault.kind),
-               key=misfits.__getitem__)
-    likeliest = max(range(len(found)), key=lambda place: found[place].probability)
-    if not found[best].fault.doubted or misfits[best] > CLOSER * misfits[likeliest]:
-        return ()
-    return (f"{found[best].fault.name} fits best ({found[best].evidence[0]}), but "
-            f"{AGAINST_HEADER}: read the image itself where that header may have been edited",)
-
-
-def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
-    """Whether neither the fault's effect nor the evidence distinguishes it from what was declared.
-
-    Never of two at once: each moves a layer alone, so their sum is small only where they undo each
-    other, and that was added up and not predicted (the second may do nothing beside the first).
-    """
-    if JOINED in fault.kind:
-        return False
-    small = float(np.abs(weight.moved).max()) < NO_EFFECT
-    apart = abs(weight.shape + weight.total + weight.marks
-                - declared.shape - declared.total - declared.marks)
-    return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
-
-
-def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:
-    """Say how far each is off, all with two more digits where several would read alike."""
-    fits = [_describe_fit(one, total, 0) for one in weighed]
-    return fits if len(set(fits)) == len(fits) else [_describe_fit(one, total, 2)
-                                                     for one in weighed]
-
-
-def _describe_fit(weight: Weight, total: float, digits: int) -> str:
-    spread = math.exp(float(np.std(weight.residual))) - 1
-    return (f"measured {total / float(weight.predicted.sum()):.{2 + digits}f} x what it predicts, "
-            f"{APART}{100 * spread:.{digits}f} %")
-
+from twin.attribution.diagnosis.marks import weigh_marks
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be distinguished from its

@@ -9,8 +9,9 @@ from made_faults import made_diagnosis
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN
 from twin.attribution.diagnosis.finding import say_ratio
+from twin.attribution.diagnosis.ranking import note_header
 from twin.attribution.diagnosis.telling import tell_otherwise
-from twin.attribution.diagnosis.weighing import Weight, note_header
+from twin.attribution.diagnosis.weighing import Weight
 from twin.deployment.deploy import deploy
 
 

@@ -5,7 +5,7 @@ import dataclasses
 from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
-from twin.attribution.diagnosis import weighing
+from twin.attribution.diagnosis import ranking
 from twin.attribution.diagnosis.fault_effects import Forecasts, make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import DECLARED, JOINED
@@ -89,7 +89,7 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
     assert "9 wait states" in pair.fault.name
     assert pair.probability > 3 * pair.prior
     assert not any(JOINED in name for name in found.indistinct)
-    assert weighing.ADDED in pair.evidence
+    assert ranking.ADDED in pair.evidence
     fits = [one.evidence[0] for one in found.findings]
     whole = [fit for fit in fits if "." not in fit.split("apart by ")[1]]
     assert len(set(whole)) == len(whole) < len(fits)  # what ties has two more digits
