@@ -14,14 +14,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.speed.cache_speed import (
-    lower,
-    make_cache,
-    median_s,
-    run,
-    simulate_all,
-    time_pycachesim,
-)
+from benchmarks.speed.cache_speed import lower, make_cache, run, simulate_all, time_pycachesim
+from benchmarks.speed.processor_time import median_cpu_s
 from benchmarks.speed.row import Row, median_processes_s, process_s
 from hwmodels.cache.set_associative import new_state, simulate_nests
 
@@ -46,7 +40,7 @@ def time_policy(network: str, policy: str) -> Row:
     accesses, _, _, state = run(kernels, cache)
     _, misses, _, _ = run(kernels, cache, state)
     assert run(kernels, cache, state, "accesses")[1] == misses, f"{network}, {policy}"
-    seconds = median_s(partial(simulate_all, kernels, cache, state))
+    seconds = median_cpu_s(partial(simulate_all, kernels, cache, state))
     theirs = time_pycachesim()
     return Row(name=f"caches, {network}, {policy}", unit="M/s",
                figure=accesses / seconds / 1e6, peer="pycachesim",
@@ -60,8 +54,8 @@ def time_large() -> Row:
     kernels, cache = lower(network), make_cache("lru")
     accesses, _, _, state = run(kernels, cache)
     misses = run(kernels, cache, state)[1]
-    seconds = median_s(partial(simulate_all, kernels, cache, state))
-    plain = median_s(partial(simulate_all, kernels, cache, state, "accesses"))
+    seconds = median_cpu_s(partial(simulate_all, kernels, cache, state))
+    plain = median_cpu_s(partial(simulate_all, kernels, cache, state, "accesses"))
     return Row(name=f"caches, {network}, lru", unit="ms", figure=seconds * 1e3,
                peer="access by access", theirs=plain * 1e3, limit=250.0,
                events={"accesses": accesses, "misses": misses})
@@ -85,7 +79,7 @@ def time_cachegrind() -> Row | None:
         found = median_processes_s({"idle": partial(process_s, [*command, "true"]),
                                     "whole": partial(process_s, [*command, str(program)])}, 3)
         idle, whole = found["idle"], found["whole"]
-    seconds = median_s(lambda: simulate_nests(cache, nests, operands, new_state(cache)))
+    seconds = median_cpu_s(partial(simulate_nests, cache, nests, operands, new_state(cache)))
     accesses = counts.total("reads") + counts.total("writes")
     theirs = accesses / (whole - idle) / 1e6 if whole - idle > 0.01 else None
     return Row(name="caches, one convolution, lru", unit="M/s", figure=accesses / seconds / 1e6,

@@ -29,7 +29,6 @@ NETWORKS = ("kws", "ic", "vww", "ad", "sww", "mobilenet_v1_0.25_224", "mobilenet
 POLICIES = ("lru", "plru", "round_robin", "lfsr")
 BOARD = "nucleo_h7a3zi_q"
 RUNTIME = "cmsis-nn"
-REPEATS = 5
 START = "from hwmodels.cache.set_associative import *; from hwmodels.board.facts import Cache; " \
     "from hwmodels.kernel import *; " \
     "c = Cache(name='c', size_bytes=16384, line_bytes=32, ways=4); " \
@@ -80,8 +79,8 @@ def time_network(network: str) -> None:
         first = time.perf_counter() - start
         _, misses, touches, _ = run(kernels, cache, state)
         assert run(kernels, cache, state, "accesses")[1] == misses, f"{network}, {policy}"
-        warm = median_cpu_s(partial(simulate_all, kernels, cache, state), REPEATS)
-        plain = median_cpu_s(partial(simulate_all, kernels, cache, state, "accesses"), REPEATS)
+        warm = median_cpu_s(partial(simulate_all, kernels, cache, state))
+        plain = median_cpu_s(partial(simulate_all, kernels, cache, state, "accesses"))
         rate, theirs = accesses / warm / 1e6, time_pycachesim()
         ratio = f"{rate / theirs[0]:10.1f}" if theirs else ""
         print(f"{network:24}{policy:12}{accesses / 1e6:9.2f}M{misses:9}{touches / 1e6:8.2f}M"
@@ -104,9 +103,9 @@ def time_pycachesim() -> tuple[float, float] | None:
     simulator = cachesim.CacheSimulator(level, memory)
     lines = 256
     each = median_cpu_s(
-        lambda: [simulator.load(0, length=32 * lines) for _ in range(200)], REPEATS)
+        lambda: [simulator.load(0, length=32 * lines) for _ in range(200)])
     single = median_cpu_s(lambda: [simulator.load(32 * (turn % lines), length=4)
-                                   for turn in range(20_000)], REPEATS)
+                                   for turn in range(20_000)])
     return 200 * lines / each / 1e6, 20_000 / single / 1e6
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-def median_cpu_s(run: Callable[[], object], times: int) -> float:
+def median_cpu_s(run: Callable[[], object], times: int = 5) -> float:
     """Median processor time of a call."""
     taken = []
     for _ in range(times):

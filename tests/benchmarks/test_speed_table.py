@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 
 import pytest
 
+from benchmarks import speed
 from benchmarks.speed import __main__ as table
 from benchmarks.speed.row import Row
 
@@ -87,3 +90,8 @@ def test_rows_come_from_the_modules_named_so(capsys):
     with pytest.raises(SystemExit):
         table.main(["nothing"])
     assert "accepted: batch, bus, cache, command, npu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [one.name for one in pkgutil.iter_modules(speed.__path__)])
+def test_no_module_of_the_table_asks_for_what_is_gone(name):
+    importlib.import_module(f"benchmarks.speed.{name}")
