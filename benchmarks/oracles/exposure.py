@@ -21,7 +21,7 @@ from hwmodels.paths.refill import (
     write_back_cycles,
 )
 from hwmodels.paths.traffic import HALFWORD_BYTES, DataTraffic, DirectBlock, KernelTraffic
-from hwmodels.paths.ways import code_cache, data_cache, is_unified, lower_cache
+from hwmodels.paths.ways import code_cache, data_cache, lower_cache
 
 
 def expose_kernel(traffic: KernelTraffic, board: Board, code_memory: str) -> Counts:
@@ -98,27 +98,19 @@ class _Data:
         waits = line_wait_cycles(board, memory, cache.line_bytes)
         whole = refill_cycles(board, memory, cache.line_bytes)
         base = whole - waits
-        waited = min(waits, self._read_ahead(cache, memory, budget))
         hidden = 0.0
         if cache.critical_word_first:
             word = refill_cycles(board, memory, min(cache.line_bytes,
                                                     first_bytes(board, memory)))
-            hidden = budget.hide(operand.read_misses, max(0.0, base + waited - word))
-        exposed = base + waited - hidden
-        waited = min(waited, exposed)
+            hidden = budget.hide(operand.read_misses, max(0.0, whole - word))
+        exposed = whole - hidden
+        waited = min(waits, exposed)
         lines.append(count_line("dcache_read_refill", place, role, operand.read_misses,
                                 operand.read_misses * (exposed - waited) / base if base else 0))
         if waits:
             lines.append(count_line("flash_wait", place, role, operand.read_misses * waits,
                                     operand.read_misses * waited))
         return lines
-
-    def _read_ahead(self, cache: Cache, memory: Memory, budget: _Budget) -> float:
-        """Core cycles a line waits for an array that reads the next one ahead."""
-        if not memory.prefetch or not is_unified(self.board, cache):
-            return math.inf
-        ratio = clock_ratio(self.board, memory)
-        return ratio * sequential_wait_cycles(memory, budget.between / ratio)
 
     def _write_backs(self, counts: AccessCounts, budget: _Budget) -> list[CountLine]:
         """Dirty lines that had to leave, as far as the core's own cycles hide them."""

@@ -1,10 +1,10 @@
 """Stall cycles of cache and memory accesses, for many clock settings together.
 
 A refill of T cycles whose first word comes after F lets a core with critical word first go on for
-min(T - F, c), c being the core's own cycles between two refills of the kernel; a cache that takes
-its lines from a flash that reads ahead waits max(0, 1 + w - c) instead of w. What is left of the
+min(T - F, c), c being the core's own cycles between two refills of the kernel. What is left of the
 core's own cycles hides lines written back, which a buffer holds. `exposed` are these stall cycles,
-`occurred` the events and cycles whether or not the core waited for them.
+`occurred` the events and cycles whether or not the core waited for them. A flash that reads ahead
+does so for instructions: lines of weights wait for the array (STM32U5, docs/accuracy.md).
 
 Code without a cache is fetched by lines of U bytes into a buffer of one: the line of the cache that
 is switched off, else what the memory delivers at a time. A block of B bytes at any alignment spans
@@ -136,7 +136,7 @@ def expose(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
     memory, fill, back, hits, code = arrays.places.split(timing)
     occurred, exposed = (np.repeat(row[None], len(timing), axis=0) for row in arrays.constant)
     _expose_direct(arrays, memory, hits, occurred, exposed)
-    _expose_lines(arrays, fill, back, memory, occurred, exposed)
+    _expose_lines(arrays, fill, back, occurred, exposed)
     _expose_code(arrays, code, occurred, exposed)
     return _merge(arrays, occurred), _merge(arrays, exposed)
 
@@ -196,14 +196,13 @@ def _expose_direct(arrays: TrafficArrays, memory: Floats, hits: Floats, occurred
     exposed[:, at] = _whole_64ths(occurred[:, at])
 
 
-def _expose_lines(arrays: TrafficArrays, fill: Floats, back: Floats, memory: Floats,
-                  occurred: Floats, exposed: Floats) -> None:
+def _expose_lines(arrays: TrafficArrays, fill: Floats, back: Floats, occurred: Floats,
+                  exposed: Floats) -> None:
     """Lines filled and written back, each step using up own cycles of its kernel."""
     left = np.repeat(arrays.core_cycles[None], len(fill), axis=0)
-    of_memory = [arrays.places.memories.index(name) for _, name in arrays.places.fills]
     for step in arrays.steps:
         if step.fills:
-            _fill(arrays, step, fill, memory[:, :, of_memory], left, occurred, exposed)
+            _fill(arrays, step, fill, left, occurred, exposed)
             continue
         cost, events = back[:, step.places], step.events
         hidden = np.minimum(cost, left[:, step.kernels] / events)
@@ -213,24 +212,17 @@ def _expose_lines(arrays: TrafficArrays, fill: Floats, back: Floats, memory: Flo
             cost != 0, events * (1 - hidden / np.where(cost != 0, cost, 1.0)), 0.0))
 
 
-def _fill(arrays: TrafficArrays, step: Steps, fill: Floats, memory: Floats, left: Floats,
-          occurred: Floats, exposed: Floats) -> None:
+def _fill(arrays: TrafficArrays, step: Steps, fill: Floats, left: Floats, occurred: Floats,
+          exposed: Floats) -> None:
     """Lines filled for loads: beats, and wait states apart."""
-    whole, waits, first, ahead = (fill[:, column, step.places] for column in range(4))
-    ratio, wait_states = (memory[:, column, step.places] for column in range(2))
+    whole, waits, first = (fill[:, column, step.places] for column in range(3))
     events, between = step.events, arrays.between[step.kernels]
     base = whole - waits
-    waited = waits
-    if ahead.any():
-        waited = np.minimum(waits, np.select(
-            [ahead == 2, ahead == 1],
-            [ratio * np.maximum(0.0, 1 + wait_states - between / ratio), ratio * wait_states],
-            np.inf))
-    most = np.minimum(np.maximum(0.0, base + waited - first), between)
+    most = np.minimum(np.maximum(0.0, whole - first), between)
     hidden = np.where(np.isinf(first), 0.0, np.minimum(most, left[:, step.kernels] / events))
     left[:, step.kernels] -= hidden * events
-    shown = base + waited - hidden
-    waited = np.minimum(waited, shown)
+    shown = whole - hidden
+    waited = np.minimum(waits, shown)
     occurred[:, step.lines] = events
     exposed[:, step.lines] = _whole_64ths(np.where(
         base != 0, events * (shown - waited) / np.where(base != 0, base, 1.0), 0.0))

@@ -23,15 +23,14 @@ from hwmodels.paths.refill import (
     refill_cycles,
     write_back_cycles,
 )
-from hwmodels.paths.ways import code_cache, is_unified
+from hwmodels.paths.ways import code_cache
 
 MEMORY_COLUMNS = ("ratio", "wait_states", "latency_cycles")
 """Of a memory: core cycles in one of its own, and both of `Memory`."""
 
-FILL_COLUMNS = ("whole", "waits", "first", "ahead")
-"""Of lines filled from a memory into a cache, in core cycles: all of it, its wait states, its first
-word - infinite where the core waits for the whole line - and whether the memory reads ahead: 0 no,
-1 without a buffer, 2 the next line."""
+FILL_COLUMNS = ("whole", "waits", "first")
+"""Of lines filled from a memory into a cache, in core cycles: all of it, its wait states, and its
+first word, infinite where the core waits for the whole line."""
 
 CODE_COLUMNS = ("saved", "ratio", "first", "last", "line_bytes", "beat_bytes")
 """Of code: share of a cache's refill that reading ahead saves; without a cache core cycles of an
@@ -127,16 +126,13 @@ def _cache(board: Board, name: str) -> Cache:
     return cache
 
 
-def _fill(board: Board, cache: Cache, memory: Memory) -> tuple[Any, Any, Any, float]:
+def _fill(board: Board, cache: Cache, memory: Memory) -> tuple[Any, Any, Any]:
     whole = refill_cycles(board, memory, cache.line_bytes)
     waits = line_wait_cycles(board, memory, cache.line_bytes)
     first: Any = math.inf
     if cache.critical_word_first:
         first = refill_cycles(board, memory, min(cache.line_bytes, first_bytes(board, memory)))
-    ahead = 0.0
-    if memory.prefetch and is_unified(board, cache):
-        ahead = 2.0 if memory.line_buffer else 1.0
-    return whole, waits, first, ahead
+    return whole, waits, first
 
 
 def _code(board: Board, memory: Memory) -> tuple[Any, ...]:
