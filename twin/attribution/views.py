@@ -370,8 +370,10 @@ class WhatIf:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to warn of, each once."""
-        return tuple(dict.fromkeys((*self.effects, *self.before.warnings, *self.after.warnings)))
+        """What to warn of, each once; first what the change brought."""
+        known = self.before.warnings
+        return tuple(dict.fromkeys((
+            *self.effects, *sorted(self.after.warnings, key=known.__contains__), *known)))
 
 
 def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, object],

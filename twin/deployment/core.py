@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from math import isclose
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError, reworded
 from hwmodels.kernel import Kernel, Operand
 from hwmodels.paths.ways import code_cache, data_cache
+from hwmodels.quantities import format_frequency
 from hwmodels.simulator import add_background
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
@@ -373,8 +375,12 @@ class Core:
         return ""
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
-        """Say of an accelerator on the board that it is not used, and where no cache is cold."""
-        board = deployment.board
+        """Say which accelerator is not used, where no cache is cold, and a clock no part has."""
+        board, clock = deployment.board, deployment.board.core_clock
+        if clock.settings_hz and not any(isclose(clock.frequency_hz, hertz, rel_tol=0.03)
+                                         for hertz in clock.settings_hz):
+            yield (f"{clock.name} at {format_frequency(clock.frequency_hz)} is no clock of the "
+                   f"{board.soc}: it has {', '.join(map(format_frequency, clock.settings_hz))}")
         if temperature == "cold" and not list_caches(deployment):
             yield (f"cold is as warm here: weights in {deployment.weights}, arena in "
                    f"{deployment.arena} and code in {deployment.code} are behind no cache")

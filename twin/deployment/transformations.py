@@ -149,8 +149,8 @@ def _find_clocks(deployment: Deployment) -> Found:
     clock = board.core_clock
     path = f"clocks.{clock.name}.frequency_hz"
     most = clock.max_hz or clock.frequency_hz
-    shares = [most * share for share in (1.0, 0.75, 0.5, 0.25)]
-    values = tuple(f"{round(hz)}" for hz in shares if abs(hz - clock.frequency_hz) > 1)
+    found = clock.settings_hz[::-1] or [most * share for share in (1.0, 0.75, 0.5, 0.25)]
+    values = tuple(f"{round(hz)}" for hz in found if abs(hz - clock.frequency_hz) > 1)
     return path, values, f"{path}: {board.name} states one frequency"
 
 

@@ -97,6 +97,17 @@ def test_a_runtime_without_the_kernels_says_so(runtime, path, value, said) -> No
         base.replace({path: value})
 
 
+def test_a_clock_the_part_does_not_have_is_neither_proposed_nor_predicted_in_silence() -> None:
+    base = twin.deploy("kws", "esp32s3_devkitc")
+    path = "clocks.cpu.frequency_hz"
+    found = next(one for one in list_transformations(base) if one.path == path)
+    assert found.values[0] == "160000000" and "120000000" not in found.values
+    for hertz, said in ((160e6, False), (200e6, True)):
+        warned = twin.predict(base.replace({path: hertz})).warnings
+        assert any("at 200 MHz is no clock of the esp32s3: it has 10 MHz, " in one
+                   for one in warned) is said
+
+
 @pytest.mark.parametrize("model, board, runtime", [
     ("ic", "nucleo_l4r5zi", "tflm-cmsis-nn@2026"), ("vww", "stm32n6570_dk", "neural-art"),
     ("kws", "rpi_pico", "tflm-reference@2026")])
