@@ -395,5 +395,4 @@ def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) ->
 
 def say_above_idle(idle_mw: float) -> str:
     """Say what a predicted energy leaves out; views that add it say so instead."""
-    return ("energy is above idle: what an inference adds to the board, without the "
-            f"{idle_mw:,.0f} mW it draws idle")
+    return f"energy above idle lacks {idle_mw:,.0f} mW of the idle board; limits take it with idle"

@@ -16,10 +16,11 @@ from twin.deployment.memories import choose_memory
 from twin.network.graph import Graph
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.batch import Batch
+from twin.pricing.ledger import whole_energy
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label
 from twin.studies.duty import TYPED, Duty, find_rest, idle_power_mw, life_days, mean_power_mw
-from twin.studies.limits import idle_energy_uj, price_of
+from twin.studies.limits import price_of
 from twin.studies.rows import Row
 
 _OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
@@ -101,21 +102,11 @@ def add_idle(row: Row, idle_mw: float | None) -> Row:
     idle_mw
         What the idle board draws, where the predicted energy is what work adds to it; None: the
         energy is whole as it is.
-
-    Notes
-    -----
-    energy + idle_mw x time; lower and upper ends are those of energy and time together, for a
-    network that takes longer takes more of both. Ignores how well idle_mw itself is known.
     """
     if idle_mw is None or row.energy_uj is None or row.time_us is None:
         return row
-    energy = None
-    if row.energy is not None and row.time is not None:
-        energy = Interval(low=row.energy.low + idle_energy_uj(idle_mw, row.time.low),
-                          high=row.energy.high + idle_energy_uj(idle_mw, row.time.high),
-                          level=row.energy.level)
-    return dataclasses.replace(row, idle_mw=idle_mw, energy=energy,
-                               energy_uj=row.energy_uj + idle_energy_uj(idle_mw, row.time_us))
+    energy_uj, energy = whole_energy(idle_mw, row.energy_uj, row.time_us, row.energy, row.time)
+    return dataclasses.replace(row, idle_mw=idle_mw, energy=energy, energy_uj=energy_uj)
 
 
 def add_duty(row: Row, board: Board, duty: Duty | None,

@@ -185,11 +185,6 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
     return limit
 
 
-def idle_energy_uj(idle_mw: float, time_us: float) -> float:
-    """Return what an idle board draws in a time: limits and comparisons are of whole energy."""
-    return idle_mw * time_us * 1e-3
-
-
 def probability_within(limit: float | None, point: float | None, interval: Interval | None,
                        ) -> float | None:
     """Return the probability that a quantity meets a limit; None where that is not known.

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from hwmodels.quantities import format_energy
 from twin.cli import GROUPS, VERBS, app
 from twin.cli.studying import Pareto
 from twin.errors import UsageError
@@ -107,6 +108,10 @@ def test_energy_above_idle_is_compared_with_the_idle_board_in_it() -> None:
     assert "energy   above idle: the board's 565 mW are not in it" in changed.stdout
     shown = run("sweep", "kws", "-b", "stm32n6570_dk", "-b", "nucleo_l4r5zi", columns=120)
     assert "energy of stm32n6570_dk includes 565 mW of the idle board" in shown.stdout
+    with_idle = f"{format_energy(kit['energy_uj'])} with idle"
+    assert with_idle in shown.stdout
+    alone = run("predict", "kws", "-b", "stm32n6570_dk", columns=120).stdout
+    assert " above idle, 90 % interval" in alone and f"; {with_idle}, 90 % interval" in alone
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -7,7 +7,7 @@ pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 from made_predictions import make_prediction
 
 from twin.pricing.ledger import cause_times_us
-from twin.reports.bars import BarChart, chain_steps, stack_causes
+from twin.reports.bars import MORE, Bar, BarChart, chain_steps, stack_causes
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import blank_figure
 from twin.reports.page.bars import plot_bars
@@ -43,6 +43,14 @@ def test_files_and_pages_draw_the_same_bars(upright):
     assert {trace["name"] for trace in plot.traces} == set(axes.get_legend_handles_labels()[1])
     assert plot.layout["barmode"] == "stack" and plot.layout[f"{along}axis"]["title"]["text"] == (
         axes.get_ylabel() if upright else axes.get_xlabel())
+
+
+def test_bars_of_a_series_are_as_wide_as_those_of_another():
+    bars = tuple(Bar(row=row, length=1.0, look=MORE, series=series) for row, series in enumerate(
+        ("often", "rare", "often", "rare", "often")))
+    plot = plot_bars(BarChart(rows=tuple("abcde"), bars=bars, axis="ms"))
+    assert plot.layout["barmode"] == "overlay" and [trace["width"] for trace in plot.traces] == [
+        0.8, 0.8]
 
 
 def test_text_before_a_bar_that_ends_far_out_can_be_read():

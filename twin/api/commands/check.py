@@ -16,8 +16,9 @@ from twin.api.requests import takes
 from twin.errors import UsageError
 from twin.pricing import calibrated
 from twin.pricing.certainty import Requirement
+from twin.pricing.ledger import name_energies
 from twin.pricing.prediction import Prediction, say_above_idle
-from twin.studies.limits import Limits, idle_energy_uj, price_of, read_limit, read_limits
+from twin.studies.limits import Limits, price_of, read_limit, read_limits
 from twin.studies.rows import Row
 
 if TYPE_CHECKING:
@@ -221,17 +222,9 @@ def _require_intervals(requirements: Sequence[Requirement]) -> None:
 
 def _require_energy(prediction: Prediction, max_uj: float) -> Requirement:
     """Return the limit of energy, held to the idle board's too where that is separate."""
-    idle_mw, certainty = prediction.deployment.board.power.idle_mw, prediction.certainty
-    energy_uj = prediction.energy_uj
-    interval = None if certainty is None else certainty.energy_uj
-    if idle_mw is not None and energy_uj is not None:
-        energy_uj += idle_energy_uj(idle_mw, prediction.time_us)
-        if certainty is not None and interval is not None:
-            interval = replace(
-                interval, low=interval.low + idle_energy_uj(idle_mw, certainty.time_us.low),
-                high=interval.high + idle_energy_uj(idle_mw, certainty.time_us.high))
-    return Requirement(name="energy" if idle_mw is None else "energy with idle", unit="uJ",
-                       limit=max_uj, decimals=1, predicted=energy_uj, interval=interval)
+    *_, (name, (energy_uj, interval)) = name_energies(prediction).items()
+    return Requirement(name=name, unit="uJ", limit=max_uj, decimals=1, predicted=energy_uj,
+                       interval=interval)
 
 
 def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,

@@ -13,6 +13,8 @@ from twin.reports.page.styles import INK, PAGE, page_marker
 from twin.reports.palette import lightness
 
 ROW_PX, HEAD_PX = 27, 60
+BAR_WIDTH = 0.8
+"""Of a row: bars that overlay others are else as wide as the bars of their own trace lie apart."""
 
 
 def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
@@ -45,7 +47,7 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
             across: [places[bar.row] for bar in bars],
             along: [bar.length / chart.scale for bar in bars],
             **({"offsetgroup": str(first.lane)} if chart.lanes > 1 else {} if chart.stacked else
-               {"base": [bar.start / chart.scale for bar in bars]}),
+               {"base": [bar.start / chart.scale for bar in bars], "width": BAR_WIDTH}),
             **({f"error_{along}": error_bars(
                 ((*ends[:1], bar.end, *ends[1:]) for bar in bars
                  for ends in [bar.ends or (bar.end, bar.end)]), 1 / chart.scale, color=INK,

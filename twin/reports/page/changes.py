@@ -55,7 +55,8 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
         "factor of its own. Add --set PATH=VALUE to the command to keep one."
         + ("" if idle_mw is None or energy_uj is None else
            f" Energy in this table holds the {idle_mw:,.0f} mW the idle board draws meanwhile, "
-           "as in advise and sweep; elsewhere on this page it is what is above them."),
+           "as in advise, sweep and limits; elsewhere on this page it is above idle where it does "
+           "not say 'with idle'."),
         items=(make_table("change-table", "Changes that were tried", (
             Column("change", lambda one: ", ".join(
                 f"{path}={value}" for path, value in one.settings)),

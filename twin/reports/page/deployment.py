@@ -19,7 +19,13 @@ from hwmodels.quantities import (
 from twin.attribution.views import PublishedView, View
 from twin.pricing.certainty import Requirement
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
-from twin.pricing.ledger import explain_time, line_energy_uj, line_time_us, make_ledger
+from twin.pricing.ledger import (
+    explain_time,
+    line_energy_uj,
+    line_time_us,
+    make_ledger,
+    name_energies,
+)
 from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Cell, Column, number
@@ -190,7 +196,8 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
     prediction, sure = report.prediction, report.prediction.certainty
     return (
         _answer("time", prediction.time_us, sure.time_us if sure else None, format_time),
-        _answer("energy", prediction.energy_uj, sure.energy_uj if sure else None, format_energy),
+        *(_answer(name, energy_uj, interval, format_energy) for name, (
+            energy_uj, interval) in name_energies(prediction).items()),
         *([] if report.row is None else [
             _answer("mean power", report.row.mean_mw, report.row.mean, format_power)]),
         _room("RAM", prediction.ram_bytes, prediction.ram_available_bytes),

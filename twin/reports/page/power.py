@@ -10,13 +10,13 @@ from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy, format_time, significant
+from twin.pricing.ledger import idle_energy_uj
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Column, number
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot, Section, Table, make_table
 from twin.reports.page.styles import INK
 from twin.reports.palette import BLUE, VERMILION
-from twin.studies.limits import idle_energy_uj
 
 MOST_LABELS = 40
 """Layers whose numbers stand above the trace: those that take most time."""

@@ -12,7 +12,7 @@ from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
-from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time
+from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time, idle_energy_uj
 from twin.pricing.prediction import LayerPrediction, Prediction, say_above_idle
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio, write_change
@@ -39,7 +39,7 @@ from twin.reports.page.rivals import (
 from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
 from twin.reports.rivals import BEST, Rival, choose_objectives
 from twin.reports.tables.study_sentences import say_idle
-from twin.studies.limits import Limits, idle_energy_uj
+from twin.studies.limits import Limits
 from twin.studies.rows import Row as Point
 
 MOST_NAMED = 3

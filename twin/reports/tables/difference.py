@@ -124,8 +124,8 @@ def what_if_report(changed: WhatIf) -> Content:
     pairs += [("voltage", side.voltage) for side in (after,) if side.voltage]
     idle_mw = deployment.board.power.idle_mw
     if idle_mw is not None and before.energy_uj is not None:
-        pairs.append(("energy", f"above idle: the board's {idle_mw:,.0f} mW are not in it; advise "
-                                "and sweep count them"))
+        pairs.append(("energy", f"above idle: the board's {idle_mw:,.0f} mW are not in it; limits, "
+                                "advise, sweep and select count them"))
     parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
     parts.append(_causes(difference) if moved else Text("no cause moved"))

@@ -27,6 +27,7 @@ from twin.pricing.ledger import (
     explain_time,
     find_largest,
     make_ledger,
+    name_energies,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
 
@@ -123,8 +124,10 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
                  f"{_within(sure.time_us if sure else None, format_time)}, "
                  f"{prediction.temperature} caches"),
         "energy": NOT_KNOWN if prediction.energy_uj is None else (
-                   f"{prediction.kind} {format_energy(prediction.energy_uj)}"
-                   f"{_within(sure.energy_uj if sure else None, format_energy)}"),
+                   f"{prediction.kind} " + "; ".join(
+                       f"{format_energy(value)}{name.removeprefix('energy')}"
+                       f"{_within(interval, format_energy)}" for name, (value, interval) in
+                       name_energies(prediction).items())),
         "duty": duty,
         "fits": ("" if all(used <= room for used, room in filled.values()) else "no: ")
         + ", ".join(f"{name} {format_size(used)} of {format_size(room)}"

@@ -80,7 +80,8 @@ def describe_row(row: Row, *, changes: bool = True) -> str:
     clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
     figures = [f"{format_time(row.time_us)}"]
     if row.energy_uj is not None:
-        figures.append(format_energy(row.energy_uj))
+        figures.append(format_energy(row.energy_uj)
+                       + " with idle" * (row.idle_mw is not None))
     if row.mean_mw is not None:
         figures.append(say_life(row))
     if row.probability is not None:
@@ -164,7 +165,8 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
             f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
            + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
-                                 f"includes {idle_mw:,.0f} mW of the idle board")
+                                 f"includes {idle_mw:,.0f} mW of the idle board, which "
+                                 "limits include, too")
         + ", at the board's input; do not compare it with a chip's at its rail"
         for board, idle_mw in boards.items())]
 
