@@ -156,9 +156,6 @@ def list_programs() -> Iterator[Case]:
     board = PROGRAMS[0]
     yield Case(name=f"firmware {board}", words=("predict", "ad", "-b", board, "--runtime",
                                                 "firmware", "--json"))
-    board = PROGRAMS[0]
-    yield Case(name=f"firmware {board}", words=("predict", "ad", "-b", board, "--runtime",
-                                                "firmware", "--json"))
     image = "image/firmware.elf"
     for board in PROGRAMS:
         yield Case(name=f"program {board}", program=image, words=(

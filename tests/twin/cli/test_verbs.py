@@ -22,7 +22,7 @@ SLOWER = 1.25
 
 @pytest.fixture(scope="module")
 def kws():
-    return deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2.3.1")
+    return deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2.3.1-os")
 
 
 @pytest.fixture(scope="module")

@@ -97,7 +97,7 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     assert any("cannot infer the runtime from the time" in one and "pass --runtime: tflm-" in one
                for one in slow.remarks)
     with pytest.raises(MeasurementError, match=r"'tflm' is unknown; pass --runtime: "
-                                               r"tflm-cmsis-nn@2023 or tflm-cmsis-nn@2\.3\.1 or "
+                                               r"tflm-cmsis-nn@2023 or tflm-cmsis-nn@2\.3\.1-os or "
                                                r"tflm-cmsis-nn@2026 or tflm-reference@2023"):
         twin.calibrate([tmp_path / "slow"], BOARD)
     said = twin.calibrate([tmp_path / "slow"], BOARD, runtime="tflm-cmsis-nn")
@@ -135,7 +135,7 @@ def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
     """TFLite Micro 2.3.1 takes twice as long there: the log is of it, not of nothing known."""
     old = twin.import_log("tflm", write_log(tmp_path, kws, 2.3), board=BOARD, model="kws",
                           clock_hz=TICKS_HZ, output=tmp_path / "old")
-    assert old.measurement.header.runtime == "tflm-cmsis-nn@2.3.1"
+    assert old.measurement.header.runtime == "tflm-cmsis-nn@2.3.1-os"
 
 
 def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
@@ -201,7 +201,7 @@ def test_what_runtimes_a_log_may_be_of():
     assert list_candidates("tflm") == ("tflm-cmsis-nn@2023", "tflm-cmsis-nn@2026", *both)
     assert list_candidates("tflm", "rv32imc") == both
     assert list_candidates("tflm", board=load_board(BOARD)) == (
-        "tflm-cmsis-nn@2023", "tflm-cmsis-nn@2.3.1", "tflm-cmsis-nn@2026", *both)
+        "tflm-cmsis-nn@2023", "tflm-cmsis-nn@2.3.1-os", "tflm-cmsis-nn@2026", *both)
     assert list_candidates("tflm", board=load_board("esp32c3_devkitm")) == (
         "tflm-esp-nn@2026", *both)
     for board, default in (("max78000evkit", "ai8x@2024"), ("gap9evk", "gap@2024")):

@@ -75,9 +75,9 @@ def test_a_float_island_is_told_with_its_layers(kws):
     assert "2 of 13 layers compute in float32 (11 fully_connected, 12 softmax)" in \
         prediction.warnings[0]
     assert prediction.deployment.runtime.name == "x-cube-ai"  # most rows of this board
-    prediction = predict(deploy(island, BOARD, runtime="tflm-cmsis-nn"))
+    prediction = predict(deploy(island, BOARD, runtime="tflm-cmsis-nn@2.3.1"))
     assert [layer.op for layer in prediction.layers if layer.assumed] == []  # counted in float, too
-    whole = predict(deploy(kws, BOARD, runtime="tflm-cmsis-nn"))
+    whole = predict(deploy(kws, BOARD, runtime="tflm-cmsis-nn@2.3.1"))
     assert [layer.cycles for layer in prediction.layers[:10]] == [
         layer.cycles for layer in whole.layers[:10]]
     assert not [note for note in deploy(kws, BOARD).notes if "float32" in note]
@@ -144,8 +144,8 @@ def test_a_chip_with_a_longer_prefix_goes_before_its_family(kws):
 
 @pytest.mark.parametrize(("dtype", "board", "identity"), [
     ("int16", "nucleo_u575zi_q", "tflm-cmsis-nn@2026"),
-    ("int16", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1"),
-    ("uint8", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1"),
+    ("int16", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1-os"),
+    ("uint8", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1-os"),
     ("uint8", "esp32s3_devkitc", "tflm-reference@2026"),
     ("float32", "nucleo_l4r5zi", "x-cube-ai@9.0.0"),
     ("float32", "esp32s3_devkitc", "tflm-reference@2026"),
@@ -229,7 +229,7 @@ def test_routines_of_a_boot_rom_run_on_no_chip_without_it(kws):
 @pytest.mark.parametrize(("board", "name", "identity", "where"), [
     # calibration/fitting/shipped/measured.yaml: the newest measured on the board, else the newest
     # that was counted, else the newest measured on the core
-    ("nucleo_l4r5zi", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1", "measured on nucleo_l4r5zi"),
+    ("nucleo_l4r5zi", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1-os", "measured on nucleo_l4r5zi"),
     ("nucleo_f401re", "x-cube-ai", "x-cube-ai@9.0.0", "measured on a cortex-m4"),
     ("nucleo_l4r5zi", "x-cube-ai", "x-cube-ai@9.0.0", "measured on nucleo_l4r5zi"),
     ("b_u585i_iot02a", "st-edge-ai", "st-edge-ai@3.0.0", "measured on b_u585i_iot02a"),

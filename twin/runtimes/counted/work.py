@@ -18,7 +18,7 @@ VECTOR, SCALAR = "vector ", "scalar "
 
 OLD = "2.3.1 "
 """How names of parts begin that only release 2.3.1 runs: it scales each channel in every call and
-pools rows before columns. Taken for its level of size; prices were learnt with its others as are.
+pools rows before columns.
 """
 
 
