@@ -61,6 +61,9 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
             assert found.kinds[DECLARED] > 0.5  # no fault is claimed for what changes nothing
             continue
         told_apart += 1
+        if fault.name == "l1d off":  # 1.7 times slower: as below
+            assert found.verdict.fault.kind in (DECLARED, "cache off"), found.kinds
+            continue
         if fault.kind == "SIMD":  # 1.3 to 1.9 times slower: within what stated prices are off by
             assert found.verdict.fault.kind in (DECLARED, "SIMD")
             assert found.kinds[DECLARED] + found.kinds["SIMD"] > 0.5  # of fourteen kinds
