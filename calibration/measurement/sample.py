@@ -16,6 +16,8 @@ SCHEMA = 1
 KINDS = ("predicted", "simulated", "measured", "published")
 TEMPERATURES = ("cold", "warm")
 MAX_VALUE = 1e300
+COUNTED, MAX_COUNT = ("cycles", "ticks", "us", "ms", "s"), 1e18
+"""Units no value below zero has, and the most of any: 30,000 years in microseconds."""
 ALL_ONES = (1 << 32) - 1
 _COUNTS = ("cpu_cycles", "timer_ticks", "first_cpu_cycles", "first_timer_ticks")
 
@@ -206,3 +208,6 @@ def check_sample(document: Mapping[str, Any], where: str) -> None:
         raise MeasurementError(f"{where}: run and layer are counted from 0")
     if not -MAX_VALUE <= document["value"] <= MAX_VALUE:  # also refuses NaN and huge integers
         raise MeasurementError(f"{where}: value is {document['value']}; a finite number is needed")
+    if document["unit"] in COUNTED and not 0 <= document["value"] <= MAX_COUNT:
+        raise MeasurementError(f"{where}: {document['counter']} is {document['value']:g} "
+                               f"{document['unit']}; accepted: 0 to {MAX_COUNT:g}")

@@ -336,6 +336,7 @@ def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
             (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
                    f"itself; {helps}"),
             (time.strained(names), "further from what is stated than its spread: it takes up "
-                                   f"what the model has no price for, no finding; {helps}")):
+                                   f"what the model has no price for or a fault: `twin "
+                                   f"diagnose` first; {helps}")):
         if found:
             yield f"{', '.join(found)}: {why}"

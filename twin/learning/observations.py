@@ -22,6 +22,7 @@ from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity
+from hwmodels.quantities import format_time
 from twin.attribution.folders import start_with_counter
 from twin.attribution.lower_bound import find_impossible
 from twin.attribution.published import build_published, deploy_row
@@ -38,6 +39,9 @@ from twin.learning.design import DesignMatrix, make_design
 
 UNITS = {"cpu_cycles": "cycles", "latency": "us", "energy": "uj"}
 """Of the counters that are learnt from."""
+
+APART = 1.1
+"""Times of two runs of the same network, library, board and clock differ by less (assumed)."""
 
 PMU_TABLE = "apollo510_kws_pmu"
 PMU_SETUP = {"board": "apollo510_evb", "runtime": "tflm-cmsis-nn@2023", "weights": "tcm",
@@ -203,6 +207,9 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
               if layer is not None}
     listed = (layers and not measurement.counts_epochs
               and _are_ours(measurement, deployment))
+    if listed and measurement.layers[-1] >= (count := len(deployment.graph.layers)):
+        raise MeasurementError(f"{where}: has a layer {measurement.layers[-1]}; accepted: 0 to "
+                               f"{count - 1}, of {header.model}")
     impossible = find_impossible(deployment, [
         one for one in measured if listed or one[0] is None])
     if impossible is not None:
@@ -268,6 +275,12 @@ def _are_ours(measurement: Measurement, deployment: Deployment) -> bool:
     if len(tags) != len(layers):
         raise MeasurementError(f"{measurement.header.source}: lists {len(tags)} operators, "
                                f"{deployment.graph.name} has {len(layers)}")
+    for counter in {"timer_ticks", *UNITS}.intersection(measurement.counters):
+        counts = [measurement.count(counter, layer) for layer in range(len(layers))]
+        if any(counts) and min(counts) < max(counts):
+            raise MeasurementError(f"{measurement.header.source}: of {max(counts)} runs {counter} "
+                                   f"has {min(counts)} of layer {counts.index(min(counts))}: a log "
+                                   "that was cut; accepted: whole runs")
     return True
 
 
@@ -312,6 +325,23 @@ def _cell(deployment: Deployment, runtime: str, series: str = "") -> Cell:
 def _power_cell(deployment: Deployment, runtime: str) -> Cell:
     board = deployment.board
     return locate_power(board.name, board.power.regulator, runtime, board.stated_current_sd)
+
+
+def find_contradictions(folders: Mapping[str, Sequence[Observation]]) -> list[str]:
+    """Say which folders of one network, library and clock are too far apart to be both right."""
+    found, first = [], dict[tuple[object, ...], tuple[str, float]]()
+    for folder, observed in folders.items():
+        if not (timed := [one for one in observed if one.timed]):
+            continue
+        one, total_us = timed[0], 1e6 * sum(one.cycles / one.clock_hz for one in timed)
+        other, other_us = first.setdefault(
+            (one.network, one.runtime, one.clock_hz, one.arena, len(timed)), (folder, total_us))
+        if max(total_us / other_us, other_us / total_us) > APART:
+            found.append(
+                f"{folder}: {format_time(total_us)} for {format_time(other_us)} of {other}, the "
+                "same network, library and clock: prices are learnt between the two; `twin "
+                "diagnose` says what may be wrong with one")
+    return found
 
 
 def time_evidence(observations: Sequence[Observation]) -> Evidence:

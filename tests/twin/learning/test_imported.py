@@ -56,6 +56,27 @@ def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
     assert again.time_us == pytest.approx(1.15 * kws.time_us, rel=0.05)
 
 
+def test_what_contradicts_itself_or_cannot_be_is_not_learnt_in_silence(tmp_path, kws):
+    stated = {"board": BOARD, "model": "kws", "clock_hz": TICKS_HZ, "runtime": RUNTIME}
+    once, slow, cut, remarks = tmp_path / "once", tmp_path / "slow", tmp_path / "cut", []
+    log = write_log(tmp_path, kws, 1.1, times=2)
+    twin.import_log("tflm", log, **stated, output=once)
+    log.write_text("\n".join(log.read_text().splitlines()[:19]) + "\n")
+    twin.import_log("tflm", log, **stated, partial=True, output=cut)
+    with pytest.raises(MeasurementError, match="has 1 of layer 6: a log that was cut"):
+        twin.calibrate(cut, BOARD)
+    twin.import_log("tflm", write_log(tmp_path, kws, 1.65), **stated, output=slow)
+    twin.calibrate([once, slow], BOARD, on_remark=remarks.append)
+    assert [f"of {once}, the same network, library and clock" in one for one in remarks] == [True]
+    samples = once / "samples.jsonl"
+    lines = samples.read_text().splitlines()
+    for key, value, said in (("value", -5, "accepted: 0 to 1e"), ("value", 1e30, "accepted: 0 to"),
+                             ("layer", 99, "has a layer 99; accepted: 0 to 12, of kws")):
+        samples.write_text("\n".join([json.dumps(json.loads(lines[0]) | {key: value}), *lines]))
+        with pytest.raises(MeasurementError, match=said):
+            twin.calibrate(once, BOARD)
+
+
 def test_a_log_of_a_model_file_needs_the_file_only_once(tmp_path, kws):
     model, folder = tmp_path / "mine.tflite", tmp_path / "m"
     twin.export_model("kws", model)

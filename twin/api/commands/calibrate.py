@@ -24,7 +24,7 @@ from twin.attribution.folders import (
 )
 from twin.attribution.stated import describe_open
 from twin.errors import UsageError
-from twin.learning.observations import observe_folder
+from twin.learning.observations import find_contradictions, observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
 
@@ -74,13 +74,14 @@ def calibrate(asked: Calibrate) -> Overlay:
                 raise UsageError(f"{name}: {doubt} Accepted: a recording in the right unit, or "
                                  "--anyway")
             on_remark(f"{name}: {doubt} Powers are learnt from it, as --anyway asks")
-    observations = [one for folder, energy in pairs.items()
-                    for one in observe_folder(folder, board, energy=energy, cache=kept,
-                                              runtime=None if probes and not describe_open(
-                                                  read_header(folder).runtime) else runtime)]
-    for remark in () if probed is None else probed.remarks:
+    observed = {folder: observe_folder(folder, board, energy=energy, cache=kept,
+                                       runtime=None if probes and not describe_open(
+                                           read_header(folder).runtime) else runtime)
+                for folder, energy in pairs.items()}
+    for remark in (*find_contradictions(observed),
+                   *(() if probed is None else probed.remarks)):
         on_remark(remark)
-    overlay = learn_all(observations, probed, machine)
+    overlay = learn_all([one for each in observed.values() for one in each], probed, machine)
     if output is not None:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)
