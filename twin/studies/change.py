@@ -146,8 +146,12 @@ class Explainer:
 def _gain(before: Prediction, after: Prediction) -> Interval | None:
     if before.certainty is None or after.certainty is None or before.tasks or after.tasks:
         return None
-    return ratio_interval(before.time_us, after.time_us, before.certainty.draw,
-                          after.certainty.draw)
+    found = ratio_interval(before.time_us, after.time_us, before.certainty.draw,
+                           after.certainty.draw)
+    first, then = before.certainty.time_us, after.certainty.time_us
+    together = (then.low / first.low, then.high / first.high)  # where all errors are common
+    return dataclasses.replace(found, low=min(found.low, *together),
+                               high=max(found.high, *together))
 
 
 def _rests_on(row: Row) -> str:
