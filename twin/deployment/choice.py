@@ -77,9 +77,11 @@ def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
         return runtime, note_builds(runtime, board)
     where = ("whose instructions were counted" if counted else
              f"measured on {board.name if here else f'a {board.core.model}'}")
+    others = ", ".join(one.removeprefix(name) for one in list_runtimes() if one != newest
+                       and one.startswith(f"{name}@") and "-" not in one.removeprefix(name))
     return load_runtime(newest), (
-        f"runtime: {name} is taken as {newest}, its newest release {where}; ask for "
-        f"another as {runtime.identity}",)
+        f"runtime: {name} is taken as {newest}, its newest release {where}; others may be faster: "
+        f"{others}",)
 
 
 def note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:

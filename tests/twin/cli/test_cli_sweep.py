@@ -198,3 +198,11 @@ def test_what_no_library_runs_is_said_once_and_ends_with_three() -> None:
     assert ended.stdout.count("ESP-NN was not counted on armv7e-m") == 1
     assert "not nucleo_f401re, nucleo_l4r5zi" in ended.stdout
     assert "ad: no board runs it" in ended.stdout
+
+
+@pytest.mark.parametrize("verb", ["sweep", "select", "predict"])
+def test_the_release_a_bare_name_stands_for_is_named(verb) -> None:
+    said = run(verb, "ad", "-b", "nucleo_l4r5zi", "--runtime", "nnom").stderr
+    assert "nnom is taken as nnom@local, plain C; nnom@cmsis" in said
+    said = run(verb, "ad", "-b", "nucleo_l4r5zi", "--runtime", "tflm-cmsis-nn").stderr
+    assert "is taken as tflm-cmsis-nn@2.3.1" in said and "may be faster: @" in said

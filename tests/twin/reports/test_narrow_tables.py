@@ -23,6 +23,17 @@ def shown(width):
     return captured.get()
 
 
+def test_columns_that_are_empty_are_given_up_first():
+    table = new_table(("name", "MHz", "V", "ratio"), ("MHz", "V", "ratio"), drops=("V", "MHz"))
+    for hertz in ("240", "370"):
+        add_row(table, ("gap@2024", hertz, "1.8", ""))
+    console = Console(width=16, force_terminal=False)
+    with console.capture() as captured:
+        console.print(table)
+    assert captured.get().split("\n")[:3] == ["name      MHz", "gap@2024  240", "gap@2024  370"]
+    assert captured.get().split()[-2:] == ["columns:", "V"]
+
+
 @pytest.mark.parametrize(("width", "gone"), [
     (80, []), (50, ["counted by"]), (32, ["counted by", "gap"])])
 def test_columns_are_given_up_in_order_and_named(width, gone):

@@ -13,7 +13,7 @@ from hwmodels.files import File
 from hwmodels.quantities import format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
-from twin.deployment.choice import list_best, list_made_for, note_builds
+from twin.deployment.choice import list_best, list_made_for, settle_release
 from twin.deployment.core import list_caches
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -111,13 +111,17 @@ LITTLE = 0.01
 
 
 def describe_fastest(table: Table) -> tuple[str, ...]:
-    """Say it of each network of a table, on the board and library that run it fastest."""
+    """Say it of each network of a table where it runs fastest, and what bare names stand for."""
     fastest = {row.model: row for row in sorted(
         table.predicted, key=lambda row: row.time_us or 0.0, reverse=True)}
-    return tuple(f"{model} on {row.board}, {line}" for model, row in fastest.items()
-                 for own in [placing.deploy(read_model(model), row.board, runtime=row.runtime)]
-                 for line in (*describe_numbers(own), *note_builds(own.runtime, own.board) * (
-                     dict(row.inputs).get("runtime") == own.runtime.name)))
+    meant: dict[str, str] = {}
+    for name, runtime, board in dict.fromkeys((dict(row.inputs).get("runtime"), row.runtime,
+                                               row.board) for row in table.predicted):
+        if name and runtime not in meant and runtime.startswith(f"{name}@"):
+            meant[runtime] = "".join(settle_release(name, load_board(board))[1])
+    return (*(f"{model} on {row.board}, {line}" for model, row in fastest.items()
+              for own in [placing.deploy(read_model(model), row.board, runtime=row.runtime)]
+              for line in describe_numbers(own)), *filter(None, meant.values()))
 
 
 FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",

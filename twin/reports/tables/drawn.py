@@ -13,22 +13,23 @@ from rich.text import Text
 
 
 class NarrowingTable(Table):
-    """A table that gives up columns, in the order of `drops`, where there is no room for all."""
+    """A table that gives up columns where there is no room for all: empty ones, then `drops`."""
 
     drops: Sequence[str] = ()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render without the columns there is no room for, and name those."""
         fitted, gone = self, list[str]()
-        for header in self.drops:
+        empty = [str(column.header) for column in self.columns
+                 if column.header and not any(map(str, column.cells))]
+        for header in dict.fromkeys((*empty, *self.drops)):
             if measure(fitted) <= options.max_width:
                 break
             if any(str(column.header) == header for column in self.columns):
                 gone.append(header)
                 fitted = self._without(gone)
         yield from Table.__rich_console__(fitted, console, options)
-        if gone:
-            names = "; ".join(gone).replace("\n", " ")
+        if names := "; ".join(one for one in gone if one not in empty).replace("\n", " "):
             yield Text(f"not shown at {options.max_width} columns: {names}", style="dim")
 
     def _without(self, gone: Sequence[str]) -> NarrowingTable:

@@ -50,7 +50,9 @@ def published_report(model: str, board: str,
         number("predicted, uJ", lambda item: Cell(text="") if item.reason else
                item.predicted_uj, format_number), number("ratio of uJ", "energy_ratio", "{:.2f}"),
         Column("use", "row.use"), Column("note", _note)), comparisons, drops=(
-        "use", "note", "published by", "MHz", "published, uJ", "predicted, uJ", "90 %"))
+        "use", "note", "published by",
+        "MHz" * (len({item.row.clock_hz for item in comparisons}) < 2), "published, uJ",
+        "predicted, uJ", "90 %", "MHz"))
     parts: list[Content] = [table]
     for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
                          ("energy", [item.energy_ratio for item in comparisons])):
