@@ -216,7 +216,14 @@ def computing_layers(graph: Graph) -> list[Layer]:
 
 
 def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
-    """Refuse a runtime none of whose types a network computes in."""
+    """Refuse a runtime without kernels of a layer, or none of whose types a network computes in."""
+    if runtime.is_alone:
+        assert runtime.counted is not None
+        from twin.runtimes.counted.lower import check_alone
+
+        for layer in graph.layers:
+            if not traits(layer).alias:
+                check_alone(runtime.identity, *runtime.counted, layer.op)
     for layer in graph.layers:
         if traits(layer).code_of not in ("", runtime.name):
             raise RuntimeRefusedError(
@@ -243,13 +250,6 @@ def check_network(graph: Graph, runtime: Runtime) -> None:
     check_layers(graph)
     _check_types(graph, runtime)
     check_batch(graph, runtime)
-    if runtime.is_alone:
-        assert runtime.counted is not None
-        from twin.runtimes.counted.lower import check_alone
-
-        for layer in graph.layers:
-            if not traits(layer).alias:
-                check_alone(runtime.identity, *runtime.counted, layer.op)
     if runtime.unpacks_weights:
         return
     for layer in graph.layers:

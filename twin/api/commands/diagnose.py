@@ -8,7 +8,7 @@ from os import fspath
 from calibration.measurement.measurement import INFERRED
 from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
-from twin.attribution.compatibility import agree
+from twin.attribution.compatibility import agree, describe_unstated_clock
 from twin.attribution.diagnosis import diagnosis
 from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
@@ -63,9 +63,12 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     header = measurement.header
     stated = measurement if asked.runtime is None or is_known(header.runtime) else replace(
         measurement, header=replace(header, runtime=deployment.runtime.identity))
+    also = read_second(asked.also, measurement, where)
     found = diagnosis.diagnose(deployment, stated, stands_in=stands_in, calibration=chosen,
                                healthy=right, priors=asked.priors, on_progress=asked.on_progress,
-                               also=read_second(asked.also, measurement, where))
+                               also=also)
+    unstated = "" if also is None else describe_unstated_clock(
+        clock_hz_of(deployment), dict(also.header.clocks_hz))
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)
@@ -77,5 +80,6 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
         *([stand_in] if stand_in else []), *([other] if other else []),
         *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
         *([clock] if clock else []),
+        *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []),
         *map(str, findings),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

@@ -252,3 +252,13 @@ def test_a_second_measurement_of_other_kernels_is_refused(deployment, tmp_path):
     for also, says in (("a", "is the measurement to diagnose itself"), ("b", "runtime is tflm")):
         with pytest.raises(NotTheSameError, match=f"--also .*{says}"):
             ask(tmp_path / "a", also=tmp_path / also)
+
+
+def test_a_second_measurement_that_states_no_core_clock_is_named(deployment, tmp_path):
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
+    write_measurement(tmp_path / "a", right)
+    write_measurement(tmp_path / "b", dataclasses.replace(
+        right, header=dataclasses.replace(right.header, clocks_hz=(("timer", 48e6),))))
+    found = ask(tmp_path / "a", also=tmp_path / "b")
+    assert any("/b: clock cpu: not stated" in one and "ticks are of 48 MHz" in one
+               for one in found.remarks)
