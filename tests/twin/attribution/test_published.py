@@ -158,6 +158,16 @@ def shown(comparisons) -> str:
     return captured.get()
 
 
+def test_a_row_that_is_not_predicted_says_why_at_any_width(kws):
+    one, other = judged(kws, 2, "fit", 10.0)
+    console = Console(width=60)
+    with console.capture() as captured:
+        console.print(published_report("kws", "nucleo_l4r5zi", [
+            replace(one, prediction=None, reason="published in precision 'other'"), other]))
+    assert f"{one.row.runtime} is not predicted: published in precision 'other'" in " ".join(
+        captured.get().split())
+
+
 def test_sealed_rows_are_never_shown_singly(kws):
     """8 ms published, 10 ms predicted: 25 % off; open rows at 10 ms are not."""
     text = shown([*judged(kws, 2, "fit", 10.0), *judged(kws, FEWEST_SEALED, "test", 8.0)])

@@ -21,9 +21,8 @@ OF_ROW = (Column("runtime", lambda item: item.row.runtime or item.row.software),
           number("MHz", "row.clock_hz",
                  lambda hertz: "" if hertz is None else f"{hertz / 1e6:g}"))
 """Columns of any published row."""
-NONE = ("no published result of {model} on {board} is known to this command: it reads networks on "
-        "the cores and NPUs of calibration/datasets/names.yaml; errors of other accelerators: "
-        "docs/dsp.md, docs/npu.md")
+NONE = ("no published result of {model} on {board} is known to this command; errors of "
+        "accelerators: docs/dsp.md, docs/npu.md")
 
 
 def _milliseconds(value: float | None) -> str:
@@ -60,7 +59,10 @@ def published_report(model: str, board: str,
         if known:
             parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
                               f"median {median(known):.2f}, n = {len(known)}"))
-    return Group(*parts[:1], Text(""), *parts[1:], *_describe_releases(comparisons), *content)
+    missing = dict.fromkeys(f"{item.row.runtime or item.row.software} is not predicted: "
+                            f"{item.reason}" for item in comparisons if item.reason)
+    return Group(*parts[:1], Text(""), *parts[1:], *map(Text, missing),
+                 *_describe_releases(comparisons), *content)
 
 
 def _describe_releases(comparisons: Iterable[Comparison]) -> list[Text]:
@@ -101,7 +103,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
 
 def _note(item: Comparison) -> str:
     if item.reason:
-        return f"not predicted: {item.reason}"
+        return "not predicted"
     other = [f"predicted as {item.runtime}"] if item.stood_in else []
     return ", ".join((*other, *_settings(item.row),
                       *(flag.replace("_", " ") for flag in item.row.flags)))

@@ -204,7 +204,7 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
     def name(won: Winner) -> str:
         shown, less = describe_row(won.row), selection.find_less(won)
         return shown if less is None else (
-            f"in the table {shown}; of all libraries tried {describe_row(less)}"
+            f"in the table {shown}; less with a library that is not in it: {describe_row(less)}"
             + (f", {FIGURES[won.quantity](less)}" if won.quantity in FIGURES else ""))
 
     wins = group_by((name(won), say(won)) for won in selection.list_winners(model))

@@ -226,7 +226,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
     if fits(columns):
         return columns, []
     columns, left_out = list_them(False), list[str]()
-    for name in ("cell", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz",
+    for name in ("prices", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz",
                  "score", *["mJ"] * any(row.sleep for row in rows)):
         if name not in limited and not fits(columns) and any(
                 column.header == name for column in columns):
@@ -245,7 +245,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         Column("model", "model", name_model), Column("board", "board"),
         Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
-        Column("scale", "voltage_scale"), Column("cell", "cell")]
+        Column("scale", "voltage_scale"), Column("prices", "cell")]
     columns += [column for column in named if differs(column)]
     columns += head_placement(table.predicted)
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
