@@ -95,7 +95,8 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
                          "--runtime")
     with Rate() as rate:
         if len(several) > 1:
-            subject: Any = {label: try_deploying(put, *which) for label, which in several.items()}
+            subject: Any = dict(try_deploying(put, label, *which)
+                                for label, which in several.items())
         else:
             (which,) = several.values()
             try:
@@ -126,13 +127,15 @@ def name_several(boards: list[str],
     return found
 
 
-def try_deploying(put: Callable[[str, str | None], Deployment], board: str,
-                  runtime: str | None) -> Deployment | TwinError:
-    """Return a deployment, or why it cannot be."""
+def try_deploying(put: Callable[[str, str | None], Deployment], label: str, board: str,
+                  runtime: str | None) -> tuple[str, Deployment | TwinError]:
+    """Return a label, its library with the release, and the deployment, or why it cannot be."""
     try:
-        return put(board, runtime)
+        made = put(board, runtime)
     except (DoesNotFitError, PlacementError, RuntimeRefusedError) as error:
-        return error
+        return label, error
+    named = bool(runtime) and label.endswith(runtime or "")
+    return label.removesuffix(runtime or "") + made.runtime.identity if named else label, made
 
 
 def list_stages(deployment: Deployment, texts: list[str], most: int | None, priced: Priced,

@@ -201,8 +201,13 @@ def test_what_no_library_runs_is_said_once_and_ends_with_three() -> None:
 
 
 @pytest.mark.parametrize("verb", ["sweep", "select", "predict"])
-def test_the_release_a_bare_name_stands_for_is_named(verb) -> None:
+def test_the_release_a_bare_name_stands_for_is_named(verb, tmp_path) -> None:
     said = run(verb, "ad", "-b", "nucleo_l4r5zi", "--runtime", "nnom").stderr
     assert "nnom is taken as nnom@local, plain C; nnom@cmsis" in said
     said = run(verb, "ad", "-b", "nucleo_l4r5zi", "--runtime", "tflm-cmsis-nn").stderr
     assert "is taken as tflm-cmsis-nn@2.3.1" in said and "may be faster: @" in said
+    if verb == "predict":
+        page = tmp_path / "both.md"
+        run("report", "ad", "-b", "nucleo_l4r5zi", "--runtime", "nnom", "--runtime",
+            "tflm-cmsis-nn", "-o", str(page))
+        assert "| nnom@local |" in page.read_text() and "| tflm-cmsis-nn@2" in page.read_text()
