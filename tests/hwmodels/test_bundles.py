@@ -10,11 +10,10 @@ from hwmodels.core.bundles import (
     Operation,
     bound_recurrence,
     bound_resources,
-    list_edges,
     pipeline_loop,
 )
 from hwmodels.errors import KernelError
-from tests.oracles.c6000_listing import pack_block
+from tests.oracles.c6000_listing import list_edges, pack_block
 
 UNITS = ("A", "B")
 

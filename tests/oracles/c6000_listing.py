@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hwmodels.core.bundles import Edge, Operation, hold, list_edges, list_heights
+from hwmodels.core.bundles import Edge, Operation, hold
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
@@ -307,6 +307,44 @@ def _raise_sources(operations: Sequence[Operation], edges: Sequence[Edge],
         raised[edge.source] = max(raised[edge.source],
                                   edge.latency_cycles + raised[edge.sink])
     return raised
+
+
+def list_edges(operations: Sequence[Operation]) -> list[Edge]:
+    """Return what operations of a block in program order wait for.
+
+    Notes
+    -----
+    A read after a write waits for its latency; a write after a read may share its cycle, for what
+    is read is the value before; of two writes the later lands later.
+    """
+    edges: list[Edge] = []
+    for sink, one in enumerate(operations):
+        changed = {*one.writes, *one.steps}
+        for source, before in enumerate(operations[:sink]):
+            waits = []
+            for name in (*before.writes, *before.steps):
+                if name in one.reads:
+                    waits.append(before.lands(name))
+                if name in changed:
+                    waits.append(max(0, before.lands(name) - one.lands(name) + 1))
+            if not changed.isdisjoint(before.reads):
+                waits.append(0)
+            if waits:
+                edges.append(Edge(source, sink, max(waits)))
+    return edges
+
+
+def list_heights(operations: Sequence[Operation], edges: Iterable[Edge]) -> list[int]:
+    """Return the cycles from each operation's issue to the end of all that waits for it."""
+    after: dict[int, list[Edge]] = {}
+    for edge in edges:
+        if not edge.distance:
+            after.setdefault(edge.source, []).append(edge)
+    heights = [0] * len(operations)
+    for place in reversed(range(len(operations))):
+        heights[place] = max((edge.latency_cycles + heights[edge.sink]
+                              for edge in after.get(place, ())), default=0)
+    return heights
 
 
 def pack_block(operations: Sequence[Operation], ready: Mapping[str, int] | None = None,

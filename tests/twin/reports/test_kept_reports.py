@@ -145,7 +145,7 @@ TABLES = {
     "report": lambda: lambda console: report(small(), console),
     "brief": lambda: lambda console: brief_report(small(), console),
     "accelerated": lambda: lambda console: brief_report(accelerated(), console),
-    "epochs": lambda: lambda console: epoch_table(accelerated(), console),
+    "epochs": lambda: epoch_table(accelerated()),
     "accelerated-report": lambda: lambda console: report(accelerated(), console),
     "sweep": lambda: lambda console: sweep_report(studied(), console),
     "select": lambda: lambda console: selection_report(selected(), console),

@@ -7,13 +7,13 @@ from twin.attribution.predicted import side_of_prediction
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
 from twin.reports.tables.epochs import model_lines
-from twin.reports.tables.parts import Console, Content, Group, Text, fit_table, spaced
+from twin.reports.tables.parts import Content, Group, Text, spaced, tabulate
 
 _DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
 """Columns given up, in this order, where the console has no room for all."""
 
 
-def epoch_table(prediction: Prediction, console: Console) -> Content:
+def epoch_table(prediction: Prediction) -> Content:
     """Return every task in a line and the whole model; `epochs_report` has all the lines."""
     side = side_of_prediction(prediction)
     sure = prediction.certainty
@@ -36,9 +36,5 @@ def epoch_table(prediction: Prediction, console: Console) -> Content:
                f"{format_time(interval.low)} to {format_time(interval.high)}"),
         Column("waits for", lambda task: "" if not task.run.exposed else max(
             task.run.exposed, key=lambda part: part.npu_cycles).resource)]
-    table, dropped = fit_table(columns, prediction.tasks, console, _DROP_ORDER)
-    model = [Text(line) for line in model_lines(side)]
-    if dropped:
-        model.insert(0, Text(f"not shown at {console.width} columns: {', '.join(dropped)}",
-                             style="dim"))
-    return spaced([table, Group(*model)])
+    return spaced([tabulate(columns, prediction.tasks, drops=_DROP_ORDER),
+                   Group(*(Text(line) for line in model_lines(side)))])

@@ -239,19 +239,6 @@ def tabulate(columns: Iterable[Column], nouns: Iterable[Any], title: str = "",
                  gap=gap, rows=[(write_cells(columns, noun), style(noun)) for noun in nouns])
 
 
-def fit_table(columns: Sequence[Column], nouns: Sequence[Any], console: Console,
-              drops: Iterable[str]) -> tuple[Table, list[str]]:
-    """Return a table without the columns there is no room for, given up in order, and those."""
-    dropped: list[str] = []
-    table = tabulate(columns, nouns)
-    for header in drops:
-        if natural_width(table) <= console.width:
-            break
-        dropped.append(header)
-        table = tabulate([one for one in columns if one.header not in dropped], nouns)
-    return table, dropped
-
-
 def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:
     """Add a row, the last cells of which may be missing."""
     given = tuple(cells)
