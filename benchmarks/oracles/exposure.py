@@ -18,6 +18,7 @@ from hwmodels.paths.refill import (
     first_bytes,
     line_wait_cycles,
     refill_cycles,
+    uncached_cycles,
     write_back_cycles,
 )
 from hwmodels.paths.traffic import HALFWORD_BYTES, DataTraffic, DirectBlock, KernelTraffic
@@ -230,8 +231,8 @@ class _Code:
         unused = self.board.cache(self.board.core.icache)
         line_bytes = unused.line_bytes if unused is not None else memory.read_bytes
         ratio = clock_ratio(self.board, memory)
-        last = refill_cycles(self.board, memory, line_bytes) + ratio
-        first = refill_cycles(self.board, memory, min(
+        last = uncached_cycles(self.board, memory, line_bytes) + ratio
+        first = uncached_cycles(self.board, memory, min(
             line_bytes, first_bytes(self.board, memory))) + ratio
         if last <= 1.0:
             return []

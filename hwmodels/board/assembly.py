@@ -189,26 +189,32 @@ def _memories(section: Section, scale: str, hertz: Hertz) -> tuple[Memory, ...]:
     memories = []
     for name, memory in section.memories.items():
         clock = clock_of(section, memory)
-        latency_cycles = _latency_cycles(section, memory, clock, hertz)
+        latency_cycles, line_cycles = (_latency_cycles(section, memory, clock, hertz, key)
+                                       for key in ("cycles", "line_cycles"))
         wait_states = _value(memory.wait_states, demanded_wait_states(section, memory))
         if memory.role not in ARRAY_ROLES:
             # Not an array behind a buffer: every access pays, so it is latency.
-            latency_cycles, wait_states = latency_cycles + wait_states, 0
+            latency_cycles += wait_states
+            line_cycles = None if line_cycles is None else line_cycles + wait_states
+            wait_states = 0
         memories.append(read(
             Memory, memory, scale, name=name, clock=clock, latency_cycles=latency_cycles,
+            line_latency_cycles=line_cycles,
             cacheable=name in served if memory.cacheable is None else memory.cacheable,
             wait_states=wait_states,
             read_bytes=_value(memory.read_bytes, _bus_bytes(section, memory, 4))))
     return tuple(memories)
 
 
-def _latency_cycles(section: Section, memory: Section, clock: str, hertz: Hertz) -> Any:
-    """Return cycles of a clock that an access takes beyond one."""
-    if memory.latency is None:
-        return 0.0
+def _latency_cycles(section: Section, memory: Section, clock: str, hertz: Hertz,
+                    key: str = "cycles") -> Any:
+    """Return cycles of a clock that an access takes beyond one, or None where none are stated."""
+    stated = None if memory.latency is None else getattr(memory.latency, key)
+    if stated is None:
+        return 0.0 if key == "cycles" else None
     own = memory.latency.clock or clock_of(section, memory)
     ratio = 1.0 if own == clock else hertz(clock) / hertz(own)
-    return (memory.latency.cycles.value - 1) * ratio
+    return (stated.value - 1) * ratio
 
 
 def _bus_bytes(section: Section, memory: Section, without: int) -> int:

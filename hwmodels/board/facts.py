@@ -166,6 +166,8 @@ class Memory:
     ----------
     latency_cycles
         Cycles of `clock` from request to first data beyond a one-cycle access, wait states apart.
+    line_latency_cycles
+        As much of it as a line shows that is filled into a cache; None: all.
     """
 
     name: str
@@ -184,6 +186,7 @@ class Memory:
         Reference("clock"), "Of the latency and wait states; absent: the bus's, else the core's.",
         required=False)] = "cpu"
     latency_cycles: float = 0.0
+    line_latency_cycles: float | None = None
     wait_states: Annotated[int, Key(
         WHOLE_CYCLES, "Extra cycles of one array read at the deployed clock and voltage scale; "
                       "absent: as few as `wait_states_max_hz` allows.")] = 0

@@ -70,6 +70,9 @@ class LatencyKeys:
     """A whole access without wait states; 1 is a one-cycle access."""
 
     cycles: Annotated[Any, Key(Quantity(low=1, high=1e6), "From request to first data.")]
+    line_cycles: Annotated[Any, Key(
+        Quantity(low=1, high=1e6), "What of them a line filled into a cache shows, where fills do "
+                                   "not block the core; absent: all.")] = None
     clock: Annotated[Any, Key(Reference("clock"), "Of the cycles; absent: the memory's.")] = None
 
 

@@ -76,9 +76,16 @@ def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> Any:
     Notes
     -----
     The equation `refill` of the module: array reads one after another against bus beats, or the
-    phases of the memory.
+    phases of the memory. Of latency it holds what a fill shows of it (`line_latency_cycles`).
     """
-    line = line_cycles(memory, line_bytes, beat_bytes(board, memory))
+    if memory.line_latency_cycles is not None:
+        memory = replace(memory, latency_cycles=memory.line_latency_cycles)
+    return uncached_cycles(board, memory, line_bytes)
+
+
+def uncached_cycles(board: Board, memory: Memory, size_bytes: int) -> Any:
+    """Return `refill_cycles` of what no cache holds: the core waits for all of the latency."""
+    line = line_cycles(memory, size_bytes, beat_bytes(board, memory))
     return clock_ratio(board, memory) * (line - 1)
 
 

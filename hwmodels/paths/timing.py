@@ -21,6 +21,7 @@ from hwmodels.paths.refill import (
     first_bytes,
     line_wait_cycles,
     refill_cycles,
+    uncached_cycles,
     write_back_cycles,
 )
 from hwmodels.paths.ways import code_cache
@@ -143,8 +144,8 @@ def _code(board: Board, memory: Memory) -> tuple[Any, ...]:
         return saved, ratio, 0.0, 0.0, float(cache.line_bytes), 0.0
     unused = board.cache(board.core.icache)
     line_bytes = unused.line_bytes if unused is not None else memory.read_bytes
-    last = refill_cycles(board, memory, line_bytes) + ratio
-    first = refill_cycles(board, memory, min(line_bytes, first_bytes(board, memory))) + ratio
+    last = uncached_cycles(board, memory, line_bytes) + ratio
+    first = uncached_cycles(board, memory, min(line_bytes, first_bytes(board, memory))) + ratio
     return 0.0, ratio, first, last, float(line_bytes), beat_bytes(board, memory)
 
 

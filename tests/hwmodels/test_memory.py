@@ -17,7 +17,7 @@ from hwmodels.board.memory import (
     sequential_wait_cycles,
 )
 from hwmodels.errors import BoardError
-from hwmodels.prices import clock_ratio, refill_cycles
+from hwmodels.paths.refill import clock_ratio, uncached_cycles
 
 FLASH = Memory(name="flash", role="flash", address=0x08000000, size_bytes=1 << 20, wait_states=5,
                read_bytes=16)
@@ -35,7 +35,7 @@ OCTAL = SerialMemory(mode="8D-8D-8D", command_bits=16, address_bits=32, dummy_cy
 @pytest.mark.parametrize("name", ["stm32n6570_dk", "nucleo_h7a3zi_q", "stm32h747i_disco",
                                   "nucleo_l4r5zi"])
 def test_bursts_and_prices_are_one_equation(name):
-    """`refill_cycles` is the burst of a line, beyond the access's own cycle, in core cycles."""
+    """`uncached_cycles` is the burst of a line, beyond the access's own cycle, in core cycles."""
     board = load_board(name)
     checked = 0
     for memory in board.memories:
@@ -43,7 +43,7 @@ def test_bursts_and_prices_are_one_equation(name):
             continue
         cycles = burst_cycles(memory, 32, board.bus(memory.bus).width_bytes)
         assert (float(cycles) - 1) * clock_ratio(board, memory) == pytest.approx(
-            refill_cycles(board, memory, 32))
+            uncached_cycles(board, memory, 32))
         checked += 1
     assert checked
 

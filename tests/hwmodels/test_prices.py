@@ -13,6 +13,7 @@ from hwmodels.board.power import Power
 from hwmodels.core.file import load_core
 from hwmodels.counts import EVENTS, ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
+from hwmodels.paths.refill import uncached_cycles
 from hwmodels.prices import (
     clock_tree_pj,
     derive_prices,
@@ -123,16 +124,21 @@ def test_h723_off_cache_charge_is_that_of_the_datasheet():
 def test_refill_by_hand():
     """H7A3 flash: 8-cycle reads, 6 wait states, two 16-byte array reads, 8-byte beats.
 
-    7 + (2 x 7 + 2 - 2) = 21, of which 10 = 7 + 3 remain without wait states; SRAM 7 + 3.
+    Without a cache 7 + (2 x 7 + 2 - 2) = 21. A line filled shows 1 of the 7: 15, of which 4 = 1 + 3
+    remain without wait states; SRAM 7 + 3.
     """
     board = load_board("nucleo_h7a3zi_q")
     flash, sram = board.memory("flash"), board.memory("sram")
-    assert refill_cycles(board, flash, 32) == 21
+    assert uncached_cycles(board, flash, 32) == 21
+    assert refill_cycles(board, flash, 32) == 15
     assert line_wait_cycles(board, flash, 32) == 11
-    assert refill_cycles(board, sram, 32) == 10
+    assert refill_cycles(board, sram, 32) == uncached_cycles(board, sram, 32) == 10
+    unblocked = change_board(board, {"memories.sram.latency.line_cycles": 3}).memory("sram")
+    assert refill_cycles(board, unblocked, 32) == 2 + 3
+    assert uncached_cycles(board, unblocked, 32) == 10
     prices = derive_prices(board)
-    assert prices.price("icache_refill", "flash").cycles == 21
-    assert prices.price("dcache_read_refill", "flash").cycles == 10
+    assert prices.price("icache_refill", "flash").cycles == 15
+    assert prices.price("dcache_read_refill", "flash").cycles == 4
     assert prices.price("write_back", "sram").cycles == 7 + 4
 
 

@@ -28,13 +28,13 @@ def diagnose(deployment, measurement, **more):
                              **{"calibration": "none", "forecasts": kept} | more)
 
 
-def measure_fault(deployment, fault, *, bias=0.0, seed=0, **header):
+def measure_fault(deployment, fault, *, bias=0.0, seed=0, scatter=0.03, **header):
     """What a board with a fault would send, if the model were right but for a seeded error."""
     random = np.random.default_rng(seed)
     made = predict(fault.deployment or deployment)
     slow = math.exp(fault.slowdown)
     layers = tuple(dataclasses.replace(
-        layer, cycles=layer.cycles * slow * math.exp(bias + random.normal(0, 0.03)))
+        layer, cycles=layer.cycles * slow * math.exp(bias + random.normal(0, scatter)))
         for layer in made.layers)
     whole = dataclasses.replace(made, layers=layers, cycles=sum(one.cycles for one in layers))
     executed = slow * sum(layer.instructions for layer in made.layers)

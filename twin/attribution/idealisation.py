@@ -50,7 +50,8 @@ class Split:
 MACHINES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "perfect cache": ("caches", {"size_bytes": HUGE_BYTES, "ways": 8, "enabled": True}),
     "no wait states": ("memories", {"wait_states": 0}),
-    "infinite bandwidth": ("memories", {"latency_cycles": 0.0, "bytes_per_cycle": 1024.0}),
+    "infinite bandwidth": ("memories", {"latency_cycles": 0.0, "line_latency_cycles": None,
+                                        "bytes_per_cycle": 1024.0}),
 }
 """Resources that change what happens, by what all parts of a kind are made: each combination is
 predicted again."""

@@ -29,8 +29,8 @@ _CACHE_FIELDS = tuple(one.name for one in dataclasses.fields(Cache)
                       if one.name not in ("hit_cycles", "critical_word_first"))
 
 _MEMORY_FIELDS = tuple(one.name for one in dataclasses.fields(Memory) if one.name not in (
-    "bus", "clock", "latency_cycles", "wait_states", "prefetch", "bytes_per_cycle", "serial",
-    "sdram", "read_charge_pc"))
+    "bus", "clock", "latency_cycles", "line_latency_cycles", "wait_states", "prefetch",
+    "bytes_per_cycle", "serial", "sdram", "read_charge_pc"))
 """All that is not timing, nor a note: a fact that is new is taken to change what is met."""
 
 LARGEST_FOLDER_BYTES = 64 << 20
