@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from hwmodels.files import read_regular_text
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.runtimes.counted.describe import ALONE
@@ -88,7 +89,7 @@ def _read(kernels: str, core: str, level: str) -> _Rows:
     """Return the coefficients of one build; none where nothing was counted of it alone."""
     table: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for path in (folder / f"{kernels}-{core}-{level}.csv" for folder in (FOLDER, FALLS)):
-        for row in csv.DictReader(path.read_text("utf-8").splitlines() if path.is_file() else ()):
+        for row in csv.DictReader(read_regular_text(path).splitlines() if path.is_file() else ()):
             terms = table.setdefault((row.pop("operator"), row.pop("variant")), {})
             terms.setdefault(row.pop("term"), {}).update(
                 (name, float(often or 0)) for name, often in row.items())
