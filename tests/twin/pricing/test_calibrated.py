@@ -243,7 +243,7 @@ def write_folder(folder: Path, deployment, factors, *, layers: bool, power: floa
 
 def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) -> None:
     factors = {"conv": 0.7, "conv_wide": 0.7, "pointwise": 0.6, "depthwise": 1.3, "call": 0.5,
-               "memory": 1.0}
+               "memory": 2.0}  # as learnt there: these networks hold it and depthwise together
     truth = {}
     folders = []
     for name in ("kws", "ic"):
@@ -257,7 +257,7 @@ def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) 
     path = write_overlay(tmp_path / "own.yaml", overlay)
     assert read_overlay(path) == overlay
     found = dict(zip(TIME_PRICES, np.exp(overlay.entries[0].time.log), strict=True))
-    assert found["conv_wide"] == pytest.approx(0.7, rel=0.04)
+    assert found["conv_wide"] == pytest.approx(0.7, rel=0.03)
     assert found["pointwise"] == pytest.approx(0.6, rel=0.03)
     assert found["depthwise"] == pytest.approx(1.3, rel=0.05)
     for name, cycles in truth.items():

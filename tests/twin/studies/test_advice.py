@@ -123,7 +123,8 @@ def test_changes_with_the_same_figures_are_one_row(ad) -> None:
     assert "1 more with the figures of one of these" in text
 
 
-def test_pairs_of_settings_are_tried_before_the_network_is_changed(ad) -> None:
+def test_pairs_of_settings_are_tried_before_the_network_is_changed() -> None:
+    ad = twin.deploy("ad", "nucleo_l4r5zi")
     settings = twin.advise(ad, max_uj=1, efforts=("setting",))
     pair = min(settings.pairs, key=lambda one: one.row.energy_uj)
     single = min(settings.changes, key=lambda one: one.row.energy_uj)
@@ -158,7 +159,8 @@ def test_a_bottleneck_suggests_what_is_predicted_to_save_most(ad) -> None:
     assert best.settings[0][0].startswith(REMEDIES["compute"])
     assert best.gain.low <= best.time_ratio <= best.gain.high
     # Its weights are in flash, the slowest memory of the chip.
-    assert suggest_change(ad, "cache").settings[0][0] == "placement.weights"
+    moved = suggest_change(twin.deploy("ad", "nucleo_l4r5zi"), "cache")
+    assert moved.settings[0][0] == "placement.weights"
 
 
 def test_a_gain_is_no_surer_than_if_both_libraries_err_alike() -> None:
