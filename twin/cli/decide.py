@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.api.commands.predict import describe_fastest, describe_numbers
+from twin.api.commands.predict import describe_fastest, describe_set_up
 from twin.api.requests import BoardName, BoardNames, Deployed, Model, ModelNames, Option, Priced
 from twin.api.requests import prediction as requests
 from twin.api.requests.advice import Advise
@@ -158,8 +158,7 @@ def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
         return keep.run("select", asked, on_progress=rate.tell)
 
 
-@command(view="advice:advice_report", warnings=lambda advice: (
-    *advice.deployment.chosen, *describe_numbers(advice.deployment)),
+@command(view="advice:advice_report", warnings=lambda advice: describe_set_up(advice.deployment),
          ends=lambda advice: not advice.met and advice.best is None)
 def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json: Json) -> object:
     """Find the cheapest change that meets limits; exit 1 where none does."""

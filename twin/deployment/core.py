@@ -280,6 +280,15 @@ def _all_parameters(deployment: Deployment) -> int:
     return sum(requantisation_bytes(graph, layer) for layer in graph.layers)
 
 
+def describe_clock(board: Board, hertz: float) -> tuple[str, ...]:
+    """Say which clocks a board's core has, where this is none of them."""
+    clock = board.core_clock
+    return () if not clock.settings_hz or any(
+        isclose(hertz, one, rel_tol=0.03) for one in clock.settings_hz) else (
+            f"{clock.name} at {format_frequency(hertz)} is no clock of the {board.soc}: it has "
+            f"{', '.join(map(format_frequency, clock.settings_hz))}",)
+
+
 class Core:
     """Kernels lowered by the runtime's library, one after another on the core.
 
@@ -376,11 +385,8 @@ class Core:
 
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say which accelerator is not used, where no cache is cold, and a clock no part has."""
-        board, clock = deployment.board, deployment.board.core_clock
-        if clock.settings_hz and not any(isclose(clock.frequency_hz, hertz, rel_tol=0.03)
-                                         for hertz in clock.settings_hz):
-            yield (f"{clock.name} at {format_frequency(clock.frequency_hz)} is no clock of the "
-                   f"{board.soc}: it has {', '.join(map(format_frequency, clock.settings_hz))}")
+        board = deployment.board
+        yield from describe_clock(board, board.core_clock.frequency_hz)
         if temperature == "cold" and not list_caches(deployment):
             yield (f"cold is as warm here: weights in {deployment.weights}, arena in "
                    f"{deployment.arena} and code in {deployment.code} are behind no cache")

@@ -301,13 +301,14 @@ class _Amount:
 
 def _list_amounts(deployment: Deployment) -> dict[str, _Amount]:
     """Return the paths that can be bisected."""
-    clock = deployment.board.core.clock
+    clock = deployment.board.core_clock
     found = {
         "network.width": _Amount(1.0, float, _write_share),
-        "network.prune": _Amount(0.0, float, _write_share),
-        f"clocks.{clock}.frequency_hz": _Amount(
-            deployment.board.clock(clock).frequency_hz / 1e6,
-            lambda text: float(text.removesuffix("MHz")), lambda mhz: f"{mhz:.0f}MHz")}
+        "network.prune": _Amount(0.0, float, _write_share)}
+    if not clock.settings_hz:
+        found[f"clocks.{clock.name}.frequency_hz"] = _Amount(
+            clock.frequency_hz / 1e6,
+            lambda text: float(text.removesuffix("MHz")), lambda mhz: f"{mhz:.0f}MHz")
     sides = find_sides(deployment.original or deployment.graph)
     if sides is not None:
         found["network.resolution"] = _Amount(

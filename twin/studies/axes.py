@@ -34,7 +34,8 @@ NAMED = ("model", "board", "runtime", "clock")
 
 MEASURED, EACH = "measured", "each"
 """Values that stand for others: runtimes measured on the board or on its core; every one that may
-run, besides `DEFAULT` and `BEST`. Of a clock, `each`: the highest of every voltage scale."""
+run, besides `DEFAULT` and `BEST`. Of a clock, `each`: those a board states, or the highest of
+every voltage scale."""
 
 OWN = "own"
 """Value of the clock axis: the board's own."""
@@ -338,12 +339,13 @@ def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
 
 
 def list_clocks(board: Board) -> tuple[str, ...]:
-    """Return clocks worth trying: the board's own, and the highest of each voltage scale."""
-    own = board.core_clock.frequency_hz
+    """Return clocks worth trying: the board's own, and those it states, or a scale's highest."""
+    own, stated = board.core_clock.frequency_hz, board.core_clock.settings_hz
     table = f"clocks.{board.core.clock}.max_hz_by_scale."
     highest = {float(fact.value) for fact in board.facts
                if fact.path.startswith(table) and isinstance(fact.value, (int, float))}
-    return tuple(f"{hertz / 1e6:.10g}MHz" for hertz in sorted({own, *highest}, reverse=True))
+    return tuple(f"{hertz / 1e6:.10g}MHz" for hertz in sorted(
+        {own, *(stated or highest)}, reverse=True))
 
 
 def list_measured_runtimes(board: Board) -> tuple[str, ...]:

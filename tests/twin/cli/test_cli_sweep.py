@@ -211,3 +211,14 @@ def test_the_release_a_bare_name_stands_for_is_named(verb, tmp_path) -> None:
         run("report", "ad", "-b", "nucleo_l4r5zi", "--runtime", "nnom", "--runtime",
             "tflm-cmsis-nn", "-o", str(page))
         assert "| nnom@local |" in page.read_text() and "| tflm-cmsis-nn@2" in page.read_text()
+
+
+def test_a_clock_the_part_does_not_have_is_named_and_none_is_proposed() -> None:
+    for verb in ("sweep", "select"):
+        said = run(verb, "ad", "-b", "esp32c3_devkitm", "--clock", "120MHz").stderr
+        assert "cpu at 120 MHz is no clock of the esp32c3: it has 10 MHz, " in said
+    advised = run("advise", "ad", "-b", "esp32c3_devkitm", "--clock", "70MHz", "--effort",
+                  "setting", "--max-ms", "50", "--json")
+    assert "is no clock of the esp32c3" in advised.stderr
+    assert {"160MHz"} <= {one["settings"].get("clocks.cpu.frequency_hz", "80MHz")
+                          for one in json.loads(advised.stdout)["changes"]} <= {"160MHz", "80MHz"}

@@ -85,6 +85,8 @@ def test_clocks_of_a_board_are_its_own_and_the_top_of_each_lower_scale() -> None
     points = make_space(["m"], ["nucleo_h7a3zi_q", "rpi_pico"], clocks=["each"]).list_points()
     assert [point["clock"] for point in points if point["board"] == "rpi_pico"] == [
         "133MHz", "125MHz"]
+    assert list_clocks(load_board("esp32c3_devkitm")) == (  # those its set-up can choose
+        "160MHz", "80MHz", "40MHz", "20MHz", "10MHz")
 
 
 def test_runtimes_of_a_board_are_those_it_may_have() -> None:

@@ -14,7 +14,7 @@ from hwmodels.quantities import format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
 from twin.deployment.choice import list_best, list_made_for, settle_release
-from twin.deployment.core import list_caches
+from twin.deployment.core import describe_clock, list_caches
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs
@@ -106,6 +106,12 @@ def describe_cold(prediction: Prediction,
         + f" takes under {100 * LITTLE:.0f} % of the time",)
 
 
+def describe_set_up(deployment: Deployment) -> tuple[str, ...]:
+    """Say what was chosen, how numbers are handled, and where the part has no such clock."""
+    return (*deployment.chosen, *describe_numbers(deployment),
+            *describe_clock(deployment.board, deployment.board.core_clock.frequency_hz))
+
+
 LITTLE = 0.01
 """Share of the time a cold inference may take more before it speaks for itself."""
 
@@ -121,7 +127,10 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
             meant[runtime] = "".join(settle_release(name, load_board(board))[1])
     return (*(f"{model} on {row.board}, {line}" for model, row in fastest.items()
               for own in [placing.deploy(read_model(model), row.board, runtime=row.runtime)]
-              for line in describe_numbers(own)), *filter(None, meant.values()))
+              for line in describe_numbers(own)), *filter(None, meant.values()),
+            *(line for board, hertz in dict.fromkeys((row.board, row.clock_hz)
+                                                     for row in table.predicted)
+              for line in describe_clock(load_board(board), hertz or 0.0)))
 
 
 FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",
