@@ -222,3 +222,11 @@ def test_a_clock_the_part_does_not_have_is_named_and_none_is_proposed() -> None:
     assert "is no clock of the esp32c3" in advised.stderr
     assert {"160MHz"} <= {one["settings"].get("clocks.cpu.frequency_hz", "80MHz")
                           for one in json.loads(advised.stdout)["changes"]} <= {"160MHz", "80MHz"}
+
+
+def test_boards_compared_by_different_releases_are_said_to_be() -> None:
+    said = run("sweep", "ad", "-b", "nucleo_l4r5zi", "-b", "nucleo_f401re", "--runtime",
+               "tflm-cmsis-nn").stderr
+    assert "boards are compared by different releases of tflm-cmsis-nn; name one: --runtime" in said
+    said = run("sweep", "ad", "-b", "nucleo_l4r5zi", "--runtime", "tflm-cmsis-nn").stderr
+    assert "different releases" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,9 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
     return (*(f"{model} on {row.board}, {line}" for model, row in fastest.items()
               for own in [placing.deploy(read_model(model), row.board, runtime=row.runtime)]
               for line in describe_numbers(own)), *filter(None, meant.values()),
+            *(f"boards are compared by different releases of {name}; name one: --runtime "
+              f"{name}@RELEASE" for name, releases in Counter(
+                  one.partition("@")[0] for one in meant).items() if releases > 1),
             *(line for board, hertz in dict.fromkeys((row.board, row.clock_hz)
                                                      for row in table.predicted)
               for line in describe_clock(load_board(board), hertz or 0.0)))
