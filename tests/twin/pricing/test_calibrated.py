@@ -1,10 +1,12 @@
 """Learnt prices on a deployment: the same bill, other prices, intervals and their reasons."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from calibration.datasets import published_rows
 from calibration.errors import FitError, MeasurementError
@@ -26,6 +28,7 @@ from twin.pricing.certainty import probability_faster
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
+from twin.reports.tables.calibration import overlay_table
 from twin.runtimes import load_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
@@ -356,6 +359,14 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
     assert result.exit_code == 0, result.stderr
     for words in (RUNTIME, "pointwise", "stated sd, %", "condition", "largest residual"):
         assert words in result.stdout
+    assert "or a fault" not in result.stdout
+    overlay = read_overlay(path)
+    entry = overlay.entries[0]
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(overlay_table(overlay, replace(entry, time=replace(
+            entry.time, residuals={"kws 3": math.log(1000)}))))
+    assert "+99900.0 % (kws 3), or a fault: `twin diagnose` first" in captured.get()
     assert f"wrote {path}" in result.stderr and "keeps its prior" in result.stderr
     ended = CliRunner().invoke(app, ["predict", "kws", "-b", BOARD, "--runtime", RUNTIME,
                                     "--calibration", str(path)])

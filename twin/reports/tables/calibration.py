@@ -9,6 +9,9 @@ from calibration.fitting.overlay import Entry, Learnt, Overlay
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
+FAULTY = 1.6
+"""Logarithm of five: a row so far from what prices explain is likelier a fault (assumed)."""
+
 
 def overlay_table(overlay: Overlay, entry: Entry) -> Content:
     """Return one entry of an overlay: what it rests on, its factors, its residuals."""
@@ -38,7 +41,8 @@ def overlay_table(overlay: Overlay, entry: Entry) -> Content:
                 key=lambda item: abs(item[1]), default=None)
     if worst is not None:
         percent = round(100 * math.expm1(worst[1]), 1) + 0.0  # no minus before a zero
-        parts.append(Text(f"largest residual: {percent:+.1f} % ({worst[0]})"))
+        parts.append(Text(f"largest residual: {percent:+.1f} % ({worst[0]})"
+                          + ", or a fault: `twin diagnose` first" * (abs(worst[1]) > FAULTY)))
     return spaced(parts)
 
 
