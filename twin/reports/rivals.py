@@ -150,7 +150,7 @@ def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, flo
                      + (" " + kind.removeprefix(f"{quantity} ")) * many
                      for kind, label, value in winners)
     among = say_among([one.row for one in known])
-    among = among and f", least{among}"
+    among = (among and f", least{among}") + "; chips and boards do not compare" * many
     return (f"{BEST} hatched: {caption}{among}; the most is {most}." if caption else
             f"Chips at their rail and boards at their input do not compare; the most is {most}.")
 

@@ -138,7 +138,7 @@ def meets_cell(one: Choice | Rival) -> Cell:
     """Return how probable it is that limits are met, else `VERDICTS`' word."""
     row = one.row
     return Cell(text=say_meets(row), value=row.probability,
-                tone={"yes": "good", "may": "", "no": "bad"}[row.verdict])
+                tone="good" if row.sure else "bad" if row.verdict == "no" else "")
 
 
 def list_least(rivals: Sequence[Rival]) -> dict[str, float]:
