@@ -280,9 +280,10 @@ def _all_parameters(deployment: Deployment) -> int:
     return sum(requantisation_bytes(graph, layer) for layer in graph.layers)
 
 
-def describe_clock(board: Board, hertz: float) -> tuple[str, ...]:
+def describe_clock(board: Board, hertz: float | None = None) -> tuple[str, ...]:
     """Say which clocks a board's core has, where this is none of them."""
     clock = board.core_clock
+    hertz = hertz or clock.frequency_hz
     return () if not clock.settings_hz or any(
         isclose(hertz, one, rel_tol=0.03) for one in clock.settings_hz) else (
             f"{clock.name} at {format_frequency(hertz)} is no clock of the {board.soc}: it has "
@@ -386,7 +387,7 @@ class Core:
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say which accelerator is not used, where no cache is cold, and a clock no part has."""
         board = deployment.board
-        yield from describe_clock(board, board.core_clock.frequency_hz)
+        yield from describe_clock(board)
         if temperature == "cold" and not list_caches(deployment):
             yield (f"cold is as warm here: weights in {deployment.weights}, arena in "
                    f"{deployment.arena} and code in {deployment.code} are behind no cache")

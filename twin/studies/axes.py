@@ -340,12 +340,12 @@ def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
 
 def list_clocks(board: Board) -> tuple[str, ...]:
     """Return clocks worth trying: the board's own, and those it states, or a scale's highest."""
-    own, stated = board.core_clock.frequency_hz, board.core_clock.settings_hz
-    table = f"clocks.{board.core.clock}.max_hz_by_scale."
+    clock = board.core_clock
+    table = f"clocks.{clock.name}.max_hz_by_scale."
     highest = {float(fact.value) for fact in board.facts
                if fact.path.startswith(table) and isinstance(fact.value, (int, float))}
     return tuple(f"{hertz / 1e6:.10g}MHz" for hertz in sorted(
-        {own, *(stated or highest)}, reverse=True))
+        {clock.frequency_hz, *(clock.settings_hz or highest)}, reverse=True))
 
 
 def list_measured_runtimes(board: Board) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def describe_cold(prediction: Prediction,
 def describe_set_up(deployment: Deployment) -> tuple[str, ...]:
     """Say what was chosen, how numbers are handled, and where the part has no such clock."""
     return (*deployment.chosen, *describe_numbers(deployment),
-            *describe_clock(deployment.board, deployment.board.core_clock.frequency_hz))
+            *describe_clock(deployment.board))
 
 
 LITTLE = 0.01
@@ -134,7 +134,7 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
                   one.partition("@")[0] for one in meant).items() if releases > 1),
             *(line for board, hertz in dict.fromkeys((row.board, row.clock_hz)
                                                      for row in table.predicted)
-              for line in describe_clock(load_board(board), hertz or 0.0)))
+              for line in describe_clock(load_board(board), hertz)))
 
 
 FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",

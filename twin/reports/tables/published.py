@@ -24,6 +24,9 @@ OF_ROW = (Column("runtime", lambda item: item.row.runtime or item.row.software),
 NONE = ("no published result of {model} on {board} is known to this command; errors of "
         "accelerators: docs/dsp.md, docs/npu.md")
 
+SET_UP = ("each row is predicted as its publisher set the board up (column note), `twin predict` "
+          "as its file does; rows marked accelerator have no ratio of uJ")
+
 
 def _milliseconds(value: float | None) -> str:
     return format_number(value, 2)
@@ -62,7 +65,7 @@ def published_report(model: str, board: str,
     missing = dict.fromkeys(f"{item.row.runtime or item.row.software} is not predicted: "
                             f"{item.reason}" for item in comparisons if item.reason)
     return Group(*parts[:1], Text(""), *parts[1:], *map(Text, missing),
-                 *_describe_releases(comparisons), *content)
+                 *_describe_releases(comparisons), Text(SET_UP), *content)
 
 
 def _describe_releases(comparisons: Iterable[Comparison]) -> list[Text]:
