@@ -50,7 +50,7 @@ RUNS_ASKED = "runs_asked"
 MOST_RUNS_ASKED = 10**9
 """Key of a header's environment: how many runs a measurement has when it is complete."""
 
-INFERRED = "inferred_runtime"
+INFERRED, STATED = "inferred_runtime", "stated_runtime"
 """Key of a header's environment: what a log states, where its library was inferred from times."""
 
 BOARD_HASH = "board_sha256"

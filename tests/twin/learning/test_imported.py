@@ -159,6 +159,16 @@ def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
     assert old.measurement.header.runtime == "tflm-cmsis-nn@2.3.1-os"
 
 
+def test_a_library_stated_without_its_release_may_be_of_any(tmp_path, kws):
+    """A bare name is the release measured there, which the header says; `diagnose` tries all."""
+    bare = twin.import_log("tflm", write_log(tmp_path, kws, 0.9), board=BOARD, model="kws",
+                           clock_hz=TICKS_HZ, runtime="tflm-cmsis-nn", output=tmp_path / "m")
+    assert bare.measurement.header.runtime == "tflm-cmsis-nn@2.3.1-os"
+    found = twin.diagnose(tmp_path / "m")
+    assert found.kinds["another library"] > 0.9, found.kinds
+    assert "another library" not in twin.diagnose(tmp_path / "m", runtime=RUNTIME).kinds
+
+
 def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
     log = write_log(tmp_path, kws, 1.0)
     twin.import_log("tflm", log, clock_hz=TICKS_HZ, runtime=RUNTIME, output=tmp_path / "m")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from os import fspath
 
-from calibration.measurement.measurement import INFERRED
+from calibration.measurement.measurement import INFERRED, STATED
 from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
 from twin.attribution.compatibility import agree, describe_unstated_clock
@@ -61,8 +61,9 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
     header = measurement.header
-    stated = measurement if asked.runtime is None or is_known(header.runtime) else replace(
-        measurement, header=replace(header, runtime=deployment.runtime.identity))
+    stated = replace(measurement, header=replace(header, runtime=(
+        dict(header.environment).get(STATED, header.runtime) if asked.runtime is None else
+        header.runtime if is_known(header.runtime) else deployment.runtime.identity)))
     also = read_second(asked.also, measurement, where)
     found = diagnosis.diagnose(deployment, stated, stands_in=stands_in, calibration=chosen,
                                healthy=right, priors=asked.priors, on_progress=asked.on_progress,
@@ -77,9 +78,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
         deployment, measurement.list_cycles(clock_hz_of(deployment)))
     hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
     return replace(found.of_inferred() if hiding else found, remarks=(
-        *([stand_in] if stand_in else []), *([other] if other else []),
-        *([other_image] if other_image else []), *([str(impossible)] if impossible else []),
-        *([clock] if clock else []),
+        *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
         *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []),
         *map(str, findings),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

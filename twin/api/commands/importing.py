@@ -11,7 +11,7 @@ from calibration.errors import MeasurementError
 from calibration.importers import Imported
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import INFERRED, Measurement, write_measurement
+from calibration.measurement.measurement import INFERRED, STATED, Measurement, write_measurement
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
@@ -190,7 +190,7 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
     if versioned and release is not None:
         remark = (f"runtime: the log says {name}: taken as {release}, the nearest release known at "
                   "or below it; --runtime says another",)
-        header = replace(header, environment=(*header.environment, ("stated_runtime", name)))
+        header = replace(header, environment=(*header.environment, (STATED, name)))
         name = release
     elif board is not None and name == header.runtime and "@" not in name and is_known(name):
         name = settle_release(name, board)[0].identity
@@ -207,6 +207,8 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
                       + (f"pass {hint}" if inferred.is_near else
                          "check --clock, --model and the unit, or, if it did take so long, type "
                          f"--runtime {inferred.ratios[0][0]}"),)
+    if "@" not in (bare := asked or header.runtime) and is_known(bare):
+        header = replace(header, environment=(*header.environment, (STATED, bare)))
     if hint and not remark:
         remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
     clock = "" if board is None else describe_unstated_clock(

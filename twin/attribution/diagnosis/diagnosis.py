@@ -260,7 +260,9 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
     """Weigh faults, two of them at once, and layers that are off alone."""
     weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
-    alone = tuple(single_out(faults[0], effects[0], evidence))
+    alone = tuple(one for fault, effect in zip(faults, effects, strict=True)
+                  if fault.kind in (DECLARED, RIVAL)
+                  for one in single_out(fault, effect, evidence))
     pairs = _pair(faults, effects, weighed, evidence, case.forecasts)
     both = [dataclasses.replace(weight, marks=weight.marks + alike) for weight, alike in (
         (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]

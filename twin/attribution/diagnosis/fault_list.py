@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 from hwmodels.board.file import list_boards, load_board
@@ -321,22 +322,26 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
     Parameters
     ----------
     stated
-        Runtime as the log says it: other libraries are possible where that is none of ours.
+        Runtime as the log says it: other libraries are possible where that is none of ours, other
+        releases where it names none; each may run a network of another width, too.
     """
     if deployment.runtime.is_compiled:
         return
-    for identity in () if is_known(stated) else list_candidates(stated, board=deployment.board):
+    runtimes = {deployment.runtime.identity: ""}
+    for identity in () if "@" in stated and is_known(stated) else list_candidates(
+            stated, board=deployment.board):
         other = _try(deployment, {"runtime": identity})
-        if other is not None and identity != deployment.runtime.identity:
+        if other is not None and identity not in runtimes:
+            runtimes[identity] = f", kernels of {identity}"
             yield Fault(kind=RIVAL, name=f"kernels of {identity}", deployment=other,
                         errors=REPLACED, rebuilds=True,
                         remedy=f"state the library if it is that: --runtime {identity}")
     channels = trace_channels(deployment.graph)
-    for times in WIDTHS:
+    for times, (runtime, kernels) in product(WIDTHS, runtimes.items()):
         with suppress(TwinError):
-            yield Fault(kind=NETWORK, name=f"a network {times:.3g} x as wide", rebuilds=True,
+            yield Fault(kind=NETWORK, name=f"a network {times:.3g} x as wide{kernels}",
                         deployment=deploy(repeat_channels(channels, times), deployment.board,
-                                          runtime=deployment.runtime.identity), errors=REPLACED,
+                                          runtime=runtime), errors=REPLACED, rebuilds=True,
                         remedy="look which model the program holds: give that (--model)")
     cores = {deployment.board.core.model}
     for name in list_boards():

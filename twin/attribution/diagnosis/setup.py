@@ -89,9 +89,11 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     except TwinError as error:
         name = (header.runtime == "tflm" and _find_candidate("tflm", named, where)) or STAND_IN
         stand_in = deploy(named, where, runtime=name, **options)
-        reason = str(error).splitlines()[0]
+        reason = ("cannot be predicted here: " + str(error).splitlines()[0] if name == STAND_IN
+                  else "does not say its library; others and releases are weighed as well "
+                       "(--runtime states it)")
         return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
-                          f"cannot be predicted here: {reason}")
+                          f"{reason}")
 
 
 def measured_runtime(measurement: Measurement) -> str:

@@ -26,6 +26,7 @@ from twin.attribution.diagnosis.faults import (
     ONE_OPERATOR,
     OTHER_IMAGE,
     REPEATED,
+    RIVAL,
     UNKNOWN,
     Fault,
 )
@@ -201,18 +202,19 @@ def _weigh_close(left: Errors, measured: np.ndarray, shape: float, moved: np.nda
                               closely + math.log(CLOSE_CHANCE)))
 
 
-def single_out(declared: Fault, effect: Effect,
+def single_out(base: Fault, effect: Effect,
                evidence: Evidence) -> Iterator[tuple[Fault, Weight]]:
-    """Yield layers that are off alone, weighed as declared but for them.
+    """Yield layers that are off alone, weighed as declared, or of another library, but for them.
 
     Parameters
     ----------
-    declared, effect
-        The hypothesis that nothing is wrong, and what it predicts.
+    base, effect
+        The hypothesis that nothing else is wrong, and what it predicts.
     """
-    left = _find_errors(declared, evidence, effect)
-    for fault, moved, density in list_layers(evidence, left.own, left.residual, left.shared):
-        weight = weigh(declared, evidence, moved)
+    left = _find_errors(base, evidence, effect)
+    library = f", {base.name}" if base.kind == RIVAL else ""
+    for fault, moved, density in list_layers(evidence, effect, left, library):
+        weight = weigh(base, evidence, moved)
         # beside a healthy run it counts by the share the pattern it explains away counts by
         yield fault, (dataclasses.replace(weight, marks=weight.marks + density)
                       if evidence.reference is None else
@@ -271,14 +273,16 @@ def are_far(errors: np.ndarray, own: np.ndarray, evidence: Evidence) -> np.ndarr
     return (np.abs(errors) > FAR * np.sqrt(own)) & (np.abs(errors) > least)
 
 
-def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
-                covariance: np.ndarray) -> Iterator[tuple[Fault, Effect, float]]:
+def list_layers(evidence: Evidence, base: Effect, left: Errors,
+                library: str) -> Iterator[tuple[Fault, Effect, float]]:
     """Yield each layer, and each operator, that is far off alone, what it does, and its density.
 
     Parameters
     ----------
-    own, residual, covariance
-        As for `log_pattern`, under "as declared".
+    base, left
+        What is predicted without such a fault, and what that leaves.
+    library
+        Behind the name: whose kernels, where it is not the one that was named.
 
     Yields
     ------
@@ -292,10 +296,10 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
     (m' C^-1 m), with the variance 1 / (m' C^-1 m).
     """
     layers, families = evidence.pattern.layers, np.array(evidence.pattern.families)
-    declared, operators = evidence.declared, sorted(set(evidence.pattern.families))
+    own, operators = left.own, sorted(set(evidence.pattern.families))
     if len(layers) < 3:
         return
-    errors, _, inverse = own_errors(residual, covariance, own)
+    errors, _, inverse = own_errors(left.residual, left.shared, own)
     found = [(ONE_LAYER, f"layer {layers[place]} ({families[place]})",
               np.arange(len(layers)) == place, float(errors[place]), math.sqrt(own[place]),
               len(layers))
@@ -305,16 +309,16 @@ def list_layers(evidence: Evidence, own: np.ndarray, residual: np.ndarray,
     kernels += [(f"every {name}", of_operator == name) for name in sorted(
         {name.partition(" ")[0] for name in operators if " " in name}.intersection(operators))]
     for name, members in kernels if len(operators) > 1 else ():
-        size = float(members @ inverse @ residual / (members @ inverse @ members))
+        size = float(members @ inverse @ left.residual / (members @ inverse @ members))
         sd = float(members @ inverse @ members) ** -0.5
         if members.sum() > 1 and abs(size) > FAR * sd:
             found.append((ONE_OPERATOR, name, members, size, sd, len(kernels)))
     for kind, name, members, size, sd, places in found:
         density = log_student(size, SIZE_SD) + math.log(sd * math.sqrt(2 * math.pi) / places)
-        yield (Fault(kind=kind, name=f"{name} alone, {significant(math.exp(size))} x",
+        yield (Fault(kind=kind, name=f"{name} alone, {significant(math.exp(size))} x{library}",
                      remedy=f"look at {name}: which function is linked for it, where its data lie, "
                             "and what runs beside it; the other layers are as declared"),
                dataclasses.replace(
-                   declared, logs=declared.logs + size * members, also=declared.also and
-                   dataclasses.replace(declared.also, logs=declared.also.logs + size * members)),
+                   base, logs=base.logs + size * members, also=base.also and
+                   dataclasses.replace(base.also, logs=base.also.logs + size * members)),
                density)

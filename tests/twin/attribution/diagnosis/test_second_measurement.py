@@ -19,6 +19,7 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     NETWORK,
     ONE_LAYER,
+    ONE_OPERATOR,
     RIVAL,
     UNKNOWN,
     prior_of,
@@ -212,6 +213,13 @@ def test_a_log_that_does_not_say_its_library_may_be_of_another():
         one.fault.name for one in found.findings}
     stated = dataclasses.replace(log.header, runtime=ran.runtime.identity)
     assert RIVAL not in diagnose(ran, dataclasses.replace(log, header=stated)).kinds
+    bare = dataclasses.replace(log.header, runtime="tflm-cmsis-nn")  # of a release not stated
+    slow = [dataclasses.replace(one, value=3 * one.value) if one.layer in (0, 2, 4, 6, 8) else one
+            for one in log.samples]
+    found = diagnose(named, dataclasses.replace(log, header=bare, samples=tuple(slow)))
+    assert next(iter(found.kinds)) == ONE_OPERATOR, found.kinds
+    assert "every conv_2d alone, " in (name := found.verdict.fault.name), name
+    assert name.endswith((", kernels of tflm-cmsis-nn@2026", ", kernels of tflm-cmsis-nn@2023"))
 
 
 def test_clocks_a_part_cannot_have_are_no_candidates():
