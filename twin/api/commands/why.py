@@ -83,9 +83,10 @@ def why(asked: Why) -> weighing.Why:
     return replace(found, remarks=(
         *([f"hardly any cause that is left, or two of them, take {format_time(times[0])}: is the "
            "unit right, and is it of this network and board?"] if far else []),
-        *_describe_unreachable(outlook.bases, times), *found.remarks),
+        *_describe_unreachable((*outlook.bases, outlook.bases[0]),
+                               (*times, published or math.inf)), *found.remarks),
                    also=(*found.also,
-                         *_describe_further(outlook.bases, times),
+                         *_describe_further(outlook.bases, times, found.expected_us),
                          *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
                          *_describe_stated(published, found.expected_us, outlook.bases[0].time_us,
                                            present, absent)))
@@ -102,14 +103,15 @@ def _describe_stated(published_us: float | None, expected_us: float, predicted_u
         yield "answers", ", ".join(stated)
 
 
-def _describe_further(bases: Sequence[Prediction],
-                      times_us: Sequence[float]) -> Iterator[tuple[str, str]]:
-    """Yield each time but the first beside what is predicted for it."""
+def _describe_further(bases: Sequence[Prediction], times_us: Sequence[float],
+                      first_us: float) -> Iterator[tuple[str, str]]:
+    """Yield each time but the first beside what is expected, moved as the first one's is."""
     for base, time_us in zip(bases[1:], times_us[1:], strict=True):
+        expected_us = base.time_us * first_us / bases[0].time_us
         name, core = base.deployment.graph.name, base.deployment.board.clock(base.clock)
         yield "clock" if name == bases[0].deployment.graph.name else "network", (
-            f"{format_time(time_us)}, {time_us / base.time_us:.3g} x expected: {name} at "
-            f"{format_frequency(core.frequency_hz)}, expected {format_time(base.time_us)}")
+            f"{format_time(time_us)}, {time_us / expected_us:.3g} x expected: {name} at "
+            f"{format_frequency(core.frequency_hz)}, expected {format_time(expected_us)}")
 
 
 def _describe_cycles(cycles: int | None, hertz: float | None,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -25,7 +26,7 @@ import numpy as np
 from hwmodels.errors import did_you_mean
 from hwmodels.frozen import entity, frozen
 from hwmodels.quantities import format_frequency, format_time
-from twin.attribution.diagnosis.faults import Fault
+from twin.attribution.diagnosis.faults import JOINED, Fault
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
     DATA,
@@ -56,9 +57,9 @@ SHARPER = 1.6
 likelihood says, as few ask about a small excess. Learnt on planted builds of seeds 21 to 24."""
 
 
-HEALTHY, CERTAIN = 0.7, 0.001
-"""Probability of "as expected" from which no question is asked; of a cause whose answer is known:
-assumed."""
+HEALTHY, CERTAIN, DOUBTED = 0.7, 0.001, 0.03
+"""Probability of "as expected" from which no question is asked; of a cause whose answer is known;
+and, where something is the matter, below which a stated cause is doubted: assumed."""
 
 
 @frozen
@@ -129,7 +130,7 @@ class Why:
     as_expected: float
     releases: tuple[tuple[str, float, float], ...]
     rows: tuple[Row, ...]
-    pairs: tuple[tuple[tuple[str, str], float], ...]
+    pairs: tuple[tuple[tuple[str, ...], float], ...]
     asked: str
     indistinct: tuple[str, ...]
     remarks: tuple[str, ...] = ()
@@ -169,21 +170,21 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     Raises
     ------
     UsageError
-        For an unknown cause, or where what is known leaves none.
+        Where what is known leaves no cause.
     """
-    check_causes((*present, *absent, *({*(priors or {})} - {"expected"})))
     runs, base = np.array(list(outlook.releases.values())), outlook.bases[0]
     parts = _expect(outlook, published_us, runs[:, 0])
     sums = [_sum_up(*parts[:3], place) for place in range(len(runs))]
     outlook = _drop_small(outlook, (runs + [[mean] for mean, _ in sums]).min(axis=0))
+    indistinct = tuple(name for name in CAUSES if not any(
+        name in one.causes for one in outlook.hypotheses))
     found = [
         one for one in outlook.hypotheses if set(present) <= set(one.causes)
         and not set(absent) & set(one.causes)
         and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
     if not found:
-        idle = [name for name in present if all(
-            name not in one.causes for one in outlook.hypotheses)]
-        raise UsageError(f"--is {' --is '.join(idle or present)}: nothing of it, without what "
+        idle = [name for name in present if name in indistinct] or present
+        raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
                          f"--not rules out, would change the time of "
                          f"{base.deployment.graph.name} on {base.deployment.board.name} by 10 %")
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
@@ -191,17 +192,21 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     shift, sd = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
     times_us = base.time_us * np.exp(runs[:, 0] + [mean for mean, _ in sums])
     reach_us = _find_reach(found, weights, times_us.max(), base.time_us)
-    chances: dict[tuple[str, ...], float] = {}
+    chances = defaultdict[tuple[str, ...], float](float)
     for one, weight in zip(found, weights.tolist(), strict=True):
-        key = tuple(sorted(one.causes))
-        chances[key] = chances.get(key, 0.0) + weight
+        chances[tuple(sorted(one.causes))] += weight
     expected_us = base.time_us * math.exp(shift)
     rows = sorted((_write_row(cause, found, weights, chances, expected_us, base)
                    for cause in {name for key in chances for name in key}),
                   key=lambda row: -row.probability)
-    pairs = sorted((((one, two), chance) for (one, two), chance in (
-        (key, chance) for key, chance in chances.items() if len(key) == 2)),
-        key=lambda pair: -pair[1])
+    pairs = sorted((item for item in chances.items() if len(item[0]) == 2),
+                   key=lambda pair: -pair[1])
+    doubted: list[Row] = []
+    if present:
+        before = explain(outlook, measured_us, published_us=published_us, absent=absent,
+                         priors=priors, arena_bytes=arena_bytes)
+        doubted = [row for row in before.rows if row.cause in present
+                   and row.probability < DOUBTED * (1 - before.as_expected)]
     wide = math.exp(TAILED_90 * sd)
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
@@ -210,18 +215,15 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
         asked=_ask(rows, present, chances.get((), 0.0)),
         releases=tuple(zip(outlook.releases, times_us.tolist(), releases.tolist(), strict=True)),
-        also=(("unexplained", f"{format_time(measured_us[0] - reach_us)}: likely causes that are "
-               f"left, two at once, reach {format_time(reach_us)}"),) * (
+        also=(("unexplained", f"{format_time(measured_us[0] - reach_us)}: half of the likely "
+               f"causes that are left, two at once, reach at most {format_time(reach_us)}"),) * (
             measured_us[0] > BEYOND * reach_us),
         remarks=(*(
-            f"--is {row.cause} contradicts the measured time: it alone would add "
-            f"{format_time(row.explains_us)}, and {format_time(measured_us[0])} was measured"
-            for row in rows if row.cause in present
-            and expected_us + row.explains_us > measured_us[0] * wide),
+            f"--is {row.cause} hardly fits what was measured: without this answer its probability "
+            f"is {100 * row.probability:.1g} %" for row in doubted),
                                  *_name_contradiction(outlook, found, weights, offs),
                                  *_remark(outlook, published_us, arena_bytes)),
-        indistinct=tuple(name for name in CAUSES if not any(
-            name in one.causes for one in outlook.hypotheses)))
+        indistinct=indistinct)
 
 
 def check_causes(names: Collection[str]) -> None:
@@ -359,7 +361,8 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
     stated = next((text for start, text in changes.items() if start and soc.startswith(start)),
                   changes.get("", "")) or fault.remedy
     return Row(
-        cause=cause, says=data["says"], detail=fault.name * bool(size) + (
+        cause=cause, says=data["says"], detail=(
+            fault.name + " together" * (JOINED in fault.kind)) * bool(size) + (
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
         alone=chances.get((cause,), 0.0), question=data["question"],

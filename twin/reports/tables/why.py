@@ -20,7 +20,7 @@ FURTHER = {"cycles": "--cycles N", "network": "--measured ad=TIME"}
 
 FAR = 2.0
 """Times beyond the interval what was measured is not as expected, even where nothing else is left
-to explain it (assumed)."""
+to explain it; and what is to explain, from which a predicted cost is too large (assumed)."""
 
 OFF = 1.1
 """By how much another release of the library differs to be worth one."""
@@ -52,6 +52,7 @@ def _list_others(why: Why) -> dict[str, float]:
 
 def _causes(why: Why) -> Iterator[tuple[str, str]]:
     rows: list[Row | None] = [row for row in _shown(why)[:MOST_ROWS]]
+    gap = why.measured_us - why.expected_us
     place = sum(row is not None and row.probability > why.as_expected for row in rows)
     if why.as_expected >= LEAST:
         rows.insert(place, None)
@@ -63,8 +64,9 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
                 f", if {likeliest} runs" if likeliest in _list_others(why) else "")
             continue
         sign = "+" if row.explains_us >= 0 else "-"
-        amount = (f" ({row.detail}): {sign}{format_time(abs(row.explains_us))}" if row.detail
-                  else "")
+        most = f" predicted, {format_time(gap)} here at most" * (0 < FAR * gap < row.explains_us)
+        amount = (f" ({row.detail}): {sign}{format_time(abs(row.explains_us))}{most}"
+                  if row.detail else "")
         yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"
         yield "", row.change
 
@@ -86,11 +88,11 @@ def _say_found(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _shown(why: Why) -> list[Row]:
-    """Return the causes worth a word: of a time that is too short, none that adds to it."""
+    """Return the causes worth a word: of a time too short, none that adds to it but if stated."""
     quickest = min(1.0, *(time / why.expected_us for _, time, _ in why.releases))
     is_short = why.measured_us < why.low_us * quickest
     return [row for row in why.rows if row.probability >= LEAST
-            and not (is_short and row.explains_us > 0)]
+            and not (is_short and row.explains_us > 0 and row.probability < 1 - LEAST)]
 
 
 def _next(why: Why) -> Iterator[tuple[str, str]]:
@@ -103,7 +105,7 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
         (one, two), chance = pair
         yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two}"
                               + f" ({100 * chance:.0f} %)" * (chance >= 0.01))
-    if why.asked:
+    if why.asked in named:
         question = next(row.question for row in why.rows if row.cause == why.asked)
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"
     if why.indistinct:

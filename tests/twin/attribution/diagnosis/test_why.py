@@ -15,6 +15,7 @@ from twin.attribution.diagnosis.outlook import at_clock, foresee
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
+from twin.reports.tables.why import why_report
 
 LIBRARY = "tflm-cmsis-nn@2026"
 
@@ -87,7 +88,9 @@ def test_a_release_nobody_stated_is_one_of_those_known():
 def test_an_answer_that_would_take_longer_than_was_measured_is_doubted(outlook):
     for factor, doubted in ((2.0, True), (30.0, False)):
         found = weighing.explain(outlook, [factor * time_us()], present=["float"])
-        assert any("--is float contradicts" in one for one in found.remarks) is doubted
+        assert any("--is float hardly fits" in one for one in found.remarks) is doubted
+    short = why_report(weighing.explain(outlook, [50e3], present=["float"]))
+    assert "float32" in " ".join(short.lines(200) or ())
 
 
 def test_answers_rule_causes_in_and_out(outlook):
@@ -191,6 +194,10 @@ def test_another_network_of_the_build_shows_what_is_added_and_what_multiplies():
     factor = weighing.explain(both, [kws * 2.1, ad * 2.1])
     assert chance(printed, "debug") > 0.5 > 2 * chance(factor, "debug")
     assert not printed.remarks and not factor.remarks
+    doubted = weighing.explain(both, [900e3, 1.01 * ad], present=["clock"])
+    assert any("--is clock hardly fits" in one for one in doubted.remarks)
+    text = " ".join(why_report(weighing.explain(both, [900e3, 1.01 * ad])).lines(200) or ())
+    assert "(reference kernels and assertions together): +" in text and " here at most" in text
 
 
 def test_no_option_of_a_compiler_reaches_a_library_that_comes_compiled():
@@ -244,7 +251,11 @@ def test_only_what_was_not_given_is_suggested_and_what_was_is_set_beside_what_is
     assert "with one answer: first in 76 %" in result.stdout
     assert f"moves what is expected from {format_time(time_us())} to 9" in result.stdout
     assert "36,000,000: the core runs at 40 MHz, expected 120 MHz" in result.stdout
+    ad_us = twin.predict(deploy("ad", "nucleo_l4r5zi", runtime=LIBRARY)).time_us
     assert "x expected: ad at 120 MHz, expected" in result.stdout
+    assert f"120 MHz, expected {format_time(ad_us)}" not in result.stdout  # Moved, too.
+    assert any("in each cycle" in one for one in twin.why(
+        "kws", "nucleo_l4r5zi", "180ms", runtime=LIBRARY, published="0.01ms").remarks)
 
 
 def test_a_time_that_nothing_left_explains_is_doubted():
@@ -253,7 +264,7 @@ def test_a_time_that_nothing_left_explains_is_doubted():
     left = run(*words, "900ms", "--not", ",".join(weighing.CAUSES))
     assert "as expected, as nothing else is left" in left.stdout
     assert "is the unit right" in left.stderr
-    assert "likely causes that are left, two at once, reach" in left.stdout
+    assert "causes that are left, two at once, reach at most" in " ".join(left.stdout.split())
     idle = run(*words, "900ms", "--is", "reference", "--is", "cold")
     assert idle.exit_code == 2 and "--is cold: nothing of it" in idle.stderr
 
