@@ -100,7 +100,7 @@ class MadeSession:
 
     def samples_of(self, run: int) -> list[wire.RawSample]:
         return [wire.RawSample(run=run, layer=layer, counter=counter, clock=1 - counter,
-                               value=self.value_of(run) + extra)
+                               value=max(0, self.value_of(run) + extra))
                 for layer, counter, extra in ((1, 0, 0), (wire.LAYER_INFERENCE, 0, 50),
                                               (wire.LAYER_INFERENCE, 1, 9))]
 
