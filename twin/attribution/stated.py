@@ -26,7 +26,7 @@ ARM_ONLY = "cmsis-nn"
 LISTED = ("tflm", "firmware")
 """Beginnings of runtimes whose logs name the network's operators, one a layer."""
 
-_VERSION, _LEVEL = re.compile(r"\d+(?:\.\d+)+"), re.compile(r"-(O\w+)")
+_VERSION, _LEVEL = re.compile(r"\A\d+(?:\.\d+)+"), re.compile(r"-(O\w+)")
 
 ESPRESSIF_ONLY = "-esp-nn"
 """Kernels of one maker's cores: candidates on a board of its parts only."""

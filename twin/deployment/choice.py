@@ -54,7 +54,19 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
 
 
 def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
-    """Return the release a name without a version means on a board, and say so where it matters.
+    """Return the release a name without a version means on a board, and say so where it matters."""
+    runtime, where = find_release(name, board)
+    if not where:
+        return runtime, note_builds(runtime, board) if name == runtime.name else ()
+    others = ", ".join(one.removeprefix(name) for one in list_runtimes() if one != runtime.identity
+                       and one.startswith(f"{name}@") and "-" not in one.removeprefix(name))
+    return runtime, (
+        f"runtime: {name} is taken as {runtime.identity}, its newest release {where}; others may "
+        f"be faster: {others}",)
+
+
+def find_release(name: str, board: Board) -> tuple[Runtime, str]:
+    """Return the release a name without a version means on a board; what it is newest of, or "".
 
     Notes
     -----
@@ -63,25 +75,21 @@ def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     """
     runtime = load_runtime(name)
     if "@" in name or name.partition("@")[0] != runtime.name:
-        return runtime, ()
+        return runtime, ""
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == runtime.name]
     here = [row for row in rows if row.board == board.name]
     counted = "" if here else find_counted(runtime.name)
     near = here or [row for row in rows
                     if row.core == board.core.model and runtime.offload is None]
     if not (counted or near):
-        return runtime, ()
+        return runtime, ""
     newest = counted or max(
         near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
     if newest == runtime.identity:
-        return runtime, note_builds(runtime, board)
-    where = ("whose instructions were counted" if counted else
-             f"measured on {board.name if here else f'a {board.core.model}'}")
-    others = ", ".join(one.removeprefix(name) for one in list_runtimes() if one != newest
-                       and one.startswith(f"{name}@") and "-" not in one.removeprefix(name))
+        return runtime, ""
     return load_runtime(newest), (
-        f"runtime: {name} is taken as {newest}, its newest release {where}; others may be faster: "
-        f"{others}",)
+        "whose instructions were counted" if counted else
+        f"measured on {board.name if here else f'a {board.core.model}'}")
 
 
 def note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:
@@ -120,12 +128,12 @@ def list_defaults(board: Board) -> Iterator[Runtime]:
     -----
     What the vendor's SDK builds for the chip, by `default_on` of the libraries' files, the longest
     prefix of the chip's name first; TFLite Micro with CMSIS-NN on Arm cores; its reference kernels;
-    plain C. Each at the release `settle_release` finds, then at the newest counted one.
+    plain C. Each at the release `find_release` finds, then at the newest counted one.
     """
     arm = board.core.isa.startswith("arm")
     for name in (*list_shipped(board.soc), *(name for name in PORTABLE
                                              if arm or "cmsis" not in name)):
-        runtime = settle_release(name, board)[0]
+        runtime = find_release(name, board)[0]
         if runtime.offload is None or board.npu is not None:
             yield runtime
             counted = find_counted(name)
