@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from made_machines import make_kernel, random_board
 
-from benchmarks.oracles.exposure import expose_kernel
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.paths.arrays import lay_out
@@ -18,6 +17,7 @@ from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import from_plain, to_plain
 from hwmodels.simulator import count_traffic
+from tests.oracles.exposure import expose_kernel
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deploy import deploy
 from twin.errors import PlacementError, RuntimeRefusedError
