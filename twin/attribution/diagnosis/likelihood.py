@@ -329,7 +329,7 @@ ALONE = Temper(shape=0.78, whole=0.9)
 BESIDE_HEALTHY = Temper(shape=0.35, total=0.45, whole=0.9)
 """Learnt from planted faults (`benchmarks.diagnosis`, hidden boards of seeds 11 to 16), with the
 priors of no fault and of two: what makes their true kinds most probable; of the whole on seeds 980
-to 983 (0.8, 0.85, 0.9, 0.95 and 1 tried: mean log likelihood of the true kind -0.691, -0.695 at
+to 982 (0.8, 0.85, 0.9, 0.95 and 1 tried: mean log likelihood of the true kind -0.691, -0.695 at
 1)."""
 
 AGAIN = Temper(shape=0.35)
