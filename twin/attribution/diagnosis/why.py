@@ -178,15 +178,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     outlook = _drop_small(outlook, (runs + [[mean] for mean, _ in sums]).min(axis=0))
     indistinct = tuple(name for name in CAUSES if not any(
         name in one.causes for one in outlook.hypotheses))
-    found = [
-        one for one in outlook.hypotheses if set(present) <= set(one.causes)
-        and not set(absent) & set(one.causes)
-        and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
-    if not found:
-        idle = [name for name in present if name in indistinct] or present
-        raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
-                         f"--not rules out, would change the time of "
-                         f"{base.deployment.graph.name} on {base.deployment.board.name} by 10 %")
+    found = _select(outlook, present, absent, arena_bytes, indistinct)
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
     weights, releases = _weigh(found, offs, runs, parts, _find_priors(found, priors or {}))
     shift, sd = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
@@ -201,12 +193,9 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
                   key=lambda row: -row.probability)
     pairs = sorted((item for item in chances.items() if len(item[0]) == 2),
                    key=lambda pair: -pair[1])
-    doubted: list[Row] = []
-    if present:
-        before = explain(outlook, measured_us, published_us=published_us, absent=absent,
-                         priors=priors, arena_bytes=arena_bytes)
-        doubted = [row for row in before.rows if row.cause in present
-                   and row.probability < DOUBTED * (1 - before.as_expected)]
+    doubted = [] if not present else _doubt(explain(
+        outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
+        arena_bytes=arena_bytes), present)
     wide = math.exp(TAILED_90 * sd)
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
@@ -215,15 +204,40 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
         asked=_ask(rows, present, chances.get((), 0.0)),
         releases=tuple(zip(outlook.releases, times_us.tolist(), releases.tolist(), strict=True)),
-        also=(("unexplained", f"{format_time(measured_us[0] - reach_us)}: half of the likely "
-               f"causes that are left, two at once, reach at most {format_time(reach_us)}"),) * (
-            measured_us[0] > BEYOND * reach_us),
-        remarks=(*(
-            f"--is {row.cause} hardly fits what was measured: without this answer its probability "
-            f"is {100 * row.probability:.1g} %" for row in doubted),
-                                 *_name_contradiction(outlook, found, weights, offs),
-                                 *_remark(outlook, published_us, arena_bytes)),
+        also=_describe_unexplained(measured_us[0], reach_us),
+        remarks=(*doubted, *_name_contradiction(outlook, found, weights, offs),
+                 *_remark(outlook, published_us, arena_bytes)),
         indistinct=indistinct)
+
+
+def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
+            arena_bytes: int | None, indistinct: Sequence[str]) -> list[Hypothesis]:
+    """Return the hypotheses that what is known leaves; raises UsageError where there are none."""
+    found = [
+        one for one in outlook.hypotheses if set(present) <= set(one.causes)
+        and not set(absent) & set(one.causes)
+        and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
+    if not found:
+        idle = [name for name in present if name in indistinct] or present
+        deployment = outlook.bases[0].deployment
+        raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
+                         f"--not rules out, would change the time of "
+                         f"{deployment.graph.name} on {deployment.board.name} by 10 %")
+    return found
+
+
+def _describe_unexplained(measured_us: float, reach_us: float) -> tuple[tuple[str, str], ...]:
+    """Return the part of a time far beyond what causes reach, under its name; () of none."""
+    return (("unexplained", f"{format_time(measured_us - reach_us)}: half of the likely causes "
+             f"that are left, two at once, reach at most {format_time(reach_us)}"),) * (
+        measured_us > BEYOND * reach_us)
+
+
+def _doubt(without: Why, present: Collection[str]) -> list[str]:
+    """Say which stated causes are improbable where nobody states them."""
+    return [f"--is {row.cause} hardly fits what was measured: without this answer its probability "
+            f"is {100 * row.probability:.1g} %" for row in without.rows if row.cause in present
+            and row.probability < DOUBTED * (1 - without.as_expected)]
 
 
 def check_causes(names: Collection[str]) -> None:
