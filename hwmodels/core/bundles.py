@@ -56,10 +56,6 @@ class Operation:
     writes: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
 
-    def lands(self, register: str) -> int:
-        """Return the cycles until a register it writes or moves on may be read."""
-        return self.latency_cycles if register in self.writes else 1
-
 
 @dataclass(frozen=True, slots=True)
 class Edge:

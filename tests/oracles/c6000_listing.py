@@ -229,6 +229,11 @@ def schedule_listing(blocks: Sequence[PackedBlock]) -> list[int]:
     return found
 
 
+def _lands(one: Operation, register: str) -> int:
+    """Return the cycles until a register an operation writes or moves on may be read."""
+    return one.latency_cycles if register in one.writes else 1
+
+
 def _schedule(block: PackedBlock, ready: Mapping[str, int], pending: int, called: bool,
               after: PackedBlock | None, joined: bool) -> _Packed:
     operations, facts = block.operations, _facts()
@@ -238,7 +243,7 @@ def _schedule(block: PackedBlock, ready: Mapping[str, int], pending: int, called
     length = max(issue) + 1
     lands = tuple(issue[place] + facts.branch_slots + 1 for place in block.branches)
     names = [operations[place].text for place in block.branches]
-    results = {name: at + one.lands(name) for one, at in zip(operations, issue, strict=True)
+    results = {name: at + _lands(one, name) for one, at in zip(operations, issue, strict=True)
                if one.text != facts.whole_calls for name in (*one.writes, *one.steps)}
     split = names == [facts.calls] and after is not None and not any(
         one.text == facts.returns_to for one in operations) and any(
@@ -324,9 +329,9 @@ def list_edges(operations: Sequence[Operation]) -> list[Edge]:
             waits = []
             for name in (*before.writes, *before.steps):
                 if name in one.reads:
-                    waits.append(before.lands(name))
+                    waits.append(_lands(before, name))
                 if name in changed:
-                    waits.append(max(0, before.lands(name) - one.lands(name) + 1))
+                    waits.append(max(0, _lands(before, name) - _lands(one, name) + 1))
             if not changed.isdisjoint(before.reads):
                 waits.append(0)
             if waits:

@@ -55,7 +55,7 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
 
 def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     """Return the release a name without a version means on a board, and say so where it matters."""
-    runtime, where = find_release(name, board)
+    runtime, where = newest_release(name, board)
     if not where:
         return runtime, note_builds(runtime, board) if name == runtime.name else ()
     others = ", ".join(one.removeprefix(name) for one in list_runtimes() if one != runtime.identity
@@ -65,7 +65,7 @@ def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
         f"be faster: {others}",)
 
 
-def find_release(name: str, board: Board) -> tuple[Runtime, str]:
+def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
     """Return the release a name without a version means on a board; what it is newest of, or "".
 
     Notes
@@ -128,12 +128,12 @@ def list_defaults(board: Board) -> Iterator[Runtime]:
     -----
     What the vendor's SDK builds for the chip, by `default_on` of the libraries' files, the longest
     prefix of the chip's name first; TFLite Micro with CMSIS-NN on Arm cores; its reference kernels;
-    plain C. Each at the release `find_release` finds, then at the newest counted one.
+    plain C. Each at the release `newest_release` finds, then at the newest counted one.
     """
     arm = board.core.isa.startswith("arm")
     for name in (*list_shipped(board.soc), *(name for name in PORTABLE
                                              if arm or "cmsis" not in name)):
-        runtime = find_release(name, board)[0]
+        runtime = newest_release(name, board)[0]
         if runtime.offload is None or board.npu is not None:
             yield runtime
             counted = find_counted(name)
