@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from calibration.fitting.intervals import Interval
-from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, Bill
+from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, CORE_EVENTS, Bill
 from hwmodels.frozen import frozen
+from hwmodels.prices import derive_prices
 from hwmodels.quantities import apportion, format_time, significant
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Layer
@@ -196,7 +197,7 @@ def explain_time(prediction: Prediction) -> str:
     -----
     Percentages are the times of the four groups of causes. The miss rate is misses over lines
     looked up in the data cache; without look-ups the largest memory cause is named instead. MAC
-    utilisation is the share of `mac` in the time of the compute causes.
+    utilisation is the share of the time of the compute causes that `least_mac_us` needs.
     """
     shares = group_percentages(prediction)
     parts = []
@@ -224,10 +225,22 @@ def miss_rate(prediction: Prediction) -> float | None:
 
 
 def mac_utilisation(prediction: Prediction) -> float | None:
-    """Share of the compute causes' time in which useful MACs issue; None if none are counted."""
+    """Share of the compute causes' time that useful MACs need; None if none are counted."""
     compute = math.fsum(bill_time_us(prediction, prediction.bill, cause)
                         for cause in CAUSE_GROUPS["compute"])
-    return bill_time_us(prediction, prediction.bill, "mac") / compute or None if compute else None
+    return min(1.0, least_mac_us(prediction) / compute) or None if compute else None
+
+
+def least_mac_us(prediction: Prediction) -> float:
+    """Time of the core's issue slots of useful MACs, in microseconds; an accelerator's as billed.
+
+    A learnt factor below 1 scales all causes of a kernel, so the bill's `mac` can be less.
+    """
+    prices = derive_prices(prediction.deployment.board)
+    return math.fsum(line_time_us(
+        prediction, line.clock, line.exposed * prices.price(line.event, line.place).cycles
+        if line.event in CORE_EVENTS else line.cycles)
+        for line in prediction.bill.lines if line.cause == "mac")
 
 
 def _detail(prediction: Prediction, group: str) -> str:

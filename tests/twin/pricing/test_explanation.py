@@ -9,8 +9,17 @@ from made_predictions import make_prediction
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS
 from twin import deploy, predict
 from twin.errors import UsageError
-from twin.pricing.ledger import explain_time, group_percentages, mac_utilisation, miss_rate
+from twin.pricing.ledger import (
+    bill_time_us,
+    explain_time,
+    group_percentages,
+    least_mac_us,
+    mac_utilisation,
+    make_ledger,
+    miss_rate,
+)
 from twin.reports.glossary import find_entry, load_glossary
+from twin.reports.tables.header import list_bill_notes
 
 
 def test_sentence_has_the_promised_form_and_sums_to_a_hundred():
@@ -30,7 +39,8 @@ def test_every_figure_of_the_sentence_is_on_the_bill():
         cycles = sum(bill.cycles("cpu", cause) for cause in causes)
         assert abs(shares[group] - 100 * cycles / bill.cycles("cpu")) < 1
     compute = sum(bill.cycles("cpu", cause) for cause in CAUSE_GROUPS["compute"])
-    assert mac_utilisation(prediction) == pytest.approx(bill.cycles("cpu", "mac") / compute)
+    slots = sum(line.exposed for line in bill.lines if line.cause == "mac")  # of a cycle each
+    assert mac_utilisation(prediction) == pytest.approx(slots / compute)
     # 120 misses of 1000 lines in each made layer.
     assert miss_rate(prediction) == pytest.approx(0.12)
     assert "miss rate 12 %" in explain_time(prediction)
@@ -93,3 +103,14 @@ def test_unknown_term_names_the_nearest():
 ])
 def test_myths_are_named(term, truth):
     assert truth in find_entry(term).myth
+
+
+def test_macs_a_learnt_factor_shortens_still_take_the_core_its_issue_slots():
+    learnt, stated = (predict(deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0"),
+                              calibration=prices) for prices in ("auto", "none"))
+    assert learnt.bill.cycles("cpu", "mac") < 0.7 * stated.bill.cycles("cpu", "mac")
+    assert least_mac_us(learnt) == pytest.approx(bill_time_us(stated, stated.bill, "mac"))
+    assert mac_utilisation(learnt) > 1.3 * mac_utilisation(stated)
+    _, short = list_bill_notes(learnt, make_ledger(learnt))
+    assert "mac: the core needs at least 11.7 ms for these MACs, 6.0" in short
+    assert len(list_bill_notes(stated, make_ledger(stated))) == 1

@@ -48,7 +48,7 @@ from twin.reports.page.parts import (
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.roofline import chart_roofline, list_sides
-from twin.reports.tables.header import header_pairs, setup_line
+from twin.reports.tables.header import header_pairs, list_bill_notes
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.study_sentences import say_duty
 from twin.studies.change import Change
@@ -138,7 +138,7 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
         Section(name="bill", title="Where it goes", items=list_bill_plots(prediction),
                 lead="One inference, itemised. Every event has one cause; lines sum to the total."),
         Section(name="layers", title="Layers", items=(list_layers(prediction), Notes(
-            notes=(setup_line(prediction, make_ledger(prediction)),))),
+            notes=list_bill_notes(prediction, make_ledger(prediction))),),
             lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
         epochs,
         Section(name="memory", title="Memory", items=_memory_items(report)),

@@ -26,6 +26,7 @@ from twin.pricing.ledger import (
     cycles_by_clock,
     explain_time,
     find_largest,
+    least_mac_us,
     make_ledger,
     name_energies,
 )
@@ -280,6 +281,15 @@ def explain_side(prediction: Prediction) -> str:
     from twin.pricing.utilisation import describe_dma
 
     return "; ".join(filter(None, (sentence, describe_dma(prediction.tasks))))
+
+
+def list_bill_notes(prediction: Prediction, ledger: Ledger) -> tuple[str, ...]:
+    """Return what stands under a bill: set-up, and where `mac` is less than the core needs."""
+    least_us, billed_us = least_mac_us(prediction), bill_time_us(prediction, prediction.bill, "mac")
+    short = f"{format_time(least_us)} for these MACs, {format_time(billed_us)} are billed"
+    return (setup_line(prediction, ledger), *([
+        f"mac: the core needs at least {short}: one learnt factor scales all causes of a kernel, "
+        "so what is missing here is in alu and load_store"] if least_us > 1.05 * billed_us else []))
 
 
 def setup_line(prediction: Prediction, ledger: Ledger) -> str:

@@ -36,9 +36,9 @@ from twin.reports.tables.header import (
     clock_label,
     explain_side,
     header_pairs,
+    list_bill_notes,
     name_epochs,
     place_warnings,
-    setup_line,
 )
 from twin.reports.tables.parts import (
     BAR_CELLS,
@@ -75,7 +75,7 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
         new_pairs(answer_pairs(prediction, duty)), new_pairs(header_pairs(prediction)),
         layers_part(prediction, ledger, console),
         bill_table(prediction, ledger, console),
-        Text(setup_line(prediction, ledger)),
+        Text("\n".join(list_bill_notes(prediction, ledger))),
         Text(explain_side(prediction), style="bold"),
         *(Text(f"warning: {text}") for text in place_warnings(prediction).rest),
     ])
