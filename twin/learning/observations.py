@@ -122,7 +122,11 @@ def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
 
 def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
                 ) -> tuple[Observation, ...]:
-    """Count what is behind rows of any use: for code that judges and does not learn."""
+    """Count what is behind rows of any use: for code that judges and does not learn.
+
+    A row of use "fit" whose arena the source has in several memories, and we in one, teaches
+    nothing: how much waits for which memory is not stated.
+    """
     found = []
     for row in rows:
         if not row.judges_latency or row.model is None or row.clock_hz is None:
@@ -131,6 +135,9 @@ def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
             deployment = deploy_row(row, build_published(row.model))
             design = make_design(deployment, cache=cache)
         except TwinError:
+            continue
+        elsewhere = "arena_beyond_chip" in row.flags and not deployment.placement.parts_bytes
+        if elsewhere and row.use == "fit":
             continue
         assert row.latency_ms is not None and row.runtime is not None
         found.append(Observation(

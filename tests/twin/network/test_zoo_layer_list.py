@@ -18,7 +18,7 @@ ONE_OF_EACH = sorted({path.name[:14]: path for path in sorted(FOLDER.glob("*.jso
 
 
 def test_the_lists_are_here():
-    assert len(list(FOLDER.glob("*.json"))) == 57
+    assert len(list(FOLDER.glob("*.json"))) == 58
 
 
 def test_a_list_without_its_outputs_counts_as_stated():
@@ -61,6 +61,17 @@ def test_residuals_are_connected_as_in_the_zoo():
     assert _edges("resnet_v1_8_32_tfs_int8") == expected
     # miniresnet: each stack adds its 1x1 shortcut (4, 8, 12, 16) to its last convolution.
     assert _edges("miniresnet_2stacks_64x50_int8") == [(4, 6), (8, 10), (12, 14), (16, 18)]
+
+
+def test_a_detectors_anchors_pyramid_and_outputs_are_read():
+    graph = read_model(next(FOLDER.glob("ssd_mobilenet_v2_fpnlite*.json")))
+    grown = [layer for layer in graph.layers if layer.op in ("tile", "resize_bilinear")]
+    assert [graph.output(layer).shape for layer in grown] == [
+        (1, 6, 6, 5, 4), (1, 3, 3, 5, 4), (1, 2, 2, 5, 4), (1, 12, 12, 128), (1, 12, 12, 5, 4),
+        (1, 24, 24, 128), (1, 24, 24, 5, 4)]
+    assert all((graph.input(layer).data is not None) == (layer.op == "tile") for layer in grown)
+    joined = [layer for layer in graph.layers if layer.op == "concatenation"]
+    assert [(len(layer.inputs), layer.option("axis")) for layer in joined] == [(5, 1)] * 3
 
 
 @pytest.mark.parametrize("spoil, message", [

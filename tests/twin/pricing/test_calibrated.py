@@ -225,6 +225,14 @@ def test_rows_no_model_deploys_are_left_out() -> None:
     assert rows and observe_any(rows) == ()
 
 
+def test_rows_whose_arena_lay_elsewhere_teach_nothing() -> None:
+    rows = [row for row in published_rows() if "arena_beyond_chip" in row.flags]
+    seen = {one.network.partition("_")[0] for one in observe_rows(rows)}
+    assert seen == {"squeezenet", "mobilenet"}  # the plan has them in two memories, too
+    free = [replace(row, flags=()) for row in rows if row.model and row.model.startswith("ssd")]
+    assert len(observe_rows(free)) == len(free) == 2
+
+
 def write_folder(folder: Path, deployment, factors, *, layers: bool, power: float = 0.0) -> Path:
     """A measurement made of a design at known factors; with energy if a factor of it is given."""
     design = make_design(deployment)

@@ -39,7 +39,10 @@ _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D"}
 _REDUCED = {"MEAN", "REDUCE_MAX"}
 _POOLED = {"MAX_POOL_2D", "AVERAGE_POOL_2D"}
 _OPERATORS = {"RESHAPE", *_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_REDUCED, *_POOLED,
-              "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION"}
+              "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION", "TILE",
+              "RESIZE_BILINEAR"}
+_RENAMED = {"OP69": "TILE"}
+"""Operators a list names by their number in TensorFlow Lite's schema."""
 
 
 def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
@@ -74,7 +77,8 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
     - Pooling windows: the whole map where one value is left, else 3x3 or 2x2 unpadded, else
       3x3 padded, at the stride the shapes imply; the first that gives the stated output.
     - A sum or product with one listed input has a constant for the other: a vector over
-      channels, or a scalar for minimum and maximum.
+      channels, or a scalar for minimum and maximum. A TILE repeats a constant over all but its
+      last two axes: how often is what it reads.
     - Paddings are split evenly, the odd one behind; a transpose is the first permutation that
       fits. Shape arithmetic (SHAPE, STRIDED_SLICE, PACK) computes constants and is omitted.
     """
@@ -124,6 +128,7 @@ class _Reader:
         unknown = []
         for number, entry in enumerate(self._document["layers"]):
             self.place = f"layer {number}: "
+            entry["op"] = _RENAMED.get(entry["op"], entry["op"])
             if entry["op"] not in _OPERATORS:
                 unknown.append(f"{number} {entry['op']}")
         refuse_unknown(self._path, unknown, assume_unsupported)
@@ -149,7 +154,8 @@ class _Reader:
         shapes = [tuple(shape) for shape in entry["inp"]]
         if entry["op"] == "RESHAPE":
             shapes = shapes[:1]
-        sources = self._sources(number, entry, shapes)
+        sources = [self._constant(entry)] if entry["op"] == "TILE" else \
+            self._sources(number, entry, shapes)
         output = self._convert(entry, sources)
         stated = tuple(entry["out"][0])
         if self._net.shape(output) != stated:
@@ -215,12 +221,15 @@ class _Reader:
                              keep_dims=len(output) == len(net.shape(sources[0])))
         if op in _PAIRED:
             if len(sources) == 1:
-                sources = [*sources, self._constant(op, output)]
+                sources = [*sources, self._constant(entry)]
             return net.layer(op.lower(), sources, output)
         if op == "SOFTMAX":
             return net.softmax(sources[0])
         if op == "CONCATENATION":
-            return net.concatenate(*sources)
+            axis = next(axis for axis, size in enumerate(net.shape(sources[0]))
+                        if size != output[axis])
+            return net.layer("concatenation", sources, output, axis=axis,
+                             quantization=net.quantization(sources[0]))
         if op in _MOVED:
             return net.layer(op.lower(), sources, output,
                              quantization=net.quantization(sources[0]),
@@ -246,13 +255,17 @@ class _Reader:
         return self._net.depthwise(source, (height, width), stride, padding=padding,
                                    activation=activation)
 
-    def _constant(self, op: str, shape: tuple[int, ...]) -> int:
-        size = shape[-1] if op in ("ADD", "MUL") else 1
+    def _constant(self, entry: dict[str, Any]) -> int:
+        """What is added to each position, multiplied with it, compared with it or repeated."""
+        made = entry["out"][0]
+        shape = ((1,) * len(made[:-2]) + tuple(made[-2:]) if entry["op"] == "TILE"
+                 else (made[-1] if entry["op"] in ("ADD", "MUL") else 1,))
+        size = math.prod(shape)
         if size > MOST_WEIGHTS:
-            raise ValueError(f"{size:,} channels; at most {MOST_WEIGHTS:,} are read")
+            raise ValueError(f"{size:,} values; at most {MOST_WEIGHTS:,} are read")
         values = np.arange(1, size + 1, dtype=np.int64) % 127
-        return self._net.tensor(f"constant_{len(self._made)}", (size,),
-                                data=values.astype(np.int8))
+        return self._net.tensor(f"constant_{len(self._made)}", shape,
+                                data=values.astype(np.int8).reshape(shape))
 
 
 def _pool_window(source: tuple[int, ...],
@@ -290,5 +303,6 @@ def _transpose(source: tuple[int, ...], output: tuple[int, ...]) -> dict[str, An
 
 
 _MOVED: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]] = {
-    "PAD": _pad, "TRANSPOSE": _transpose, "RESHAPE": lambda source, output: {}}
+    "PAD": _pad, "TRANSPOSE": _transpose,
+    **dict.fromkeys(("RESHAPE", "TILE", "RESIZE_BILINEAR"), lambda source, output: {})}
 """Operators that only move data, and their options by the shapes they read and write."""
