@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field, fields, is_dataclass
+from dataclasses import asdict, field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -210,6 +210,10 @@ class Entry:
         return self.board is not None and self.powers_of in ("", self.board)
 
 
+DOUBTED = "doubted"
+"""Among kinds of measurements: an energy that can hardly be right was learnt from."""
+
+
 @frozen
 class Data:
     """What an overlay was learnt from; `kinds` are those of its measurements."""
@@ -259,6 +263,18 @@ class Overlay:
             if entry.energy and len(entry.energy.log) != len(self.energy_prices):
                 raise ValueError(f"entry {entry.board}, {entry.runtime}: "
                                  f"{len(self.energy_prices)} energy prices are expected")
+
+
+def doubt_powers(overlay: Overlay, sd: float) -> Overlay:
+    """Return an overlay whose own powers are unsure by a standard deviation more, of a logarithm.
+
+    Its kinds say so.
+    """
+    entries = tuple(one if one.energy is None or one.powers_of else replace(one, energy=replace(
+        one.energy, row_sd=float(f"{math.hypot(one.energy.row_sd, sd):.6g}")))
+        for one in overlay.entries)
+    return replace(overlay, entries=entries,
+                   data=replace(overlay.data, kinds=(*overlay.data.kinds, DOUBTED)))
 
 
 def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entry | None:

@@ -50,8 +50,9 @@ Measured = Annotated[str | None, Option(
     "of `twin measure` or `twin import`.")]
 
 STATED = "calibration: none: stated prices, which no published row was looked at for"
-LEARNT = ("calibration: {}; rows of use fit, except those of accelerators and those whose arena lay "
-          "elsewhere, were learnt from where the overlay is shipped: their ratios are in sample (--calibration none: stated prices)")
+LEARNT = ("calibration: {}; rows of use fit, except those of accelerators and those whose arena "
+          "lay elsewhere, were learnt from where the overlay is shipped: their ratios are in "
+          "sample (--calibration none: stated prices)")
 
 
 class Beside(Pictured):

@@ -13,6 +13,7 @@ import numpy as np
 from calibration.fitting.cell import PARTS, UNSEEN_RUNTIME, Estimate, locate
 from calibration.fitting.intervals import CORE_SD
 from calibration.fitting.overlay import (
+    DOUBTED,
     Entry,
     Overlay,
     find_entry,
@@ -104,15 +105,18 @@ class Calibration:
         """Whether rows behind its times are of this board and library, not all emulated."""
         entry = self.entry
         return (entry.board is not None and entry.time.rows > 0 and not self.counted
-                and self.kinds != ("simulated",))
+                and {*self.kinds} - {DOUBTED} != {"simulated"})
 
     @property
     def description(self) -> str:
         """What it is, for a report's header."""
+        text = self._describe() + (
+            "; doubted: powers were learnt from an energy that can hardly be right, as --anyway "
+            "asked" if DOUBTED in self.kinds else "")
         if "simulated" not in self.kinds:
-            return self._describe()
-        others = " and ".join(kind for kind in self.kinds if kind != "simulated")
-        return f"{self._describe()}; simulated: of an emulated board" + (
+            return text
+        others = " and ".join(kind for kind in self.kinds if kind not in ("simulated", DOUBTED))
+        return f"{text}; simulated: of an emulated board" + (
             f" and {others}" if others else ", not of hardware")
 
     def _describe(self) -> str:

@@ -101,6 +101,30 @@ def test_an_energy_far_from_the_predicted_is_doubted(tmp_path):
     assert [str(doubt_energy(low)) in one for one in found] == [True]
 
 
+def test_an_overlay_of_a_doubted_energy_says_so_and_is_as_unsure(tmp_path):
+    """Currents in the wrong unit: what is learnt from them is off by a factor nobody knows."""
+    base = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"))
+    header = Header(kind="measured", model="kws", board="nucleo_l4r5zi", source="test",
+                    runtime=base.deployment.runtime.identity, temperature="warm")
+    learnt = {}
+    for factor in (1.3, 40.0):
+        folder = tmp_path / f"by {factor:g}"
+        write_measurement(folder, Measurement(header=header, samples=tuple(
+            Sample(run=0, counter=counter, unit=unit, value=value) for counter, unit, value in (
+                ("latency", "us", base.time_us), ("energy", "uj", base.energy_uj * factor)))))
+        path = tmp_path / f"{factor:g}.yaml"
+        overlay = twin.calibrate([folder], "nucleo_l4r5zi", anyway=True, output=path)
+        assert overlay.data.kinds == ("measured",) + ("doubted",) * (factor > 10)
+        learnt[factor] = twin.predict(base.deployment, calibration=str(path))
+    sure, doubted = (learnt[factor].certainty for factor in learnt)
+    assert "hardly be right" in doubted.calibration
+    assert "hardly" not in sure.calibration
+    assert sure.energy_uj.high / sure.energy_uj.low < 10 < 100 < (
+        doubted.energy_uj.high / doubted.energy_uj.low)
+    assert doubted.energy_uj.low < base.energy_uj
+    assert doubted.time_us == sure.time_us
+
+
 def test_a_window_is_as_long_as_its_inferences(folder, tmp_path):
     """8 ms each as measured; the window holds three and the pauses between them."""
     trace = tmp_path / "window.csv"

@@ -208,6 +208,7 @@ def test_two_boards_of_one_release_are_fitted_and_left_out(learnt) -> None:
 def test_rows_of_this_board_and_library_make_it_measured(kws) -> None:
     chosen = choose_calibration(kws)
     assert chosen.measured and not replace(chosen, kinds=("simulated",)).measured
+    assert not replace(chosen, kinds=("simulated", "doubted")).measured
     assert replace(chosen, kinds=("measured", "simulated")).measured
     for board, runtime in (("nucleo_f746zg", RUNTIME), (BOARD, "tflm-cmsis-nn@2026"),
                            ("esp32s3_devkitc", "esp-nn")):

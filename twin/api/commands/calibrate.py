@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibration.fitting.overlay import Overlay, write_overlay
+from calibration.fitting.overlay import Overlay, doubt_powers, write_overlay
 from calibration.measurement.measurement import BOARD_HASH, INFERRED, read_header, read_measurement
 from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
-from twin.api.commands.energy import doubt_energy
+from twin.api.commands.energy import FAR, doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.attribution.compatibility import HIDING
@@ -66,14 +67,16 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{folder}: board file: {other}; prices are learnt for today's")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
-    pairs = pair_energies(networks)
+    pairs, doubted = pair_energies(networks), False
     for name in (energy or folder for folder, energy in pairs.items()):
         drawn = read_measurement(name)
         if drawn.count("energy") and (doubt := doubt_energy(drawn)):
             if not asked.anyway:
                 raise UsageError(f"{name}: {doubt} Accepted: a recording in the right unit, or "
                                  "--anyway")
-            on_remark(f"{name}: {doubt} Powers are learnt from it, as --anyway asks")
+            on_remark(f"{name}: {doubt} Powers are learnt from it, as --anyway asks, and its "
+                      f"energies are unsure by a factor of {FAR:g}")
+            doubted = True
     observed = {folder: observe_folder(folder, board, energy=energy, cache=kept,
                                        runtime=None if probes and not describe_open(
                                            read_header(folder).runtime) else runtime)
@@ -82,6 +85,8 @@ def calibrate(asked: Calibrate) -> Overlay:
                    *(() if probed is None else probed.remarks)):
         on_remark(remark)
     overlay = learn_all([one for each in observed.values() for one in each], probed, machine)
+    if doubted:
+        overlay = doubt_powers(overlay, math.log(FAR))
     if output is not None:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)

@@ -256,7 +256,7 @@ class _Reader:
                                    activation=activation)
 
     def _constant(self, entry: dict[str, Any]) -> int:
-        """What is added to each position, multiplied with it, compared with it or repeated."""
+        """Add the constant that is added, multiplied, compared or repeated."""
         made = entry["out"][0]
         shape = ((1,) * len(made[:-2]) + tuple(made[-2:]) if entry["op"] == "TILE"
                  else (made[-1] if entry["op"] in ("ADD", "MUL") else 1,))
