@@ -17,7 +17,7 @@ from benchmarks.accuracy.npu_networks import VERSION, family_of, predict_judged
 from benchmarks.accuracy.npu_speech import list_speech_cases
 from calibration.fitting.intervals import student_band
 from hwmodels.frozen import frozen
-from twin.pricing.accelerator.certainty import assure_offloaded
+from twin.pricing.accelerator.certainty import assure_tasks
 from twin.pricing.prediction import Prediction
 
 
@@ -49,7 +49,7 @@ def list_judged(version: str = VERSION) -> tuple[Judged, ...]:
 
 
 def _judge(name: str, family: str, measured_ms: float, said: Prediction) -> Judged:
-    draw = assure_offloaded(said).draw
+    draw = assure_tasks(said).draw
     parts = float(draw.time @ draw.covariance @ draw.time) + draw.row_sd**2
     return Judged(name=name, family=family, parts_sd=math.sqrt(parts),
                   error=math.log(measured_ms * 1e3 / said.time_us))

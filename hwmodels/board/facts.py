@@ -342,6 +342,12 @@ class Board:
         return next((core for core in self.cores if core.name == "main"), self.cores[0])
 
     @property
+    def accelerator(self) -> Npu:
+        """The NPU of a board that has one."""
+        assert self.npu is not None, "asked of a board without an accelerator"
+        return self.npu
+
+    @property
     def hertz(self) -> dict[str, float]:
         """Frequency of each clock."""
         return {clock.name: clock.frequency_hz for clock in self.clocks}

@@ -33,7 +33,7 @@ def deploy_any(rng: random.Random):
                                 runtime=rng.choice(RUNTIMES))
         except (PlacementError, RuntimeRefusedError, twin.TwinError):
             continue
-        if not found.target.offloads:
+        if not found.accelerated:
             return found
 
 
@@ -72,7 +72,7 @@ def predict_row(base, paths, row, calibration, temperature):
                     for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)))
     chosen = choose_calibration(deployment, calibration)
     if chosen is None:
-        wanted = calibration if deployment.target.offloads else None  # it has intervals of its own
+        wanted = calibration if deployment.accelerated else None  # it has intervals of its own
         return predict_calibrated(apply_factors(deployment, time, energy), calibration=wanted,
                                   temperature=temperature)
     estimates = {}

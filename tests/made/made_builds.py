@@ -158,7 +158,7 @@ def _draw(truth: Deployment, causes: tuple[str, ...],
     found = Slowness()
     for cause in causes:
         if cause in FACTORS:
-            if truth.target.offloads or (
+            if truth.accelerated or (
                     cause == "memcpy" and "cmsis" not in truth.runtime.identity):
                 return None
             found.factor *= math.exp(random.uniform(*map(math.log, FACTORS[cause])))
@@ -221,11 +221,11 @@ def _choose(truth: Deployment, cause: str, random: np.random.Generator) -> dict[
         "placement": [{f"placement.{role}": name} for name in slow
                       for role in ("weights", "arena")],
         "simd": [{"runtime": "esp-nn-ansi@1.2.3"}] if esp else (
-            [] if truth.target.offloads else [{"cores.main.isa": weaker[core.isa]}]),
-        "reference": [] if truth.target.offloads else [{"runtime": "tflm-reference@2023"}],
-        "float": [] if truth.target.offloads else [
+            [] if truth.accelerated else [{"cores.main.isa": weaker[core.isa]}]),
+        "reference": [] if truth.accelerated else [{"runtime": "tflm-reference@2023"}],
+        "float": [] if truth.accelerated else [
             {"network.precision": "float32", "runtime": "float-reference@1"}],
-        "fallback": [] if not truth.target.offloads else [
+        "fallback": [] if not truth.accelerated else [
             {"runtime": "cmsis-nn@6.0"}, {"offload.host": "conv_2d"},
             {"offload.host": pick([layer.op for layer in truth.graph.layers])}]}
     possible = options[cause]

@@ -252,9 +252,9 @@ def bound_offloaded_plainly(prediction):
         parts = dict(zip(PARTS, split_time(epoch, board, spread, all(
             graph.layers[i].op in spread.host_known for i in epoch.step.layers)), strict=True))
         total = sum(parts.values())
-        variance += (parts["hardware"] / prediction.time_us * spread.epoch)**2
+        variance += (parts["hardware"] / prediction.time_us * spread.task)**2
         alone[epoch.name] = math.hypot(
-            spread.schedule, parts["hardware"] / total * spread.epoch,
+            spread.schedule, parts["hardware"] / total * spread.task,
             *(time / total * spread.sd(name) for name, time in parts.items())) if total else 0.0
         whole = {name: whole[name] + time for name, time in parts.items()}
     variance += sum((time / prediction.time_us * spread.sd(name))**2

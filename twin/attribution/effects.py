@@ -64,7 +64,7 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
     most = _most_used(path, after)
     if most is not None:
         return f": no epoch uses more than {most}"
-    if path.startswith("npu.pools.") and deployment.target.offloads:
+    if path.startswith("npu.pools.") and deployment.accelerated:
         name = path.split(".")[2]
         return ("" if name in dict(deployment.plan.used)
                 else f": nothing but weights, if at all, is in {name}")

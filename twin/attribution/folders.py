@@ -21,7 +21,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time
-from twin.attribution.stated import list_offloading
+from twin.attribution.stated import list_accelerating
 from twin.deployment.choice import list_best, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -140,7 +140,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     best = [name for name in list_best(board) if name in here
             and runs(deployment.graph, load_runtime(name), board)]
     if (not best or runtime.identity in here or runtime.is_compiled
-            or deployment.target.offloads or prediction.certainty is None):
+            or deployment.accelerated or prediction.certainty is None):
         return ()
     hint = f"{best[0]} was, and would narrow the interval"
     if graph_macs(deployment.graph) <= MOST_MACS:
@@ -162,7 +162,7 @@ def start_with_counter(deployment: Deployment, measurement: Measurement) -> tupl
     time such a log has.
     """
     npu = deployment.board.npu
-    if (npu is None or npu.family != "ethos-u" or not deployment.target.offloads
+    if (npu is None or npu.family != "ethos-u" or not deployment.accelerated
             or measurement.count("cpu_cycles") or not measurement.count("npu_cycles")):
         return deployment, ""
     return deployment.replace({"npu.hand_over.pre_cycles": 0}), (
@@ -256,7 +256,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     related = [name for name in ranked if name.partition("@")[0] == stem]
     alike = [name for name in related
              if abs(math.log(ratios[name] / ratios[nearest])) < math.log(APART)]
-    usual = stem in list_offloading(load_board(board))
+    usual = stem in list_accelerating(load_board(board))
     clear = apart[nearest] <= math.log(NEAR) and all(
         usual or name in alike or _is_clear(apart[nearest], apart[name], name in related)
         for name in ranked)

@@ -149,7 +149,7 @@ def find_impossible(deployment: Deployment, cycles: Iterable[tuple[int | None, f
         None where all is possible, or an accelerator runs it.
     """
     measured = [(layer, value) for layer, value in cycles if value > 0]
-    if deployment.target.offloads or not measured:
+    if deployment.accelerated or not measured:
         return None
     prediction = predict(deployment)
     found = [one for layer, value in measured

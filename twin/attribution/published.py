@@ -178,7 +178,7 @@ def deploy_row(row: PublishedRow, graph: Graph) -> Deployment:
     if refusal:
         raise TwinError(refusal)
     settings = board_settings(row)
-    if _offloads(row):
+    if _is_accelerated(row):
         settings["npu.epoch_controller"] = "true"
     board = load_board(str(row.board), overrides=settings)
     runtime = stand_in(str(row.runtime))
@@ -197,7 +197,7 @@ def find_refusal(row: PublishedRow) -> str:
         return f"no board file for {row.board_name}"
     if row.runtime is None or not _is_runtime(stand_in(row.runtime)):
         return f"no runtime for {row.runtime or row.software.partition('|')[0].strip()}"
-    if ("npu" in row.flags or "accelerator" in row.flags) and not _offloads(row):
+    if ("npu" in row.flags or "accelerator" in row.flags) and not _is_accelerated(row):
         return "ran on an accelerator"
     if row.model is None:
         return "the network is not known"
@@ -206,7 +206,7 @@ def find_refusal(row: PublishedRow) -> str:
     return ""
 
 
-def _offloads(row: PublishedRow) -> bool:
+def _is_accelerated(row: PublishedRow) -> bool:
     return load_runtime(stand_in(str(row.runtime))).offload is not None
 
 

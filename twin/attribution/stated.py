@@ -57,15 +57,15 @@ def list_candidates(stated: str, isa: str | None = None,
                   and (isa is None or isa.startswith("arm") or ARM_ONLY not in name)
                   and (espressif or ESPRESSIF_ONLY not in name)]
         if chosen and board is not None:
-            chosen += list_offloading(board)
+            chosen += list_accelerating(board)
     return tuple(dict.fromkeys(one for name in chosen for one in (
         identify(name), *_measured_releases(name, board), find_counted(name)) if one))
 
 
-def list_offloading(board: Board) -> list[str]:
+def list_accelerating(board: Board) -> list[str]:
     """Return the library a board with an accelerator gets by default, where it is for that."""
     return [name for name in list(list_shipped(board.soc))[:1]
-            if board.npu is not None and load_runtime(name).offload is not None]
+            if board.npu is not None and load_runtime(name).accelerated]
 
 
 def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:
 
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == name]
     near = [row for row in rows if row.board == board.name] or [
-        row for row in rows if row.core == board.core.model and load_runtime(name).offload is None]
+        row for row in rows if row.core == board.core.model and not load_runtime(name).accelerated]
     return tuple(identify(row.runtime) for row in near)
 
 

@@ -233,7 +233,7 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     right, other_image = read_healthy(healthy, measurement, where)
     same = not any(one.what in ("network", "board") and one.level == REFUSE
                    for one in difference.findings)
-    if same and deployment is not None and verdicts and deployment.runtime.offload is None:
+    if same and deployment is not None and verdicts and not deployment.accelerated:
         diagnosis = diagnose(deployment, measurement,
                              healthy=right,
                              stands_in=is_stand_in(deployment, measurement),
@@ -255,13 +255,14 @@ def _explain(difference: Difference, deployment: Deployment | None, measurement:
     stands_in = is_stand_in(deployment, measurement)
     prices = choose_calibration(deployment, calibration,
                                 runtime=measurement.header.runtime if stands_in else None)
-    offload, npu = deployment.runtime.offload, deployment.board.npu
-    if offload is None or npu is None:
+    npu = deployment.board.npu
+    if npu is None or not deployment.accelerated:
         return explain_gap(difference.main, choose_errors(deployment, stands_in),
                            price_sds(prices))
     if difference.second.part == "epoch":  # Its counters say more: `diagnose`.
         return ()
-    own = replace(LIBRARY, common=0.0, family=offload.spread.epoch, layer=offload.spread.epoch)
+    sd = deployment.runtime.mapping.spread.task
+    own = replace(LIBRARY, common=0.0, family=sd, layer=sd)
     return explain_gap(difference.main, own, deviate_causes(
         npu, state_prior(npu, deployment.runtime.identity) if prices is None
         else prices.time.covariance))
@@ -305,7 +306,7 @@ def _predict_beside(predicted: str | Prediction, measurement: Measurement, their
 
 def _split(deployment: Deployment | None, diagnosis: Diagnosis | None, ours: Side,
            calibration: str) -> dict[str, Split]:
-    if deployment is None or deployment.runtime.offload is not None:
+    if deployment is None or deployment.accelerated:
         raise UsageError("--shapley needs a model that can be predicted again, on a core: give the "
                          "model instead of its prediction")
     prices = choose_calibration(deployment, calibration)

@@ -188,7 +188,7 @@ def plan(model: Model, board: BoardOrFile, placed: Placed, *, calibration: Calib
     from twin.api.commands.port import host_library
 
     deployment = deploy(model, board, placed, calibration)
-    if placed.runtime is None and deployment.target.offloads:
+    if placed.runtime is None and deployment.accelerated:
         library = host_library(deployment)
         warn([f"runtime: {library} on the host core, which micro-benchmarks measure; without "
               f"--runtime {deployment.graph.name} runs under {deployment.runtime.identity}, on "

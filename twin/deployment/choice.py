@@ -80,7 +80,7 @@ def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
     here = [row for row in rows if row.board == board.name]
     counted = "" if here else find_counted(runtime.name)
     near = here or [row for row in rows
-                    if row.core == board.core.model and runtime.offload is None]
+                    if row.core == board.core.model and not runtime.accelerated]
     if not (counted or near):
         return runtime, ""
     newest = counted or max(
@@ -134,7 +134,7 @@ def list_defaults(board: Board) -> Iterator[Runtime]:
     for name in (*list_shipped(board.soc), *(name for name in PORTABLE
                                              if arm or "cmsis" not in name)):
         runtime = newest_release(name, board)[0]
-        if runtime.offload is None or board.npu is not None:
+        if not runtime.accelerated or board.npu is not None:
             yield runtime
             counted = find_counted(name)
             if counted not in ("", runtime.identity):
@@ -187,7 +187,7 @@ def list_best(board: Board) -> tuple[str, ...]:
     near = [row for row in rows if row.board == board.name] or [
         row for row in rows
         if row.core == board.core.model and maker_of(row.soc) == maker_of(board.soc)
-        and load_runtime(row.runtime).offload is None]
+        and not load_runtime(row.runtime).accelerated]
     libraries = Counter[str]()
     newest: dict[str, Measured] = {}
     for row in near:
@@ -271,7 +271,7 @@ def check_network(graph: Graph, runtime: Runtime) -> None:
 
 def check_batch(graph: Graph, runtime: Runtime) -> None:
     """Refuse several inputs at a time where a runtime takes one."""
-    if runtime.offload is None and not runtime.is_compiled:
+    if not runtime.accelerated and not runtime.is_compiled:
         return
     for layer in graph.layers:
         if layer.window is not None and graph.input(layer).shape[0] > 1:
@@ -325,9 +325,9 @@ def find_compiler(path: str) -> Runtime | None:
                  if runtime.compiler.wrote(path)), None)
 
 
-def offloads(name: str) -> bool:
-    """Whether a library's kernels run on an accelerator."""
-    return bool(load_target(load_runtime(name).target).offloads)
+def is_accelerated(name: str) -> bool:
+    """Whether a compiler lays networks out on an accelerator under a library."""
+    return load_runtime(name).accelerated
 
 
 def float_layers(graph: Graph) -> list[Layer]:
@@ -388,7 +388,7 @@ def find_library(name: str, board: Board | None = None) -> Runtime:
 def list_runnable(board: Board) -> tuple[str, ...]:
     """Return every release of every library, one for an accelerator only where there is one."""
     return tuple(one for one in list_runtimes()
-                 if board.npu is not None or load_runtime(one).offload is None)
+                 if board.npu is not None or not load_runtime(one).accelerated)
 
 
 def list_each_runtime(board: Board) -> tuple[str, ...]:
@@ -406,7 +406,7 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     found, own = [], list_extensions(board.core.isa)
     for runtime in map(load_runtime, dict.fromkeys(names)):
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
-                or (runtime.offload is not None and board.npu is None)
+                or (runtime.accelerated and board.npu is None)
                 or list_other_makers(runtime, board)
                 or (runtime.extensions and not {*runtime.extensions} & {*own})
                 or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):

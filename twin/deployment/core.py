@@ -81,7 +81,7 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         When it has no kernel for an operator or its type.
     """
     graph = deployment.executed
-    core, offloaded = deployment.board.core, deployment.plan.fusion.offloaded
+    core, accelerated = deployment.board.core, deployment.plan.fusion.accelerated
     if core.soft_float not in ("libgcc", f"{deployment.board.soc}-rom"):
         raise RuntimeRefusedError(
             f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on "
@@ -90,7 +90,7 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
     for position, layer in enumerate(graph.layers):
-        if is_alias(layer) or position in offloaded:
+        if is_alias(layer) or position in accelerated:
             lowered.append(())
             parameter_offset += requantisation_bytes(graph, layer)
             continue
@@ -297,7 +297,6 @@ class Core:
     says what each part is asked for.
     """
 
-    offloads = False
     executes = False
     """Whether instructions are those that ran, not lowered ones."""
     borrowed = "its loops are taken to be those of CMSIS-NN"

@@ -56,7 +56,7 @@ class Deployment(Draft):
     @property
     def is_itemised(self) -> bool:
         """Whether its bill is counts of kernels on the core times prices, and nothing beside."""
-        return not self.target.offloads and self.transfers is None
+        return not self.accelerated and self.transfers is None
 
     def replace(self, overrides: Mapping[str, object] | None = None, /,
                 **fields: object) -> Deployment:
@@ -138,7 +138,7 @@ def place_under(graph: Graph, board: Board, wanted: str | None, weights: str | N
 
 def _size_npu(graph: Graph, board: Board, library: Runtime) -> tuple[Board, tuple[str, ...]]:
     """Return a board with the NPU a network was compiled for, where it states memories of that."""
-    config = library.compiler.config_of(graph) if library.offload else ""
+    config = library.compiler.config_of(graph) if library.accelerated else ""
     npu = board.npu
     if not config or (npu is not None and (config == npu.config or not npu.sizes)):
         return board, ()

@@ -117,6 +117,11 @@ class Draft:
         """How the runtime's kernels get onto the board."""
         return load_target(self.runtime.target)
 
+    @property
+    def accelerated(self) -> bool:
+        """Whether layers are tasks on an accelerator."""
+        return self.runtime.accelerated
+
     @cached_property
     def plan(self) -> Plan:
         """What the target worked out: what is fused away, what has a place of its own."""
@@ -170,7 +175,7 @@ class Draft:
     @property
     def tile_memory(self) -> Memory:
         """Memory of the buffers weights come to."""
-        if self.target.offloads:
+        if self.accelerated:
             raise UsageError(f"placement.weights_via: {self.runtime.identity} brings weights by "
                              "itself; accepted with a runtime of the core")
         from twin.deployment.transfers import tile_memory
@@ -191,7 +196,7 @@ class Draft:
     @cached_property
     def buffer(self) -> Arena | None:
         """The buffer a program gives the runtime: kTensorArenaSize and its like."""
-        if self.runtime.arena is None or self.target.offloads:
+        if self.runtime.arena is None or self.accelerated:
             return None
         return plan_arena(self.graph, self.runtime.arena, self.isa,
                           self.plan.held_bytes(self.placement)[0], self.placement.parameter_bytes)
@@ -321,15 +326,12 @@ class Placer(Protocol):
 
     Attributes
     ----------
-    offloads : bool
-        Whether layers run elsewhere than on the core.
     borrowed : str
         What stands in for the structure of a closed runtime, in words.
     paths : tuple of WhatIf
         What-if paths it adds.
     """
 
-    offloads: bool
     borrowed: str
     paths: tuple[WhatIf, ...]
 

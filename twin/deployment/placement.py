@@ -100,7 +100,7 @@ class Fusion:
 
     Parameters
     ----------
-    offloaded
+    accelerated
         Positions of layers it runs: they need no scratch.
     buffers
         Tensors that are kept otherwise than whole, by tensor; of no bytes: they never reach
@@ -109,7 +109,7 @@ class Fusion:
         Position of the last layer that runs together with each, where that is a later one.
     """
 
-    offloaded: Collection[int] = ()
+    accelerated: Collection[int] = ()
     buffers: Mapping[int, TaskBuffer] = field(default_factory=dict)
     ends: Mapping[int, int] = field(default_factory=dict)
 
@@ -290,7 +290,7 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) 
                 source = None
             else:
                 hold(tensor_id, position)
-        scratch = 0 if position in fusion.offloaded else _scratch(graph, layer, runtime, isa)
+        scratch = 0 if position in fusion.accelerated else _scratch(graph, layer, runtime, isa)
         if scratch:
             requests.append(Buffer(name=f"scratch of {layer.name}", tensors=[-1 - position],
                                    size_bytes=scratch, first=position, last=position))

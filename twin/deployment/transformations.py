@@ -185,7 +185,7 @@ def _find_caches(deployment: Deployment) -> Found:
 
 
 def _find_dma(deployment: Deployment) -> Found:
-    if deployment.target.offloads:
+    if deployment.accelerated:
         return "", (), (f"placement.weights_via: {deployment.runtime.identity} brings weights by "
                         "itself")
     values = tuple(dma.name for dma in deployment.board.dma
@@ -209,7 +209,7 @@ def _find_runtimes(deployment: Deployment) -> Found:
 
 
 def _find_host(deployment: Deployment) -> Found:
-    if not deployment.target.offloads:
+    if not deployment.accelerated:
         return "", (), (f"offload.host: {deployment.runtime.identity} runs everything on the core "
                         "already")
     reasons = deployment.plan.reasons
@@ -219,7 +219,7 @@ def _find_host(deployment: Deployment) -> Found:
 
 
 def _find_weight_bits(deployment: Deployment) -> Found:
-    if not deployment.target.offloads:
+    if not deployment.accelerated:
         return "", (), "placement.weight_bits: no accelerator reads them; see network.weights"
     return "", () if deployment.weight_bits == 4 else ("4",), "placement.weight_bits: 4 already"
 

@@ -59,7 +59,8 @@ class DesignMatrix:
     borrowed
         Shape (layers,), bool: whose loops are assumed, or another library's.
     prices, powers
-        Of time and of energy: those of cores, or of an accelerator (`twin.pricing.task_prices`).
+        Of time and of energy: those of cores, or of an accelerator
+        (`twin.pricing.task_prices`).
     """
 
     cycles: np.ndarray
@@ -145,7 +146,7 @@ def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignM
     DesignMatrix
         Sums over layers equal the cycles and joules of `predict` at stated prices.
     """
-    if deployment.target.offloads:
+    if deployment.accelerated:
         return _count_tasks(deployment)
     path = None if cache is None else cache / f"{content_key(deployment)}.npz"
     if path is not None and (kept := _read_kept(path)) is not None:
@@ -204,8 +205,7 @@ def code_hash() -> str:
 def _count_tasks(deployment: Deployment) -> DesignMatrix:
     """Count an inference on an accelerator, in cycles of the host's clock."""
     board, layers = deployment.board, predict(deployment).layers
-    assert board.npu is not None, "a deployment that offloads has an accelerator"
-    names, powers = list_prices(board.npu), list_powers(board.npu)
+    names, powers = list_prices(board.accelerator), list_powers(board.accelerator)
     times_us = np.array([split_by_price(layer.bill, board) for layer in layers])
     drawn = np.zeros((len(layers), len(names) + 1, len(powers)))
     for layer, spent_us, own in zip(layers, times_us, drawn, strict=True):

@@ -31,7 +31,7 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
-from twin.deployment.choice import offloads
+from twin.deployment.choice import is_accelerated
 from twin.learning.beyond import network_cycles, tell_operators
 from twin.learning.observations import (
     Observation,
@@ -130,7 +130,7 @@ def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibrat
 
 
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
-    accelerated = offloads(rows[0].runtime)
+    accelerated = is_accelerated(rows[0].runtime)
     shipped = _start_of(board, rows[0].runtime, start)
     time_sd, energy_sd = stated_sds()
     powered, rows = with_energy(rows), [row for row in rows if row.timed]

@@ -4,7 +4,7 @@ Rows are cut into spans (`spans`), and those into groups of one structure and ti
 product of matrices (`batch.fill_rows`): few boards are made for many clocks. A supply voltage in
 a span changes nothing but what energies are in proportion to. Beside other masters a structure is
 of one clock, as what they ask for in a cycle follows it. On an accelerator rows of one placement
-are columns, whatever their clocks (`offloaded`).
+are columns, whatever their clocks (`accelerator.batch`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
     -----
     On an accelerator all are one group: `twin.pricing.spans` cuts them.
     """
-    if base.target.offloads and "runtime" not in variation.paths:
+    if base.accelerated and "runtime" not in variation.paths:
         yield from _whole(base, np.arange(variation.rows))
         return
     clocks = [name for name in variation.paths if is_varied_clock(name, variation)]
@@ -243,8 +243,8 @@ class _Maker:
 
     def make(self, group: Group) -> None:
         """Fill the rows of a group, by product where its bill is counts times prices."""
-        if group.deployment.target.offloads:
-            self._offload(group)
+        if group.deployment.accelerated:
+            self._fill_accelerated(group)
             return
         rows, varied = group.rows.tolist(), self.variation
         if is_read(group.deployment) and not (varied.time or varied.energy):
@@ -266,7 +266,7 @@ class _Maker:
         self.batch.ram_bytes[rows] = deployment.ram_bytes
         self.batch.flash_bytes[rows] = deployment.flash_bytes
 
-    def _offload(self, group: Group) -> None:
+    def _fill_accelerated(self, group: Group) -> None:
         """Fill rows on an accelerator: spans of clocks and voltages as columns."""
         base, varied = self.base or group.deployment, self.variation
         shared = any(name.startswith("load.") for name in varied.paths)
@@ -293,10 +293,10 @@ class _Maker:
             self.failures += [Failure(row=row, error=error) for row in rows]
 
     def _fill_span(self, span: Span) -> None:
-        from twin.pricing.offloaded_rows import fill_offloaded
+        from twin.pricing.accelerator.batch_rows import fill_tasks
 
         unsure = self.calibration not in (None, NONE)
-        fill_offloaded(self.batch, span, unsure=unsure)
+        fill_tasks(self.batch, span, unsure=unsure)
         if unsure:
             self.level = LEVEL
 

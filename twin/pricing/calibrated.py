@@ -57,7 +57,7 @@ def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deplo
     """
     time, powers = [{} if one is None else dict(zip(one.names, one.factors.tolist(), strict=True))
                     for one in (calibration.time, calibration.energy)]
-    if deployment.target.offloads:
+    if deployment.accelerated:
         from twin.pricing.accelerator.learnt import reprice
 
         return reprice(deployment, time, powers)
@@ -183,9 +183,9 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     made = (_predict_stated(deployment, temperature, calibration) if chosen is None
             else _predict_learnt(deployment, chosen, temperature))
     if made.tasks and chosen is None and calibration not in (None, NONE):
-        from twin.pricing.accelerator.certainty import assure_offloaded
+        from twin.pricing.accelerator.certainty import assure_tasks
 
-        made = dataclasses.replace(made, certainty=assure_offloaded(made))
+        made = dataclasses.replace(made, certainty=assure_tasks(made))
     if deployment.own_scale is None:
         return made
     return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature)
@@ -230,7 +230,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     """Predict at learnt prices, with intervals."""
     applied = apply_calibration(deployment, chosen)
     raw = predict(applied, temperature=temperature)
-    if deployment.target.offloads:
+    if deployment.accelerated:
         from twin.pricing.accelerator.learnt import assure_learnt
 
         certainty = assure_learnt(raw, chosen, temperature)

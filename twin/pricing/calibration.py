@@ -170,7 +170,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         When a file has no entry for this board and runtime, or other prices.
     """
     learnt = deployment.runtime.learnt is not None  # Its instructions need no factor.
-    if wanted == NONE or (wanted == AUTO and (learnt or deployment.target.offloads)):
+    if wanted == NONE or (wanted == AUTO and (learnt or deployment.accelerated)):
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:
@@ -187,7 +187,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
             f"{one.runtime} on {one.board or 'any board'} ({one.core or 'any core'})"
             for one in overlay.entries[:6]))
     prices: tuple[tuple[str, ...], tuple[str, ...]] = TIME_PRICES, ENERGY_PRICES
-    if deployment.target.offloads and board.npu is not None:
+    if deployment.accelerated and board.npu is not None:
         from twin.pricing.task_prices import list_powers, list_prices
 
         prices = list_prices(board.npu), list_powers(board.npu)
@@ -240,7 +240,7 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
         Of an unknown library on the board, or on boards like it; None for any other deployment,
         where stated prices are wanted, and where nobody measured energy.
     """
-    if wanted in (None, NONE) or deployment.target.offloads or not is_read(deployment):
+    if wanted in (None, NONE) or deployment.accelerated or not is_read(deployment):
         return None
     found = unseen_prices(deployment.board)
     return None if found is None or found.energy is None else found

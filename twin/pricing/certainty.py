@@ -332,7 +332,7 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
     hertz = deployment.board.core_clock.frequency_hz
     reasons = []
     if entry.board is None:
-        own = "" if deployment.board.npu is None or deployment.target.offloads else "the core of "
+        own = "" if deployment.board.npu is None or deployment.accelerated else "the core of "
         reasons.append(f"{own}{deployment.board.name} was never measured"
                        + ("" if entry.core else f", nor any {deployment.board.core.model}"))
     elif not entry.time.rows:
@@ -375,7 +375,7 @@ def note_missing(deployment: Deployment) -> tuple[str, ...]:
     tuple of str
         One line; none on an accelerator, whose intervals do not come from prices.
     """
-    if deployment.target.offloads:
+    if deployment.accelerated:
         return ()
     return (f"no interval: nothing was measured of {deployment.runtime.identity}; its prices are "
             "those stated",)

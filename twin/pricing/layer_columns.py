@@ -54,7 +54,7 @@ class LayerColumn:
         The same where there is little room, and on the page, where it differs.
     term, means
         Entry of the glossary that explains it, or its own explanation.
-    offloaded
+    accelerated
         Whether only what runs on an accelerator has it.
     """
 
@@ -71,7 +71,7 @@ class LayerColumn:
     tone: str = ""
     term: str = ""
     means: str = ""
-    offloaded: bool = False
+    accelerated: bool = False
 
     def cell(self, row: LayerRow) -> Any:
         """Return the value for a CSV: lists joined by blanks, yes and no as 1 and 0."""
@@ -138,7 +138,7 @@ def _used(name: str, means: str, page: str = "") -> LayerColumn:
     def take(row: LayerRow) -> float | None:
         return getattr(row.used, name, None)
 
-    return LayerColumn(name=name, take=take, page=page, number=True, offloaded=True, means=means,
+    return LayerColumn(name=name, take=take, page=page, number=True, accelerated=True, means=means,
                        text=lambda row: _percent(take(row)))
 
 

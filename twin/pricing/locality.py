@@ -125,7 +125,7 @@ def measure_locality(deployment: Deployment, *, cold: bool = False) -> Locality:
     Raises
     ------
     UsageError
-        When the runtime offloads: its host starts with empty caches in each software epoch.
+        On an accelerator, whose host starts each of its tasks with empty caches.
     """
     groups = lower_kernels(deployment)
     done = _run(deployment, deployment.board, groups, cold)
@@ -165,9 +165,9 @@ def lower_kernels(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     Raises
     ------
     UsageError
-        When the runtime offloads.
+        On an accelerator.
     """
-    if deployment.target.offloads:
+    if deployment.accelerated:
         raise UsageError(f"{deployment.runtime.identity} offloads, and its host starts with empty "
                          "caches; accepted: a runtime of the core, such as tflm-cmsis-nn")
     return lower_network(deployment)

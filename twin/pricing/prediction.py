@@ -170,7 +170,7 @@ class Prediction:
     warnings
         What a reader must know before using the figures.
     tasks
-        Of a runtime that offloads, in order.
+        On an accelerator, in order.
     certainty
         Intervals and what stands behind them; None at stated prices.
     voltage
@@ -265,7 +265,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     -----
     bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
     overhead of its runtime; the total is the sum of the layers'. Who prices them is the runtime's
-    target: with one that offloads, layers are what their tasks cost, and the host's caches start
+    target: on an accelerator, layers are what their tasks cost, and the host's caches start
     empty in either temperature.
     """
     if temperature not in TEMPERATURES:

@@ -110,7 +110,7 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
             _known.move_to_end(key)
             return _known[key]
     layers, traffic = _load(key) or _count(key, deployment, groups(), cold=cold)
-    if not deployment.target.offloads:  # A host's convolutions have one price.
+    if not deployment.accelerated:  # A host's convolutions have one price.
         layers = _tell_width(deployment.graph, layers, part)
     made = Structure(key=key, layers=layers, traffic=traffic,
                      arrays=lay_out(traffic, deployment.board, deployment.code))
@@ -218,7 +218,7 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
     digest = hashlib.sha256(_met_by(deployment).encode())
     for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
                 content, cold, part, _foreign_code(deployment),
-                _plan_facts(deployment.board) if deployment.target.offloads else None):
+                _plan_facts(deployment.board) if deployment.accelerated else None):
         digest.update(repr(one).encode())
         digest.update(b"\n")
     return digest.hexdigest()

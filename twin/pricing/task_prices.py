@@ -80,15 +80,13 @@ def draws_while(line: BillLine, names: Sequence[str]) -> Floats:
 def state_prior(npu: Npu, runtime: str) -> Floats:
     """Return how unsure stated prices are: a covariance of logarithms, shape (prices, prices).
 
-    What a runtime that offloads says of whole networks is common to all, of tasks to all work of a
+    What a compiler's file says of whole networks is common to all, of tasks to all work of a
     unit and to each price, which is at least as unsure as a task, of the host and of launches to
     each price of theirs.
     """
-    names, offload = list_prices(npu), load_runtime(runtime).offload
-    assert offload is not None, "asked of a runtime that offloads"
-    spread = offload.spread
+    names, spread = list_prices(npu), load_runtime(runtime).mapping.spread
     units = np.array([name.partition(".")[0] for name in names])
-    own = np.array([max(spread.epoch, getattr(spread, _PARTS.get(name, "schedule")))
+    own = np.array([max(spread.task, getattr(spread, _PARTS.get(name, "schedule")))
                     for name in names])
     covariance: Floats = (spread.network**2 + np.diag(own**2)
                           + spread.schedule**2 * (units[:, None] == units))
@@ -106,8 +104,7 @@ def deviate_causes(npu: Npu, covariance: Floats) -> dict[str, float]:
 
 def split_by_price(bill: Bill, board: Board) -> Floats:
     """Return the time of a bill by price, in microseconds, shape (prices,)."""
-    assert board.npu is not None, "a deployment that offloads has an accelerator"
-    names = list_prices(board.npu)
+    names = list_prices(board.accelerator)
     times = np.zeros(len(names))
     for line in bill.lines:
         if line.cycles:
@@ -138,8 +135,7 @@ def list_powers(npu: Npu) -> tuple[str, ...]:
 
 def split_by_power(bill: Bill, board: Board) -> Floats:
     """Return the picojoules of a bill by price of energy, shape (prices,); NaN is not known."""
-    assert board.npu is not None, "a deployment that offloads has an accelerator"
-    names = list_powers(board.npu)
+    names = list_powers(board.accelerator)
     drawn = np.zeros(len(names))
     for line in bill.lines:
         drawn[names.index(name_power(line.event, line.place))] += (
@@ -149,9 +145,8 @@ def split_by_power(bill: Bill, board: Board) -> Floats:
 
 def state_powers(board: Board) -> Floats:
     """Return how unsure stated prices of energy are: a covariance of logarithms, of each alone."""
-    assert board.npu is not None, "a deployment that offloads has an accelerator"
     unsure = read_deviations(board)
     sds = [unsure.get(name, unsure.get(f"{name}.{board.power.voltage_scale}", UNSTATED_SD))
-           for name in list_powers(board.npu)]
+           for name in list_powers(board.accelerator)]
     covariance: Floats = np.diag(np.log1p(np.square(sds)))
     return covariance

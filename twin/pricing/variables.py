@@ -80,7 +80,7 @@ def relate_to_time(found: Mapping[str, float], cycles: float) -> dict[str, float
 
 def _count(deployment: Deployment, cold: bool) -> Mapping[str, float]:
     found: dict[str, float] = defaultdict(float)
-    if deployment.target.offloads:
+    if deployment.accelerated:
         for layer in predict(deployment).layers:  # cold is as warm
             for line in layer.counts.lines:
                 if line.event in _NPU_BYTES:

@@ -202,7 +202,7 @@ def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     for row in make_rows(prediction, make_ledger(prediction)):
         cells: dict[str, Cell] = {}
         for column in LAYER_COLUMNS:
-            if column.name and (prediction.tasks or not column.offloaded):
+            if column.name and (prediction.tasks or not column.accelerated):
                 cells[column.name] = column.cell(row)
             if column.name == "cycles":
                 cells |= {f"{clock}_cycles": row.cycles.get(clock, 0) for clock in clocks}

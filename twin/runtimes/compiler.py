@@ -73,7 +73,7 @@ class Spread:
         Deviation of the logarithm of a whole network's time.
     schedule
         Of one task's, as the compiler may cut a network otherwise.
-    epoch
+    task
         Of the cycles of one task like the profiled ones.
     hand_over, moved, host, outside, unseen
         Of the host around tasks; of operators it steps; of its own kernels; of waiting for
@@ -90,7 +90,7 @@ class Spread:
     families: int = 0
     network: float = 0.5
     schedule: float = 0.3
-    epoch: float = 0.1
+    task: float = 0.1
     hand_over: float = 0.5
     moved: float = 0.5
     host: float = 0.5

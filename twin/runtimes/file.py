@@ -20,7 +20,7 @@ from hwmodels.files import MISSHAPEN, DocumentError, is_path
 from hwmodels.isa import ISAS, read_name
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.runtime import FAMILIES, ArenaRule, Runtime
-from twin.runtimes.targets import CORE, check_target
+from twin.runtimes.targets import ACCELERATOR, CORE, check_target
 
 if TYPE_CHECKING:
     from twin.runtimes.counted.learnt import Learnt
@@ -194,6 +194,10 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
 
         offload = read_offload(f"{path}:offload", offload_leaves,
                                lambda key, raw: read_number(path, document, key, raw, facts))
+    target = str(merged.get("target", ACCELERATOR if offload else CORE))
+    if offload and target == CORE:
+        raise RuntimeRefusedError(f"{path}:target: {CORE}, beside a section `offload`; accepted: "
+                                  f"{ACCELERATOR}, or no such section")
     return Runtime(
         name=path.stem, version=chosen, description=str(merged["description"]),
         library=merged["library"], dtypes=tuple(merged["dtypes"]),
@@ -206,7 +210,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         barrier_cycles=numbers.get("barrier_cycles", 0.0),
-        facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
+        facts=tuple(facts), offload=offload, target=target,
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),
         learnt_on=read_isas(path, merged, "learnt_on"),

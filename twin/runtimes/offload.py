@@ -28,6 +28,9 @@ RULES = {
 }
 """Where the rules of each compiler are: "module:Class"."""
 
+_KEYS = {"task": "epoch"}
+"""Keys of `spread` that are no names of fields."""
+
 _CONVERT: Mapping[str, Callable[[float], float]] = {"int": int, "float": float}
 """Types of the numbers a compiler's rules are made of."""
 
@@ -80,7 +83,7 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
 
 def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Spread:
     """Read `offload.spread`: numbers with their source, and the names of profiled units."""
-    known = [part.name for part in dataclasses.fields(Spread)]
+    known = [_KEYS.get(part.name, part.name) for part in dataclasses.fields(Spread)]
     for key in leaves:
         if key not in known:
             raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
@@ -90,7 +93,8 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
     if "families" in values:
         values["families"] = int(values["families"])
     values |= {key: tuple(str(name) for name in leaves.get(key, ())) for key in lists}
-    return Spread(**values)
+    return Spread(**{name: values[key] for part in dataclasses.fields(Spread)
+                     if (key := _KEYS.get(name := part.name, name)) in values})
 
 
 def _find_rules(where: str, name: str) -> type[Compiler]:

@@ -192,10 +192,20 @@ class Runtime:
                     and fact.path.startswith("efficiency.")), default=0.0)
 
     @property
+    def accelerated(self) -> bool:
+        """Whether a compiler lays layers out as tasks on an accelerator; else the core has all."""
+        return self.offload is not None
+
+    @property
+    def mapping(self) -> Offload:
+        """How its compiler maps a network onto the accelerator."""
+        assert self.offload is not None, "asked of a runtime of the core"
+        return self.offload
+
+    @property
     def compiler(self) -> Compiler:
         """What plans the tasks of an accelerator and names their counters."""
-        assert self.offload is not None, "asked of a runtime that offloads"
-        return self.offload.rules
+        return self.mapping.rules
 
     @property
     def splits_in_loops(self) -> bool:

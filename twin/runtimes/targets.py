@@ -12,10 +12,13 @@ from twin.errors import RuntimeRefusedError
 CORE = "core"
 """Target of a runtime that names none."""
 
+ACCELERATOR = "accelerator"
+"""Target of a runtime with a section `offload` that names none."""
+
 TARGETS = {
     CORE: "twin.deployment.core:Core",
     "firmware": "twin.program.image.target:Image",
-    "accelerator": "twin.pricing.accelerator.target:Accelerator",
+    ACCELERATOR: "twin.pricing.accelerator.target:Accelerator",
 }
 """Where each is: "module:Class"."""
 

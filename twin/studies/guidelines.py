@@ -19,7 +19,7 @@ from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy
-from twin.deployment.choice import offloads
+from twin.deployment.choice import is_accelerated
 from twin.errors import StudyError
 from twin.network.graph import Graph
 from twin.network.model_names import name_model
@@ -295,7 +295,7 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
     leaves: list[Leaf] = []
     for accelerated in (True, False):
         known = [run for run in runs if relate(run, figure, "MAC")
-                 and offloads(run.row.runtime) == accelerated]
+                 and is_accelerated(run.row.runtime) == accelerated]
         if len(known) >= 2 * LEAST:
             leaves += min((_grow(known, figure, per, depth) for per in PER for depth in DEPTHS),
                           key=lambda grown: grown[0])[1]

@@ -143,9 +143,9 @@ def test_scratch_lives_in_its_layer_and_lies_where_there_is_room():
                   last_layer=1))
     assert (plan.arena_bytes, plan.live_bytes, plan.peak_layer) == (96, (80, 96), 1)
     assert plan.scratch_bytes == 20 and plan.slot(2) == plan.arena[2] and plan.slot(7) is None
-    free = plan_placement(graph, runtime, ISA, Fusion(offloaded=(1,)))
+    free = plan_placement(graph, runtime, ISA, Fusion(accelerated=(1,)))
     assert [slot.tensor for slot in free.arena] == [0, 1, 2] and free.scratch_bytes == 0
-    assert plan_placement(graph, runtime, ISA, Fusion(offloaded=(0,))) == plan
+    assert plan_placement(graph, runtime, ISA, Fusion(accelerated=(0,))) == plan
 
 
 def test_of_layers_that_hold_as_much_the_first_is_the_peak():

@@ -23,7 +23,7 @@ from twin.studies.results import list_columns
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",
          "memories.dtcm.size_bytes": "16KiB", "memories.itcm.size_bytes": "16KiB"}
-CORE_RUNTIMES = [name for name in list_runtimes() if load_runtime(name).offload is None
+CORE_RUNTIMES = [name for name in list_runtimes() if not load_runtime(name).accelerated
                  and not name.startswith(("float", "executorch-portable", "esp-dl", "tinymaix",
                                           "emlearn"))]
 

@@ -8,7 +8,7 @@ from plain_pricing import add_time_plainly, split_plainly
 import twin
 from hwmodels.counts import Counts, make_bill, merge_bills
 from twin.deployment.accelerator.plan import plan_of
-from twin.pricing.accelerator import offload
+from twin.pricing.accelerator import costs
 from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.prediction import predict
 
@@ -19,9 +19,9 @@ from twin.pricing.prediction import predict
 def test_parts_are_those_of_epochs_priced_alone(network, changes) -> None:
     deployment = twin.deploy(network, "stm32n6570_dk", runtime="neural-art").replace(changes)
     prices, board = runtime_prices(deployment), deployment.board
-    costs, epochs = offload.price_offloaded(deployment, prices, price_on_core)
+    layers, tasks = costs.price_schedule(deployment, prices, price_on_core)
     alone: dict[int, list] = {}
-    for epoch in epochs:
+    for epoch in tasks:
         plain = Counts(tuple(epoch.run.counts.lines))
         for position, counts in zip(epoch.step.layers, split_plainly(plain, epoch.step.shares),
                                     strict=True):
@@ -31,12 +31,12 @@ def test_parts_are_those_of_epochs_priced_alone(network, changes) -> None:
     for position, parts in alone.items():
         if len(parts) == 1 and parts[0][2] == "hw":
             (counts, bill, _), split = parts[0], split + 1
-            assert costs[position].counts == counts and costs[position].bill == bill
+            assert layers[position].counts == counts and layers[position].bill == bill
     assert split > 3
-    assert network != "ic" or any(len(epoch.step.layers) > 1 for epoch in epochs)
+    assert network != "ic" or any(len(epoch.step.layers) > 1 for epoch in tasks)
     made = predict(deployment)
     assert made.bill == merge_bills(layer.bill for layer in made.layers)
-    assert len(plan_of(deployment).steps) >= len(epochs)
+    assert len(plan_of(deployment).steps) >= len(tasks)
 
 
 def test_causes_of_several_clocks_are_compared_in_seconds() -> None:

@@ -136,9 +136,9 @@ def _write_measured(path: Path, overlays: Iterable[Overlay],
 
     found = [(entry.board, entry.runtime, entry.time.rows) for overlay in overlays
              for entry in overlay.entries if entry.board and entry.time.rows]
-    offloaded = Counter((row.board, row.runtime) for row in rows
-                        if "npu" in row.flags and row.board and row.runtime and row.model)
-    found += [(board, runtime, count) for (board, runtime), count in offloaded.items()]
+    accelerated = Counter((row.board, row.runtime) for row in rows
+                          if "npu" in row.flags and row.board and row.runtime and row.model)
+    found += [(board, runtime, count) for (board, runtime), count in accelerated.items()]
     table = []
     for name, runtime, count in found:
         board = load_board(name)

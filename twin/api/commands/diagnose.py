@@ -47,7 +47,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     deployment, stand_in = deploy_measured(
         measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
         weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
-    if deployment.runtime.offload is not None:
+    if deployment.accelerated:
         if given := [name for name in ("healthy", "also", "priors") if getattr(asked, name)]:
             raise UsageError(f"--{given[0].removesuffix('s')}: counters of an accelerator are "
                              "weighed by themselves; accepted: none of --healthy, --also, --prior")

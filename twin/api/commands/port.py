@@ -43,10 +43,10 @@ def plan(asked: Plan) -> Ranking:
     Raises
     ------
     UsageError
-        Without learnt prices, and for a runtime that offloads: micro-benchmarks run on the core.
+        Without learnt prices, and on an accelerator: micro-benchmarks run on the core.
     """
     deployment = asked.deployment
-    if deployment.target.offloads:
+    if deployment.accelerated:
         library = host_library(deployment)
         raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and "
                          "micro-benchmarks measure the host core; accepted: a library of the host, "

@@ -148,11 +148,10 @@ def list_first_boards(model: str) -> tuple[str, ...]:
 
     Of a file compiled for an accelerator those that have one of that family.
     """
-    made = next((one.offload for one in list_made_for(read_model(model))
-                 if one.offload is not None), None)
+    made = next((one for one in list_made_for(read_model(model)) if one.accelerated), None)
     return FIRST_BOARDS if made is None else tuple(
         name for name in list_boards()
-        if (npu := load_board(name).npu) is not None and npu.family == made.family)
+        if (npu := load_board(name).npu) is not None and npu.family == made.mapping.family)
 
 
 def runtime_of(calibration: str) -> str | None:

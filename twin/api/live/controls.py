@@ -60,7 +60,7 @@ def _list_numbers(deployment: Deployment | None) -> Iterator[dict[str, Any]]:
         precisions = [name for name, dtype in PRECISIONS.items()
                       if dtype in runtime.dtypes and dtype != own]
         stored = {tensor.dtype for tensor in graph.tensors if tensor.is_constant}
-        weights = ["int4"] if runtime.unpacks_weights or runtime.offload is not None else []
+        weights = ["int4"] if runtime.unpacks_weights or runtime.accelerated else []
         weights += ["int8"] if "int4" in stored else []
     for path, label, values in (("network.precision", "Numbers", precisions),
                                 ("network.weights", "Stored weights", weights),
@@ -118,16 +118,16 @@ def _cache(board: Board, cache: Cache) -> dict[str, Any]:
 
 
 def _list_places(board: Board, deployment: Deployment | None) -> Iterator[dict[str, Any]]:
-    offloads = deployment is not None and deployment.target.offloads
+    accelerated = deployment is not None and deployment.accelerated
     stated = dict(board.placement)
     own = (stated["weights"], stated["arena"], stated["code"]) if deployment is None else (
         deployment.weights_named, deployment.arena_named, deployment.code)
-    pools = board.npu.pools if board.npu is not None and offloads else ()
+    pools = board.npu.pools if board.npu is not None and accelerated else ()
     flash = {memory.name for memory in board.memories if memory.role in FLASH_ROLES}
     everywhere = [{"value": memory.name, "role": memory.role, "label":
                    f"{memory.name} ({memory.role}, {format_size(memory.size_bytes)})"}
                   for memory in board.memories]
-    reached = [one for one in everywhere if not (offloads and one["role"] == "tcm")]
+    reached = [one for one in everywhere if not (accelerated and one["role"] == "tcm")]
     ram = [one for one in reached if one["role"] not in FLASH_ROLES]
     for what, label, values, here in (("weights", "Weights in", reached + [
                                           _name_pool(pool) for pool in pools], own[0]),
@@ -136,7 +136,7 @@ def _list_places(board: Board, deployment: Deployment | None) -> Iterator[dict[s
                                           if pool.memory not in flash], own[1]),
                                       ("code", "Code in", everywhere, own[2])):
         yield {"path": f"placement.{what}", "label": label, "values": values, "own": here}
-    if board.dma and not offloads:
+    if board.dma and not accelerated:
         yield {"path": "placement.weights_via", "label": "Weights brought by", "own": "none",
                "values": [{"value": dma.name, "label": f"{dma.name} (DMA)"} for dma in board.dma]}
 

@@ -34,7 +34,7 @@ def list_artefacts(prediction: Prediction) -> dict[str, Any]:
         "graph.json": plain(deployment.executed),
         "placement.json": {"weights": deployment.weights, "arena": deployment.arena,
                       "code": deployment.code, "plan": plain(deployment.placement)}}
-    if not deployment.target.offloads:
+    if not deployment.accelerated:
         found["kernels.json"] = [
             {"layer": layer.name, "kernels": plain(kernels)} for layer, kernels in zip(
                 deployment.executed.layers, lower_network(deployment), strict=True)]

@@ -72,7 +72,7 @@ def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[F
     yield from _spread("debug output", "{2:,.0f} characters", lines, most * (len(base.layers) + 8),
                        CHARACTER_US / time_us)
     yield from _shrink_caches(deployment)
-    if deployment.target.offloads:
+    if deployment.accelerated:
         npu = deployment.board.npu  # of some compilers for NPUs a target is the core itself
         if npu is None or {one.kind.lower() for one in npu.units} != {deployment.board.core.isa}:
             yield from _fall_back(deployment)

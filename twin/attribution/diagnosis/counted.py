@@ -63,7 +63,7 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
     certainty, faults = base.certainty, [
         fault for fault in list_all(base, 0.0, 0.0, libraries=False)
         if fault.kind in KINDS and fault.deployment is not None]
-    changed = [{} if fault.deployment is None or not fault.deployment.target.offloads else
+    changed = [{} if fault.deployment is None or not fault.deployment.accelerated else
                _sum_counters(predict_calibrated(fault.deployment, calibration=calibration))
                for fault in faults]
     effects = np.log([[max(each.get(name, 0.0), 1.0) / own[name] for name in names]
@@ -73,8 +73,7 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
         certainty.time_us.high / certainty.time_us.low) / (2 * TAILED_90)
     spread = np.array([0.0, *(EFFECT_SD for _ in faults), ANYTHING_SD])
     chances = _weigh(offs - effects, sd, spread, _find_priors(faults))
-    assert deployment.board.npu is not None, "its counters were measured"
-    hertz = deployment.board.clock(deployment.board.npu.clock).frequency_hz
+    hertz = deployment.board.clock(deployment.board.accelerator.clock).frequency_hz
     expected, wide = own[names[0]] / hertz * 1e6, math.exp(TAILED_90 * float(sd[0]))
     return Why(
         model=deployment.graph.name, board=deployment.board.name,

@@ -162,7 +162,7 @@ def _uncached(deployment: Deployment) -> Iterator[Fault]:
 def _other_npus(deployment: Deployment) -> Iterator[Fault]:
     """Yield an accelerator laid out for another memory, of another size, or at another clock."""
     npu = deployment.board.npu
-    if npu is None or not (npu.config and deployment.target.offloads):
+    if npu is None or not (npu.config and deployment.accelerated):
         return
     for mode in deployment.runtime.compiler.memory_modes:
         if mode != npu.memory_mode:

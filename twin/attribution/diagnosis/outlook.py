@@ -256,7 +256,7 @@ def _list_sources(base: Prediction, library: str, calibration: Any,
                   ) -> Iterator[tuple[Prediction, Callable[[set[str]], bool]]]:
     """Yield what runs, and which kinds of faults it may have: not each library has all."""
     deployment = base.deployment
-    if deployment.target.offloads:
+    if deployment.accelerated:
         yield base, lambda parts: len(parts) == 1 and parts <= set(HOSTED)
         return
     prebuilt = deployment.runtime.name in DATA["prebuilt"]

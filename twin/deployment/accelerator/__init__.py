@@ -1,1 +1,1 @@
-"""How an accelerator's compiler groups layers, places buffers and lays out epochs."""
+"""How an accelerator's compiler groups layers, places buffers and lays out tasks."""

@@ -16,7 +16,7 @@ def count_copies(deployment: Deployment) -> Counts:
     Parameters
     ----------
     deployment
-        Whose runtime offloads.
+        On an accelerator.
 
     Returns
     -------

@@ -14,13 +14,13 @@ from twin.errors import RuntimeRefusedError
 from twin.runtimes.compiler import Grouping, Planner, Step
 
 
-class OffloadPlan(Plan):
+class TaskPlan(Plan):
     """What an accelerator runs of a network, and where its buffers are.
 
     Parameters
     ----------
     deployment
-        Whose runtime offloads, on a board with the accelerator.
+        On a board with the accelerator.
     """
 
     def __init__(self, deployment: Draft) -> None:
@@ -30,9 +30,8 @@ class OffloadPlan(Plan):
     def planner(self) -> Planner:
         """What the schedule depends on."""
         deployment = self._deployment
-        npu, offload = deployment.board.npu, deployment.runtime.offload
-        assert npu is not None and offload is not None, "checked when it was placed"
-        return Planner(npu=npu, offload=offload, weights=deployment.constants,
+        return Planner(npu=deployment.board.accelerator, offload=deployment.runtime.mapping,
+                       weights=deployment.constants,
                        arena=deployment.arena, host=deployment.host,
                        tile_rows=deployment.tile_rows, buffers=deployment.tile_buffers,
                        channel_first=deployment.graph.channel_first)
@@ -47,7 +46,7 @@ class OffloadPlan(Plan):
         """What the accelerator takes off the memory plan."""
         groups = [group for group in self.grouping.groups if group.kind in ("task", "move")]
         return Fusion(
-            offloaded=frozenset(i for group in groups for i in group.layers),
+            accelerated=frozenset(i for group in groups for i in group.layers),
             buffers=self.grouping.buffers,
             ends={i: group.layers[-1] for group in groups for i in group.layers[:-1]})
 
@@ -134,8 +133,8 @@ class OffloadPlan(Plan):
         return self.pools.activation_bytes, self.pools.weight_bytes
 
 
-def plan_of(deployment: Draft) -> OffloadPlan:
-    """Return the plan of a deployment whose runtime offloads."""
+def plan_of(deployment: Draft) -> TaskPlan:
+    """Return the plan of a deployment on an accelerator."""
     plan = deployment.plan
-    assert isinstance(plan, OffloadPlan), "asked of a runtime that offloads"
+    assert isinstance(plan, TaskPlan), "asked of a runtime of the core"
     return plan

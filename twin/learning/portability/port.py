@@ -124,7 +124,7 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     RuntimeRefusedError
         When the core was measured, but never an operator family that matters here.
     UsageError
-        For a runtime that offloads.
+        On an accelerator.
 
     Notes
     -----
@@ -134,7 +134,7 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     do not tell how far apart boards lie: that is taken from what is shipped, where anything is.
     """
     runtime, board = deployment.runtime.identity, deployment.board
-    if deployment.target.offloads:
+    if deployment.accelerated:
         raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
     physics = predict(deployment)
     unseen = check_families(physics, observations)

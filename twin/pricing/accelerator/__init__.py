@@ -1,1 +1,1 @@
-"""What epochs, the host's operators and the hand-over between them cost."""
+"""What tasks, the host's operators and the hand-over between them cost."""

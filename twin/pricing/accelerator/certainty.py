@@ -1,6 +1,6 @@
 """How sure a prediction of an accelerator is: by where its time passes, and what was learnt there.
 
-    var(log T) = network^2 + sum over parts of (share x sd)^2 + sum over tasks of (share x epoch)^2
+    var(log T) = network^2 + sum over parts of (share x sd)^2 + sum over tasks of (share x task)^2
 
 A task alone is surer of its cycles than of being a task at all: `schedule` stands for the
 compiler cutting the network otherwise. Deviations are the runtime's (`offload.spread`).
@@ -39,13 +39,13 @@ _REASONS = {
 NOTABLE = 0.25
 
 
-def assure_offloaded(prediction: Prediction) -> Certainty:
+def assure_tasks(prediction: Prediction) -> Certainty:
     """Return the intervals of a prediction of an accelerator.
 
     Parameters
     ----------
     prediction
-        Of a runtime that offloads.
+        On an accelerator.
 
     Returns
     -------
@@ -54,9 +54,8 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
         energy adds the deviations of its prices to that of time.
     """
     deployment, board = prediction.deployment, prediction.deployment.board
-    offload = deployment.runtime.offload
-    assert offload is not None, "asked of a runtime that offloads"
-    spread = offload.spread
+    mapping = deployment.runtime.mapping
+    spread = mapping.spread
     band = band_of(spread)
     tasks, total_us = prediction.tasks, prediction.time_us
     parts = np.array([split_time(task, board, spread, knows_host(
@@ -70,12 +69,12 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
            for layer in prediction.layers]
     energies = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
-    own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.epoch
+    own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.task
     return make_certainty(
         prediction, [*sd.tolist(), *sds, *alone.tolist()], energies, band,
-        calibration=f"spread of {offload.family} networks and profiled tasks, "
+        calibration=f"spread of {mapping.family} networks and profiled tasks, "
                     f"{spread.families} families" if spread.families else
-                    f"assumed spread: no time of {offload.family} networks was learnt from",
+                    f"assumed spread: no time of {mapping.family} networks was learnt from",
         extrapolating=tuple(reason.format(shares[PARTS.index(name)])
                             for name, reason in _REASONS.items()
                             if shares[PARTS.index(name)] >= NOTABLE),
@@ -124,7 +123,7 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
         The totals.
     """
     shares, hardware = parts / _or_one(time_us)[:, None], part == PARTS.index("hardware")
-    variance = ((shares[:, hardware] * spread.epoch) ** 2).sum(axis=1) + spread.network ** 2
+    variance = ((shares[:, hardware] * spread.task) ** 2).sum(axis=1) + spread.network ** 2
     for one in sorted({*part[~hardware].tolist()}):
         variance += (shares[:, part == one].sum(axis=1) * spread.sd(PARTS[one])) ** 2
     found: Floats = np.sqrt(variance)
@@ -133,7 +132,7 @@ def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Float
 
 def deviate_tasks(parts: Floats, task: Ints, part: Ints, count: int, spread: Spread) -> Floats:
     """Return how sure the times of tasks are, shape (rows, count); pairs are of tasks."""
-    own = np.array([spread.epoch if name == "hardware" else spread.sd(name) for name in PARTS])
+    own = np.array([spread.task if name == "hardware" else spread.sd(name) for name in PARTS])
     totals, variance = np.zeros((2, count, len(parts)))
     np.add.at(totals, task, parts.T)
     shares = parts.T / _or_one(totals)[task] * own[part][:, None]
@@ -193,8 +192,7 @@ def split_time(task: TaskPrediction, board: Board, spread: Spread, known: bool) 
         Whether rows have its operators on the host.
     """
     lines: dict[str, list[BillLine]] = {name: [] for name in PARTS}
-    npu = board.npu
-    assert npu is not None, "a deployment that offloads has an accelerator"
+    npu = board.accelerator
     seen = was_profiled(task.run.task, npu, spread)
     for line in task.bill.lines:
         if line.cycles:

@@ -147,8 +147,7 @@ def price_tasks(counts: TaskCounts, hosted: Sequence[Hosted], prices: Prices,
     prices
         From `twin.pricing.lines.runtime_prices`; of many boards each may be an array.
     """
-    keys, npu = counts.keys, board.npu
-    assert npu is not None, "a deployment that offloads has an accelerator"
+    keys, npu = counts.keys, board.accelerator
     powered = [prices.price(event, "") for event in POWERED]
     key = np.concatenate([counts.key, *(one.key for one in hosted)])
     used, number = np.unique(key, return_inverse=True)

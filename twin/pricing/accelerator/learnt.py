@@ -54,8 +54,7 @@ def reprice(deployment: Deployment, factors: Mapping[str, float],
         Of time and of energy. A longer task has more active cycles, whatever they are spent on.
     """
     board = deployment.board
-    assert board.npu is not None, "a deployment that offloads has an accelerator"
-    stated, places = [], (*(unit.kind for unit in board.npu.units), THROUGH)
+    stated, places = [], (*(unit.kind for unit in board.accelerator.units), THROUGH)
     for (event, place), price in sorted(derive_prices(board).table.items(),
                                         key=lambda item: item[0]):
         works = event in CYCLE_EVENTS and EVENTS[event].cause in WORK

@@ -17,7 +17,7 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
     Parameters
     ----------
     deployment
-        Whose runtime offloads.
+        On an accelerator.
     temperature
         "warm" or "cold".
 
@@ -37,13 +37,12 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
 
 def _say_outside(deployment: Deployment) -> Iterator[str]:
     """Say what is assumed of memory off the chip: activations, weights read in turns, no cache."""
-    board, npu, homes = deployment.board, deployment.board.npu, deployment.plan.homes
-    assert npu is not None, "a runtime that offloads has an accelerator"
+    board, npu, homes = deployment.board, deployment.board.accelerator, deployment.plan.homes
     outside = [tensor for tensor, home in homes.items()
                if board.memory(home.memory).role == "external_ram"]
     tensors = deployment.executed.tensors
     moving = [tensor for tensor in outside if tensor < 0 or not tensors[tensor].is_constant]
-    if moving and "external_ram" not in plan_of(deployment).planner.offload.spread.profiled:
+    if moving and "external_ram" not in deployment.runtime.mapping.spread.profiled:
         yield ("assumed: activations outside the chip; no profiled task has any, and published "
                "networks take 2.4 to 6 times as long with them")
     tasks = [step.task for step in plan_of(deployment).steps if step.task is not None]

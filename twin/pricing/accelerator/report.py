@@ -23,7 +23,7 @@ def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:
     Parameters
     ----------
     prediction
-        Of a runtime that offloads.
+        On an accelerator.
 
     Returns
     -------

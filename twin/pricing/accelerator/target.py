@@ -9,9 +9,8 @@ from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import did_you_mean
 from hwmodels.quantities import join_words
-from hwmodels.schedule import Npu
 from twin.deployment.accelerator.copies import count_copies
-from twin.deployment.accelerator.plan import OffloadPlan, plan_of
+from twin.deployment.accelerator.plan import TaskPlan, plan_of
 from twin.deployment.accelerator.pools import describe_spills
 from twin.deployment.accelerator.weight_width import narrow_weights
 from twin.deployment.changes import Choose, WhatIf
@@ -23,8 +22,8 @@ from twin.deployment.memories import FLASH_ROLES, check_fit
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
 from twin.network.operators import OPERATORS
+from twin.pricing.accelerator.costs import price_schedule
 from twin.pricing.accelerator.energy import estimate_npu_energy
-from twin.pricing.accelerator.offload import price_offloaded
 from twin.pricing.accelerator.remarks import list_remarks
 from twin.runtimes import Runtime
 
@@ -58,9 +57,8 @@ def _read_buffers(text: str, graph: Graph, board: Board) -> Choose:
 
 
 class Accelerator(Core):
-    """Epochs on the accelerator, planned by its compiler's rules; other layers on the host core."""
+    """Tasks of the accelerator, planned by its compiler's rules; other layers on the host core."""
 
-    offloads = True
     borrowed = "its schedule is inferred, host operators run CMSIS-NN"
     paths = (
         WhatIf(name="offload.host", accepted="operators or layer indices, by commas",
@@ -75,10 +73,10 @@ class Accelerator(Core):
 
     def check(self, board: Board, runtime: Runtime) -> None:
         """Refuse a board without the accelerator the runtime compiles for."""
-        if runtime.offload is None:
+        if not runtime.accelerated:
             raise RuntimeRefusedError(f"runtime {runtime.identity}: target {runtime.target} needs "
                                       "a section `offload`; there is none")
-        family = runtime.offload.family
+        family = runtime.mapping.family
         if board.npu is None or board.npu.family != family:
             has = board.npu.family if board.npu is not None else "none"
             raise RuntimeRefusedError(f"runtime {runtime.identity} needs an accelerator of family "
@@ -86,7 +84,8 @@ class Accelerator(Core):
 
     def default_places(self, board: Board, runtime: Runtime) -> Mapping[str, str]:
         """Return the memories the accelerator's compiler lays networks out for."""
-        return {**super().default_places(board, runtime), **runtime.compiler.place(_npu(board))}
+        return {**super().default_places(board, runtime),
+                **runtime.compiler.place(board.accelerator)}
 
     def constants(self, deployment: Draft) -> str:
         """Return the weights' memory where that is a flash, else the board's flash."""
@@ -101,9 +100,9 @@ class Accelerator(Core):
         return narrow_weights(graph, deployment.weight_bits, deployment.runtime.compiler.group(
             graph, plan_of(deployment).planner).reasons)
 
-    def plan(self, deployment: Draft) -> OffloadPlan:
+    def plan(self, deployment: Draft) -> TaskPlan:
         """Return groups, pools and steps."""
-        return OffloadPlan(deployment)
+        return TaskPlan(deployment)
 
     def settle(self, draft: Draft, *, asked: bool) -> tuple[str, tuple[str, ...]]:
         """Keep the arena, refuse memories out of reach, and say what spilled."""
@@ -119,15 +118,15 @@ class Accelerator(Core):
     def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Refuse weights the pools of their memory do not hold."""
         if draft.weights in needs:
-            pools = [pool for pool in _npu(draft.board).pools if pool.memory == draft.weights]
+            pools = [pool for pool in draft.board.accelerator.pools if pool.memory == draft.weights]
             check_fit(f"{draft.graph.name}: weights", draft.placement.weights_bytes,
                       join_words([pool.name for pool in pools]),
                       sum(pool.size_bytes for pool in pools))
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
-        """Price epochs, host operators and the hand-over; the host is cold in either case."""
-        return price_offloaded(deployment, prices, price_on_core)
+        """Price tasks, host operators and the hand-over; the host is cold in either case."""
+        return price_schedule(deployment, prices, price_on_core)
 
     def count_setup(self, deployment: Deployment) -> Counts:
         """Count copying the weights to their pools."""
@@ -142,14 +141,9 @@ class Accelerator(Core):
         return estimate_npu_energy(bill, board)
 
 
-def _npu(board: Board) -> Npu:
-    assert board.npu is not None, "checked when it was placed"
-    return board.npu
-
-
 def _check_reach(draft: Draft) -> None:
     """Refuse memories the accelerator cannot reach, or has for tiles or loaded weights alone."""
-    npu = _npu(draft.board)
+    npu = draft.board.accelerator
     for what, memory in (("arena", draft.arena), ("weights", draft.weights)):
         reached = dict.fromkeys(pool.memory for pool in npu.pools if not pool.scratch and (
             what == "weights" or not pool.resident))

@@ -56,7 +56,7 @@ def list_spans(prediction: Prediction, *, steps: bool = True,
     Parameters
     ----------
     prediction
-        Of a runtime that offloads.
+        On an accelerator.
     steps
         A span for each step of an engine or unit; otherwise one from its first to its last.
     tasks

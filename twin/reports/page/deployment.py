@@ -262,7 +262,7 @@ _LAYER_COLUMNS = tuple((Column(
 def list_layers(prediction: Prediction) -> Table:
     """Return a row for each layer, with its own bill folded below it."""
     shown = make_rows(prediction, make_ledger(prediction))
-    columns = [column for column, one in _LAYER_COLUMNS if prediction.tasks or not one.offloaded]
+    columns = [column for column, one in _LAYER_COLUMNS if prediction.tasks or not one.accelerated]
     total = {"operator": "total", "MACs": f"{prediction.macs:,}",
              "ms": f"{sum(row.time_ms for row in shown):,.3f}",
              "uJ": NOT_KNOWN if prediction.energy_uj is None else f"{prediction.energy_uj:,.1f}"}

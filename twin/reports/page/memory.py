@@ -64,11 +64,12 @@ def draw_arena(prediction: Prediction) -> Plot:
 
 def find_locality(prediction: Prediction) -> Locality | None:
     """Return how accesses fare in the caches; None where there are none to look up."""
-    target = prediction.deployment.target
-    if target.offloads or target.executes:  # A program's accesses are of no loops.
+    deployment = prediction.deployment
+    # A program's accesses are of no loops.
+    if deployment.accelerated or deployment.target.executes:
         return None
     try:
-        return measure_locality(prediction.deployment, cold=prediction.temperature == "cold")
+        return measure_locality(deployment, cold=prediction.temperature == "cold")
     except (UsageError, NotApplicableError):
         return None
 

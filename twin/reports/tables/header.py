@@ -95,8 +95,9 @@ def grade_trust(prediction: Prediction) -> str:
 
     Of an accelerator the runtime's file says of which boards; a guess rests on no time at all.
     """
-    sure, offload = prediction.certainty, prediction.deployment.runtime.offload
-    if sure is None or not (offload is None or sure.version or offload.spread.families):
+    sure, runtime = prediction.certainty, prediction.deployment.runtime
+    if sure is None or not (not runtime.accelerated or sure.version
+                            or runtime.mapping.spread.families):
         return "guess: "
     return "measured here: " if sure.measured else "not measured here: "
 
@@ -179,7 +180,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
         *memory,
         (deployment.store_name, _used(prediction.flash_bytes, prediction.flash_available_bytes)),
-        *_offloaded(prediction),
+        *_accelerated(prediction),
         *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
         *interval_pairs(prediction),
@@ -210,7 +211,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
     ]
 
 
-def _offloaded(prediction: Prediction) -> list[tuple[str, str]]:
+def _accelerated(prediction: Prediction) -> list[tuple[str, str]]:
     """Return what an accelerator takes; nothing without epochs."""
     if not prediction.tasks:
         return []

@@ -1,8 +1,8 @@
 """Many clocks and supply voltages of an accelerator and its host, as columns.
 
-A line is what one event of one epoch costs one layer, its time and its energy at stated prices on
+A line is what one event of one task costs one layer, its time and its energy at stated prices on
 one board. Boards that differ in clocks and supply are rows of both, and lines are added up by
-layer, cause and part of an epoch by products of matrices. What being powered costs follows from the
+layer, cause and part of an task by products of matrices. What being powered costs follows from the
 time that passes on each clock, as in `twin.pricing.accelerator`: the host waits, its clock tree
 runs, it leaks, the accelerator idles. Intervals are those of
 `twin.pricing.accelerator.certainty`.
@@ -35,17 +35,17 @@ from twin.pricing.accelerator.columns import (
     divide,
     price_tasks,
 )
-from twin.pricing.accelerator.energy import path_of
-from twin.pricing.accelerator.offload import (
+from twin.pricing.accelerator.costs import (
     list_extra,
     list_host_groups,
     pick_layers,
     task_of,
 )
+from twin.pricing.accelerator.energy import path_of
 from twin.pricing.lines import price_lines, runtime_prices
 from twin.pricing.structure import Structure, find_structure
 from twin.pricing.task_prices import read_deviations
-from twin.runtimes.compiler import Offload, Step
+from twin.runtimes.compiler import Step
 
 Ints = np.ndarray
 
@@ -58,14 +58,14 @@ class Traits:
 
     Parameters
     ----------
-    layer, epoch, clock, cause, part : ndarray of int, (lines,)
-        Of each: layer of the network, epoch, clock of `Lines`, of `CAUSES`, of `PARTS`.
+    layer, task, clock, cause, part : ndarray of int, (lines,)
+        Of each: layer of the network, task, clock of `Lines`, of `CAUSES`, of `PARTS`.
     unsure : ndarray of float, (lines,)
         Relative deviation of its energy.
     """
 
     layer: Ints
-    epoch: Ints
+    task: Ints
     clock: Ints
     cause: Ints
     part: Ints
@@ -99,29 +99,28 @@ class Lines:
     powered_unsure: Floats
 
 
-class Offloaded:
+class Tasks:
     """A deployment on an accelerator: what none of its clocks and voltages changes.
 
     Parameters
     ----------
     deployment
-        Whose runtime offloads, without other masters or weights by DMA.
+        On an accelerator, without other masters or weights by DMA.
     """
 
     def __init__(self, deployment: Deployment) -> None:
         whole = plan_of(deployment).steps
-        npu, offload = deployment.board.npu, deployment.runtime.offload
-        assert npu is not None and offload is not None, "a deployment that offloads has both"
+        npu, spread = deployment.board.accelerator, deployment.runtime.mapping.spread
         self.deployment, self.layers = deployment, len(deployment.executed.layers)
         self.clock = npu.clock
         self.steps: list[Step] = [step for step in whole if step.kind != "alias"]
         self.shares = [step.shares for step in self.steps]
         self.tasks = np.repeat(np.arange(len(self.steps)), [len(own) for own in self.shares])
         self.of_layer = np.array([layer for step in self.steps for layer in step.layers], np.int64)
-        self.seen = [was_profiled(task_of(step), npu, offload.spread) for step in self.steps]
-        self.known = [knows_host(step, deployment.executed, offload.spread)
+        self.seen = [was_profiled(task_of(step), npu, spread) for step in self.steps]
+        self.known = [knows_host(step, deployment.executed, spread)
                       for step in self.steps]
-        self.offload: Offload = offload
+        self.spread = spread
         self.deviations = read_deviations(deployment.board)
         first = np.cumsum([0, *map(len, self.shares)])
         lower, own = cache(partial(lower_network, deployment)), {
@@ -147,8 +146,7 @@ class Offloaded:
         boards = max([1, *map(len, hertz.values()), 0 if volts is None else len(volts)])
         prices = runtime_prices(self.deployment.repriced(board=board,
                                                          runtime=self.deployment.runtime))
-        assert board.npu is not None
-        counts = add_lines(count_many([task_of(step) for step in self.steps], board.npu),
+        counts = add_lines(count_many([task_of(step) for step in self.steps], board.accelerator),
                            list_extra(self.deployment, self.steps))
         lines = price_tasks(divide(counts, self.shares), [
             self._price_host(structure, parts, counts.keys, board, prices)
@@ -176,8 +174,7 @@ class Offloaded:
 
     def _describe(self, lines: TaskLines) -> Traits:
         """Return what lines are added up by."""
-        npu = self.deployment.board.npu
-        assert npu is not None
+        npu = self.deployment.board.accelerator
         task = self.tasks[lines.part]
         named = [lines.keys.known[key][:2] for key in lines.key.tolist()]
         part = [PARTS.index(name_part(event, place, lines.clocks[clock], npu, seen=self.seen[own],
@@ -186,7 +183,7 @@ class Offloaded:
                                                       strict=True)]
         unsure = {key: self._unsure(*key) for key in set(named)}
         return Traits(
-            layer=self.of_layer[lines.part], epoch=task, clock=lines.clock,
+            layer=self.of_layer[lines.part], task=task, clock=lines.clock,
             cause=_ints(_CAUSE[event] for event, _ in named), part=_ints(part),
             unsure=np.array([unsure[key] for key in named]))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from hwmodels.counts import CAUSES, EVENTS
 from hwmodels.paths.timing import Floats
+from twin.pricing.accelerator.batch import Ints, Lines, Tasks
 from twin.pricing.accelerator.certainty import (
     PARTS,
     band_of,
@@ -15,7 +16,6 @@ from twin.pricing.accelerator.certainty import (
 )
 from twin.pricing.accelerator.columns import POWERED
 from twin.pricing.batch import Batch, Span, write_ends
-from twin.pricing.offloaded import Ints, Lines, Offloaded
 
 BOARDS, ROWS = 1024, 2048
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
@@ -27,7 +27,7 @@ _HARDWARE = PARTS.index("hardware")
 _POWERED_CAUSES = tuple(CAUSES.index(EVENTS[event].cause) for event in POWERED)
 
 
-def fill_offloaded(batch: Batch, span: Span, *, unsure: bool) -> None:
+def fill_tasks(batch: Batch, span: Span, *, unsure: bool) -> None:
     """Work out rows of a batch on an accelerator.
 
     Parameters
@@ -35,7 +35,7 @@ def fill_offloaded(batch: Batch, span: Span, *, unsure: bool) -> None:
     unsure
         Whether intervals are wanted.
     """
-    item, rows = Offloaded(span.deployment), span.rows
+    item, rows = Tasks(span.deployment), span.rows
     batch.ram_bytes[rows] = span.deployment.ram_bytes
     batch.flash_bytes[rows] = span.deployment.flash_bytes
     names = sorted(span.hertz, key=lambda name: name != item.clock)  # neighbours run as SIMD lanes
@@ -57,18 +57,18 @@ def fill_offloaded(batch: Batch, span: Span, *, unsure: bool) -> None:
 class _Sums:
     """Lines of some boards, ready to be multiplied by factors and added up."""
 
-    def __init__(self, item: Offloaded, lines: Lines, *, unsure: bool, layers: bool) -> None:
+    def __init__(self, item: Tasks, lines: Lines, *, unsure: bool, layers: bool) -> None:
         traits, self.lines = lines.traits, lines
         self.layers = item.layers if layers else 1
         layer = traits.layer if layers else np.zeros_like(traits.layer)
-        self.spread = item.offload.spread if unsure else None
+        self.spread = item.spread if unsure else None
         self.host = lines.clocks.index(item.deployment.board.core.clock)
         clocks = len(lines.clocks)
         self.clocks = clocks
-        own = layers | (traits.part == _HARDWARE)  # only what is bounded by epoch is separate
-        pairs, pair = np.unique(np.where(own, traits.epoch, 0) * len(PARTS) + traits.part,
+        own = layers | (traits.part == _HARDWARE)  # only what is bounded by task is separate
+        pairs, pair = np.unique(np.where(own, traits.task, 0) * len(PARTS) + traits.part,
                                 return_inverse=True)
-        self.epoch, self.part = np.divmod(pairs, len(PARTS))
+        self.task, self.part = np.divmod(pairs, len(PARTS))
         self.time = np.concatenate([
             _choose(traits.clock * self.layers + layer, clocks * self.layers),
             _choose(traits.clock * len(CAUSES) + traits.cause, clocks * len(CAUSES)),
@@ -77,7 +77,7 @@ class _Sums:
         self.energy = np.concatenate([
             by_layer, _choose(traits.cause, len(CAUSES)),
             *([by_layer * traits.unsure[:, None]] if unsure else [])], axis=1)
-        self.epochs = [np.array([number for number, step in enumerate(item.steps)
+        self.tasks = [np.array([number for number, step in enumerate(item.steps)
                                  if layer in step.layers], int)
                        for layer in range(self.layers if layers else 0)]
         self.steps = len(item.steps)
@@ -131,9 +131,9 @@ class _Sums:
             energy_pj.sum(axis=1), unsure.sum(axis=1), sd, band))
         if batch.layers is None:
             return
-        alone = deviate_tasks(parts, self.epoch, self.part, self.steps, spread)
+        alone = deviate_tasks(parts, self.task, self.part, self.steps, spread)
         sd = np.stack([alone[:, own].max(axis=1) if len(own) else np.zeros(len(at))
-                       for own in self.epochs], axis=1)
+                       for own in self.tasks], axis=1)
         write_ends(batch.layers, (at[:, None], np.arange(self.layers)), sd, band,
                    bound_energies(energy_pj, unsure, sd, band))
 

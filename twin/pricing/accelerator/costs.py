@@ -25,7 +25,7 @@ from hwmodels.counts import (
     merge_counts,
 )
 from hwmodels.kernel import Kernel
-from hwmodels.schedule import Npu, Task, TaskRun
+from hwmodels.schedule import Task, TaskRun
 from hwmodels.schedule.run import gather_counts, run_tasks
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
@@ -47,7 +47,7 @@ from twin.pricing.accelerator.columns import (
 from twin.runtimes.compiler import Step
 
 
-def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
+def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
                     ) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
     """Price an inference on an accelerator and its host.
 
@@ -72,7 +72,7 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     work of its layers, in 64ths, so that the parts sum exactly.
     """
     steps = [step for step in plan_of(deployment).steps if step.kind != "alias"]
-    runs = run_tasks([task_of(step) for step in steps], _npu(deployment))
+    runs = run_tasks([task_of(step) for step in steps], deployment.board.accelerator)
     software = iter(_price_host(deployment, plan_of(deployment).steps, prices, price_on_core))
     hosted = [next(software) if step.kind == "host" else None for step in steps]
     priced = iter(_price_parts(deployment, steps, runs, hosted, prices) if steps else [])
@@ -124,12 +124,6 @@ def task_of(step: Step) -> Task:
     return step.task
 
 
-def _npu(deployment: Deployment) -> Npu:
-    npu = deployment.board.npu
-    assert npu is not None, "a deployment that offloads has an accelerator"
-    return npu
-
-
 def _price_host(deployment: Deployment, steps: Sequence[Step], prices: Prices,
                 price_on_core: PriceOnCore) -> list[LayerCost]:
     """Price the host's operators, group by group of those that follow one another."""
@@ -160,10 +154,9 @@ def pick_layers(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
 
 def list_extra(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
     """Return what the host does besides launching each task: stepping it, cleaning its cache."""
-    offload = deployment.runtime.offload
-    assert offload is not None
-    stepping = CountLine(event="epoch_host_cycle", place="stepping", occurred=offload.move_cycles,
-                         exposed=offload.move_cycles)
+    cycles = deployment.runtime.mapping.move_cycles
+    stepping = CountLine(event="epoch_host_cycle", place="stepping", occurred=cycles,
+                         exposed=cycles)
     return [(*((stepping,) if step.stepped else ()), *cleaned) for step, cleaned in zip(
         steps, _list_cache_lines(deployment, steps), strict=True)]
 
