@@ -1,6 +1,7 @@
 """Changes the code of the packages, one place at a time: do the tests notice?
 
-    python -m benchmarks.mutation [--sample N] [--seed S] [--files GLOB... --tests GLOB...]
+    python -m benchmarks.mutation [--sample N] [--seed S] [--rooms FOLDER...]
+    python -m benchmarks.mutation [--sample N] [--seed S] --files GLOB... --tests GLOB...
 
 Mutants are mutmut's: another number, operator, comparison, string, argument, branch. Each runs in
 a process forked from one that has imported everything, against the tests that reach its function.
@@ -118,12 +119,13 @@ def bound_below(judged: int, killed: int) -> float:
 def main() -> int:
     """Run mutants of the files asked for, or drawn; 1 when fewer are killed than must be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--files", nargs="+", help="globs of what is mutated; else all packages")
+    parser.add_argument("--rooms", nargs="+", default=PACKAGES, help="folders to draw from")
+    parser.add_argument("--files", nargs="+", help="globs of what is mutated, instead of a draw")
     parser.add_argument("--tests", nargs="+", default=[], help="globs of what judges those files")
     parser.add_argument("--sample", type=int, default=300, help="mutants to run; 0 is all")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     asked = parser.parse_args()
-    chosen = draw_rooms(asked.sample, asked.seed) if asked.files is None else {
+    chosen = draw_rooms(asked.sample, asked.seed, asked.rooms) if asked.files is None else {
         "files": (Module(tuple(asked.files), tuple(asked.tests)), asked.sample)}
     print(f"seed {asked.seed}")
     packages: dict[str, list[int]] = {}

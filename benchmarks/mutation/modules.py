@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,8 +68,9 @@ def explain(changed: str) -> str | None:
     return "listed by hand" if come.strip() in EQUIVALENT else None
 
 
-def draw_rooms(sample: int, seed: int) -> dict[str, tuple[Module, int]]:
-    """Draw places to change from all packages, each line of code as likely as another.
+def draw_rooms(sample: int, seed: int,
+               rooms: Iterable[str] = PACKAGES) -> dict[str, tuple[Module, int]]:
+    """Draw places to change from packages or folders, each line as likely as another.
 
     Parameters
     ----------
@@ -76,19 +78,21 @@ def draw_rooms(sample: int, seed: int) -> dict[str, tuple[Module, int]]:
         Mutants, `PER_FILE` of each file drawn.
     seed : int
         Of the draw.
+    rooms : iterable of str
+        Folders to draw from.
 
     Returns
     -------
     dict of str to (Module, int)
         By folder, with the tests that mirror it and how many mutants to run there.
     """
-    files = list_files(tuple(f"{package}/**/*.py" for package in PACKAGES))
+    files = list_files(tuple(f"{room}/**/*.py" for room in rooms))
     lines = [(ROOT / file).read_bytes().count(b"\n") for file in files]
-    rooms: dict[str, list[str]] = {}
+    drawn: dict[str, list[str]] = {}
     for file in random.Random(seed).choices(files, lines, k=-(-sample // PER_FILE)):
-        rooms.setdefault("/".join(Path(file).parts[:2]).removesuffix(".py"), []).append(file)
-    return {room: (Module(tuple(drawn), _find_tests(room)), PER_FILE * len(drawn))
-            for room, drawn in sorted(rooms.items())}
+        drawn.setdefault("/".join(Path(file).parts[:2]).removesuffix(".py"), []).append(file)
+    return {room: (Module(tuple(files), _find_tests(room)), PER_FILE * len(files))
+            for room, files in sorted(drawn.items())}
 
 
 def _find_tests(room: str) -> tuple[str, ...]:

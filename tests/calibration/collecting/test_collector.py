@@ -278,6 +278,15 @@ def test_passes_cover_every_event(tmp_path):
     assert one.passes[0] == Pass(events=(0x1000,), runs=50) and CAPACITY > 9
 
 
+def test_one_run_without_warming_up_is_a_plan_and_none_is_not():
+    identity = wire.Identity.parse(MadeBoard()._on_identify(b""))
+    *_, warm = make_plans(identity, [], runs=1, warmup=0)
+    assert (warm.warmup, [one.runs for one in warm.passes]) == (0, [1])
+    for wrong in ({"runs": 0}, {"warmup": -1}):
+        with pytest.raises(MeasurementError, match="accepted: from 1, from 0"):
+            make_plans(identity, [], **wrong)
+
+
 def test_another_model_is_refused(tmp_path):
     with MadeBoard() as board, Link(board.port) as link:
         made = campaign(link, tmp_path, model_sha256="00" * 32)

@@ -1,8 +1,10 @@
 """The arena of a program, beside what builds of TensorFlow Lite Micro took for the network."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from made_graphs import one_layer, tensor
 
 import twin.runtimes
 from hwmodels.errors import TwinError
@@ -51,6 +53,21 @@ def test_the_least_arena_has_room_for_making_the_plan() -> None:
     arena = plan_arena(build("ad"), rule, M4, 0, 0)
     assert (arena.total_bytes, arena.needed_bytes) == (2580, 3024)
     assert ") + 444 while it is planned" in arena.description
+
+
+@pytest.mark.parametrize("kernels", ["cmsis-nn", "reference"])
+def test_a_transposed_side_of_a_product_is_copied(kernels: str) -> None:
+    """Its elements, and the TfLiteEvalTensor and TfLiteIntArray that describe the copy."""
+    def count(**options: bool) -> Counter[int]:
+        graph = one_layer("batch_matmul", [tensor((1, 2, 4, 3)), tensor((1, 2, 3, 5))],
+                          [tensor((1, 2, 4, 5))], options={"adj_y": True, **options})
+        return Counter(size for kind, size, _ in
+                       tflm.list_asks(graph, kernels, "2026", M4).persistent
+                       if kind == "kernel data")
+
+    described = Counter((12, 4 * (1 + 4)))
+    assert count(adj_x=True) - count() == described + Counter((24,))
+    assert count(adj_y=False) - count() == described + Counter((30,))
 
 
 def test_what_is_not_known_is_said() -> None:

@@ -85,6 +85,22 @@ def test_the_five_have_the_architecture_of_the_reference_files(name):
     assert zoo.build(name).architecture_id == read_model(model_file(name)).architecture_id
 
 
+def test_a_shallower_mobilenet_lacks_the_last_blocks_that_keep_their_shape():
+    whole = zoo.build("mobilenet_v1_0.25_32")
+
+    def blocks(graph):
+        convs = [layer for layer in graph.layers if layer.op == "depthwise_conv_2d"]
+        return [(graph.input(one).shape, graph.output(graph.layers[one.index + 1]).shape)
+                for one in convs]
+
+    for depth in range(*networks.MOBILENET_V1_DEPTHS):
+        kept = blocks(whole)
+        for _ in range(13 - depth):
+            last = max(place for place, (read, wrote) in enumerate(kept) if read == wrote)
+            del kept[last]
+        assert blocks(networks.mobilenet_v1("x", 0.25, 32, blocks=depth)) == kept
+
+
 def test_the_same_name_builds_the_same_graph_and_another_name_does_not():
     first, second, other = zoo.build("kws"), zoo.build("kws"), zoo.build("ds_cnn")
     assert first.sha256 == second.sha256 != other.sha256

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.oracles.cache import walk_addresses
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Operand
@@ -242,6 +243,18 @@ def test_maximum_pool_counts_every_window_position() -> None:
     assert traffic(kernel)["input"][0] == 14 * 14 * 3  # rows inside: 2 + 4 x 3; 40 channels: 3
     # compiled with gcc 12.2 -O2, on qemu: 5975 vector instructions
     assert count(kernel)["MVE"] == pytest.approx(5975, rel=0.01)
+
+
+def test_an_average_writes_the_channels_left_over_beside_the_others() -> None:
+    graph, layer = unary("average_pool_2d", (1, 4, 6, 40), (1, 2, 3, 40),
+                         window=Window(kernel=(2, 2), stride=(2, 2)))
+    kernel = lower(graph, layer)
+    operands = {one.name: one for one in kernel.operands}
+    first = operands["output"].address
+    touched = {byte - first for access, address in walk_addresses(kernel.nests, operands)
+               if access.operand == "output"
+               for byte in range(address, address + access.width_bytes)}
+    assert touched == set(range(240))
 
 
 def test_other_types_run_on_the_portable_kernels() -> None:

@@ -136,7 +136,9 @@ def test_what_no_tile_of_fits_stays_on_the_host():
         {"npu.pools.L1.size_bytes": "16KiB"})
     assert deployment.plan.reasons == (
         "L1 of 16,384 bytes holds no row of it, even for one core",)
-    assert "L1 of 16,384 bytes" in dict(answer_pairs(twin.predict(deployment)))["helps"]
+    made = twin.predict(deployment)
+    assert [task.run.task.operations for task in made.tasks] == [(("conv_2d", 1),)]
+    assert "L1 of 16,384 bytes" in dict(answer_pairs(made))["helps"]
 
 
 def test_columns_that_find_no_room_leave_cores_idle():

@@ -285,6 +285,13 @@ def test_broadcast_reads_the_smaller_side_again() -> None:
     assert count(kernel)[0] > count(plain)[0]
 
 
+def test_a_float_kernel_speaks_the_language_of_its_core() -> None:
+    graph, layer = make("add", [(1, 4, 4, 8), (1, 4, 4, 8)], (1, 4, 4, 8), "float32")
+    for core, own, other in (("rv32", "fsw ", "vstmia "), ("thumb2", "vstmia ", "fsw ")):
+        code = "\n".join(block.code for block in lower(graph, layer, core, "single").blocks)
+        assert own in code and other not in code
+
+
 def test_software_floating_point_is_assumed_and_slower() -> None:
     graph, layer = weighted("conv_2d", 4, 4, 3, 5, "float32")
     hard, soft = lower(graph, layer), lower(graph, layer, fpu=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from twin.network.readers.onnx_fusion import Group
@@ -59,39 +58,29 @@ def convert_gather(reader: OnnxReader, group: Group) -> None:
                 axis=stored_axis(axis, rank, layout))
 
 
-def convert_scattered(op: str) -> Callable[[OnnxReader, Group], None]:
-    """Return the converter of what reads or writes elements at places the data name."""
-    def convert(reader: OnnxReader, group: Group) -> None:
-        others = [reader.plain(name) for name in group.node.inputs[1:]]
-        reader.emit(group, op, [reader.data(group, 0, PLAIN), *others], PLAIN)
-
-    return convert
+def convert_scattered(reader: OnnxReader, group: Group, op: str) -> None:
+    """Gather and scatter: reads or writes elements at places the data name."""
+    others = [reader.plain(name) for name in group.node.inputs[1:]]
+    reader.emit(group, op, [reader.data(group, 0, PLAIN), *others], PLAIN)
 
 
-def convert_repetition(op: str) -> Callable[[OnnxReader, Group], None]:
-    """Return the converter of what repeats its input; nothing where it is one time."""
-    def convert(reader: OnnxReader, group: Group) -> None:
-        name = group.node.inputs[0]
-        shape, made = reader.shape(name), reader.shape(group.output)
-        if shape == made:
-            convert_identity(reader, group)
-            return
-        layout = reader.layout(name) if len(shape) == len(made) else PLAIN
-        reader.emit(group, op, [reader.data(group, 0, layout)], layout)
-
-    return convert
+def convert_repetition(reader: OnnxReader, group: Group, op: str) -> None:
+    """Tile, Expand: repeats its input; nothing where it is one time."""
+    name = group.node.inputs[0]
+    shape, made = reader.shape(name), reader.shape(group.output)
+    if shape == made:
+        convert_identity(reader, group)
+        return
+    layout = reader.layout(name) if len(shape) == len(made) else PLAIN
+    reader.emit(group, op, [reader.data(group, 0, layout)], layout)
 
 
-def convert_blocks(op: str) -> Callable[[OnnxReader, Group], None]:
-    """Return the converter of what moves blocks of pixels into channels, or back."""
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        split_first = node.attributes.get("mode", "DCR") == "CRD"
-        options: dict[str, Any] = {"order": "crd"} if split_first else {}
-        reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
-                    block=node.attributes["blocksize"], **options)
-
-    return convert
+def convert_blocks(reader: OnnxReader, group: Group, op: str) -> None:
+    """SpaceToDepth, DepthToSpace: moves blocks of pixels into channels, or back."""
+    node = group.node
+    options: dict[str, Any] = {"order": "crd"} if node.attributes.get("mode") == "CRD" else {}
+    reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
+                block=node.attributes["blocksize"], **options)
 
 
 def convert_slice(reader: OnnxReader, group: Group) -> None:
@@ -124,7 +113,7 @@ def convert_pad(reader: OnnxReader, group: Group) -> None:
     layout = reader.layout(node.inputs[0])
     amounts = reader.integers(node, 1, "pads") or []
     axes = reader.integers(node, 3, "") or list(range(rank))
-    if min(amounts, default=0) < 0:
+    if any(amount < 0 for amount in amounts):
         raise UnsupportedError("negative amounts")
     paddings = [(0, 0)] * len(stored_axes(rank, layout))
     for number, axis in enumerate(axes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -351,13 +352,13 @@ CONVERTERS: Mapping[str, Converter] = {
     "Where": Converter(convert=_elementwise("select", 3), places=(1, 2)),
     "Concat": Converter(convert=convert_concat, places=()), "Split": _one(convert_split),
     "Slice": _one(convert_slice), "Pad": _one(convert_pad), "Gather": _one(convert_gather),
-    **{name: _one(convert_repetition(op)) for name, op in (
+    **{name: _one(partial(convert_repetition, op=op)) for name, op in (
         ("Tile", "tile"), ("Expand", "broadcast_to"))},
-    **{name: _one(convert_scattered(op)) for name, op in (
+    **{name: _one(partial(convert_scattered, op=op)) for name, op in (
         ("GatherElements", "gather_nd"), ("GatherND", "gather_nd"),
         ("ScatterElements", "scatter_nd"), ("ScatterND", "scatter_nd"))},
-    "DepthToSpace": _one(convert_blocks("depth_to_space")),
-    "SpaceToDepth": _one(convert_blocks("space_to_depth")),
+    "DepthToSpace": _one(partial(convert_blocks, op="depth_to_space")),
+    "SpaceToDepth": _one(partial(convert_blocks, op="space_to_depth")),
     **{name: _one(convert_reshape) for name in ("Reshape", "Flatten", "Squeeze", "Unsqueeze")},
     "Transpose": _one(convert_transpose), "Softmax": _one(_softmax("softmax")),
     "LogSoftmax": _one(_softmax("log_softmax")), "Cast": _one(_cast),

@@ -110,14 +110,14 @@ def make_certificate(folder: Path, name: str) -> None:
          "-subj", f"/CN={name}"], check=True, stderr=subprocess.DEVNULL)
 
 
-@pytest.fixture
-def cluster(tmp_path):
-    """Give a function that begins a worker after a preloaded script, and the scheduler's file."""
-    import dask
-
-    root, file, started = Path(twin.__file__).parents[1], tmp_path / "scheduler.json", []
-    make_certificate(tmp_path, "own")
-    own = {end: str(tmp_path / f"own.{end}") for end in ("pem", "key")}
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """Give a folder with the scheduler's file and credentials, a function that begins a worker
+    after a preloaded script, and what was begun: the scheduler and a worker that works."""
+    folder, started = tmp_path_factory.mktemp("cluster"), []
+    root, file = Path(twin.__file__).parents[1], folder / "scheduler.json"
+    make_certificate(folder, "own")
+    own = {end: str(folder / f"own.{end}") for end in ("pem", "key")}
 
     def begin(*words: str) -> None:
         started.append(subprocess.Popen(
@@ -125,36 +125,64 @@ def cluster(tmp_path):
              "--tls-ca-file", own["pem"], "--tls-cert", own["pem"], "--tls-key", own["key"],
              "--no-dashboard", *words[1:]], cwd=root, stderr=subprocess.DEVNULL))
 
-    def work(script: str = "") -> None:
-        preload = tmp_path / f"preload{len(started)}.py"
+    def work(name: str, script: str = "") -> None:
+        preload = folder / f"{name}.py"
         preload.write_text(script)
-        begin("worker", "--nthreads", "1", "--no-nanny", "--preload", str(preload))
+        begin("worker", "--nthreads", "1", "--no-nanny", "--preload", str(preload), "--name", name)
 
     begin("scheduler", "--protocol", "tls", "--host", "127.0.0.1", "--port", "0",
           "--dashboard-address", "127.0.0.1:0")
-    with dask.config.set({f"distributed.comm.tls.{key}": own["key" if "key" in key else "pem"]
-                          for key in CREDENTIALS}):
-        yield work, file, started
+    work("good")
+    yield folder, work, started
     for process in started:
         process.kill()
         process.wait()
 
 
-def find_address(file: Path, workers: int) -> str:
+@pytest.fixture
+def cluster(running):
+    """What runs, for a client that has its credentials."""
+    import dask
+
+    with dask.config.set({f"distributed.comm.tls.{key}": str(
+            running[0] / f"own.{'key' if 'key' in key else 'pem'}") for key in CREDENTIALS}):
+        yield running
+
+
+def find_workers(folder: Path, *names: str) -> tuple[str, dict[str, str]]:
+    """Return the scheduler's address and those of workers by name, once all asked for are there."""
+    file = folder / "scheduler.json"
     while not file.is_file() or not file.read_text().endswith("}"):
         time.sleep(0.05)
-    address = json.loads(file.read_text())["address"]
+    address, end = json.loads(file.read_text())["address"], time.monotonic() + HANG_S
     with distributed.Client(address, security=distributed.Security()) as client:
-        client.wait_for_workers(workers, timeout=HANG_S)
-    return address
+        while True:
+            workers = client.scheduler_info(n_workers=-1)["workers"]
+            found = {one["name"]: worker for worker, one in workers.items()}
+            if set(names) <= set(found):
+                return address, found
+            assert time.monotonic() < end, found
+            time.sleep(0.05)
+
+
+@needs_openssl
+def test_who_has_no_certificate_of_the_cluster_runs_nothing_there(cluster, tmp_path) -> None:
+    folder, *_ = cluster
+    make_certificate(folder, "strange")
+    _, workers = find_workers(folder, "good")
+    called = subprocess.run(
+        [sys.executable, "-c", CALLED, workers["good"], folder, tmp_path / "written", str(HANG_S)],
+        capture_output=True, text=True, check=True)
+    assert called.stdout.split() == ["refused", "refused", "False", "ran", "True"], called.stderr
 
 
 @needs_openssl
 def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> None:
-    work, file, started = cluster
+    folder, work, started = cluster
     (tmp_path / "small.yaml").write_text(FILE)
-    work(), work(KILLED)
-    twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=find_address(file, 2))
+    work("killed", KILLED)
+    address, _ = find_workers(folder, "good", "killed")
+    twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=address)
     twin.run_study(tmp_path / "small.yaml", tmp_path / "here")
     far, here = (tmp_path / name / "results.parquet" for name in ("far", "here"))
     assert far.read_bytes() == here.read_bytes()
@@ -163,14 +191,26 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> No
 
 @needs_openssl
 def test_a_slow_worker_holds_up_none_and_files_are_sent_once(cluster, tmp_path) -> None:
-    work, file, _ = cluster
+    folder, work, _ = cluster
     twin.export_model("kws", tmp_path / "own.tflite")
     (tmp_path / "small.yaml").write_text(FILE.replace("kws", "own.tflite"))
-    work(), work(SLOW.format(parts=str(tmp_path / "far/parts")))
-    twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=find_address(file, 2))
+    work("slow", SLOW.format(parts=str(tmp_path / "far/parts")))
+    address, _ = find_workers(folder, "good", "slow")
+    twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=address)
     twin.run_study(tmp_path / "small.yaml", tmp_path / "here")
     far, here = (tmp_path / name / "results.parquet" for name in ("far", "here"))
     assert far.read_bytes() == here.read_bytes()
+
+
+@needs_openssl
+def test_a_worker_of_another_version_is_refused(cluster, tmp_path) -> None:
+    folder, work, _ = cluster
+    (tmp_path / "small.yaml").write_text(FILE)
+    work("other", OTHER)
+    with pytest.raises(StudyError, match="another version"):
+        twin.run_study(tmp_path / "small.yaml", tmp_path / "far",
+                       cluster=find_workers(folder, "good", "other")[0])
+    assert not (tmp_path / "far").exists()
 
 
 def test_many_short_tasks_are_sent_together_and_few_alone() -> None:
@@ -179,16 +219,6 @@ def test_many_short_tasks_are_sent_together_and_few_alone() -> None:
         batches = cut_batches(tasks, workers)
         assert [number for batch in batches for number, _ in batch] == tasks
         assert max(map(len, batches)) == size
-
-
-@needs_openssl
-def test_a_worker_of_another_version_is_refused(cluster, tmp_path) -> None:
-    work, file, _ = cluster
-    (tmp_path / "small.yaml").write_text(FILE)
-    work(), work(OTHER)
-    with pytest.raises(StudyError, match="another version"):
-        twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=find_address(file, 2))
-    assert not (tmp_path / "far").exists()
 
 
 @needs_openssl
@@ -206,18 +236,6 @@ def test_a_file_that_is_no_credential_is_named(names, said, tmp_path) -> None:
                           for key, name in zip(CREDENTIALS, names, strict=True)}), \
             pytest.raises(UsageError, match=said), open_workers(cluster="tls://127.0.0.1:8786"):
         pass
-
-
-@needs_openssl
-def test_who_has_no_certificate_of_the_cluster_runs_nothing_there(cluster, tmp_path) -> None:
-    work, file, _ = cluster
-    make_certificate(tmp_path, "strange")
-    work()
-    with distributed.Client(find_address(file, 1), security=distributed.Security()) as client:
-        worker, = client.scheduler_info()["workers"]
-    called = subprocess.run([sys.executable, "-c", CALLED, worker, tmp_path, tmp_path / "written",
-                             str(HANG_S)], capture_output=True, text=True, check=True)
-    assert called.stdout.split() == ["refused", "refused", "False", "ran", "True"], called.stderr
 
 
 def test_processes_of_this_machine_listen_nowhere(tmp_path) -> None:
