@@ -30,7 +30,7 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo loops test twice lint site gate dist bench accuracy gallery tools lock sbom fuzz clean
+.PHONY: demo loops test once twice lint site gate dist bench accuracy gallery tools lock sbom fuzz clean
 
 demo: $(CORE) loops
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -44,10 +44,12 @@ loops: $(CORE)
 	PYTHONPATH=. $(dir $(COMPILING))bin/python -m hwmodels.kernels; } || \
 	echo "note: simulation loops are not compiled, they run as plain Python, slowly"
 
-# Types are checked, which is one process, beside what is tested twice; then everything, a process
-# per core.
+# Types are checked, which is one process, beside what is tested twice; when one of both has ended,
+# so that no core waits for the other, everything begins, a process per core.
 test: $(TEST) $(DOCS) loops tools
-	$(MAKE) -j2 lint twice
+	$(MAKE) -j2 lint twice once
+
+once: $(TEST) tools
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Once more: the firmware under sanitizers, compiled loops as plain Python, and with every index
@@ -55,7 +57,7 @@ test: $(TEST) $(DOCS) loops tools
 twice: $(TEST) tools
 	SANITIZE=1 ASAN_OPTIONS=detect_leaks=0 $(BIN)/python -m pytest $(SANITIZED_TESTS)
 	NUMBA_DISABLE_JIT=1 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -n auto -k "not interpreted" $(KERNEL_TESTS)
-	NUMBA_BOUNDSCHECK=1 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -k "not interpreted" $(KERNEL_TESTS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_OPT=0 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -k "not interpreted" $(KERNEL_TESTS)
 
 tools:
 	@missing=; for tool in $(TOOL_COMMANDS); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \

@@ -20,10 +20,9 @@ def test_two():
 """
 
 
-@pytest.mark.parametrize(("reason", "environment", "code"), [
-    ("no compiler", {"CI": "true"}, 1), ("no compiler", {}, 0),
-    ("TWIN_MODELS names no folder", {"CI": "true"}, 0)])
-@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize(("reason", "environment", "code", "processes"), [
+    ("no compiler", {"CI": "true"}, 1, 0), ("no compiler", {"CI": "true"}, 1, 2),
+    ("no compiler", {}, 0, 0), ("TWIN_MODELS names no folder", {"CI": "true"}, 0, 0)])
 def test_a_skip_fails_in_ci_only(tmp_path, reason, environment, code, processes):
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "test_made.py").write_text(TEXT.format(reason=reason))

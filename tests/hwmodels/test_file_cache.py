@@ -108,11 +108,19 @@ def test_nothing_is_kept_where_that_is_not_wanted_or_not_possible(folder, monkey
     assert len(made) == 4 and not entries(folder)
 
 
-def test_the_oldest_go(folder, monkeypatch):
-    monkeypatch.setattr(file_cache, "MOST_ENTRIES", 3)
-    for number in range(6):
-        make_once("noun", f"{number}", b"", Path(file_cache.__file__).parent, lambda: 1)
-    assert len(entries(folder)) == 3
+def test_what_nobody_asks_for_goes_and_what_is_asked_for_stays(folder, monkeypatch):
+    """A few shipped files are read by every command, beside many that are read once."""
+    monkeypatch.setattr(file_cache, "MOST_ENTRIES", 8)
+    made: list[str] = []
+
+    def ask(name: str) -> None:
+        make_once("noun", name, b"", Path(file_cache.__file__).parent, lambda: made.append(name))
+
+    for number in range(30):
+        for name in ("shipped", "another", f"once {number}"):
+            ask(name)
+        assert len(entries(folder)) <= 8
+    assert made.count("shipped") == made.count("another") == 1 and len(made) == 32
 
 
 def test_boards_and_cores_come_back_as_they_were_read(folder):

@@ -24,9 +24,9 @@ pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
-def browser():
+def context():
     with open_browser() as opened:
-        yield opened
+        yield opened.new_context()
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +42,24 @@ def address():
 
 
 @pytest.fixture
-def visit(browser, address):
+def visit(context, address):
     """Open the page at a state; what it complains of and asks for is held against it."""
     opened = []
 
     def go(query: str = "", width: int = 1280, scheme: str = "light", refused: bool = False):
-        context = browser.new_context(viewport={"width": width, "height": 900},
-                                      color_scheme=scheme)
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
         told, asked = listen_to(page)
-        opened.append((context, told, asked, refused))
+        opened.append((page, told, asked, refused))
         page.goto(address + query)
         page.wait_for_selector("html[data-ready]" if refused else "html[data-primed]",
                                state="attached")
         return page
 
     yield go
-    for context, told, asked, refused in opened:
-        context.close()
+    for page, told, asked, refused in opened:
+        page.close()
         # A browser tells of every answer that is no success.
         assert not [text for text in told
                     if not (refused and ("422" in text or "503" in text))]

@@ -162,7 +162,7 @@ def find_workers(folder: Path, *names: str) -> tuple[str, dict[str, str]]:
             if set(names) <= set(found):
                 return address, found
             assert time.monotonic() < end, found
-            time.sleep(0.05)
+            time.sleep(0.2)
 
 
 @needs_openssl
