@@ -28,6 +28,9 @@ NO_JUDGES = ("tests/hwmodels/test_compiled.py", "tests/hwmodels/test_core_file.p
 """Tests of machine code, of the source's text, of what interrupts: they fail beside mutants."""
 
 READ_BY_TESTS = ("benchmarks", "firmware", "docs", "examples", "README.md", "DESIGN.md")
+JUDGES_TOO = {"twin/api": ("tests/twin/cli/test_*.py",)}
+"""Tests outside the folder that mirrors one: commands are asked for as users ask."""
+
 PER_FILE = 5
 """Mutants of each file drawn: what a file takes before its first mutant is paid once."""
 
@@ -97,8 +100,9 @@ def draw_rooms(sample: int, seed: int,
 
 def _find_tests(room: str) -> tuple[str, ...]:
     """Return the tests that mirror a folder; hardware models have theirs in one, and the laws."""
-    return ((f"tests/{room}/**/test_*.py",) if (ROOT / "tests" / room).is_dir() else
-            (TABLE, f"tests/{room.split('/')[0]}/test_*.py"))
+    if (ROOT / "tests" / room).is_dir():
+        return (f"tests/{room}/**/test_*.py", *JUDGES_TOO.get(room, ()))
+    return (TABLE, f"tests/{room.split('/')[0]}/test_*.py")
 
 
 def list_files(patterns: tuple[str, ...]) -> list[str]:

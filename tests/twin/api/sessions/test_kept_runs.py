@@ -7,7 +7,9 @@ import shutil
 import stat
 import struct
 import zipfile
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -18,9 +20,10 @@ from typer.testing import CliRunner
 import twin
 from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import SHIPPED
+from twin.api.commands import sessions
 from twin.api.sessions.agreement import agree
 from twin.api.sessions.bundle import MANIFEST, check_name
-from twin.api.sessions.request import make_request
+from twin.api.sessions.request import Request, make_request
 from twin.api.sessions.session import find_sessions, hash_report
 from twin.api.sessions.studied import check_files
 from twin.cli import app
@@ -73,6 +76,34 @@ def test_a_session_names_its_copies_and_no_other_place(root) -> None:
         assert all(path.startswith("inputs/") for _, path in session.request.find_files())
         for name in ("session.json", "result.json"):
             assert str(root) not in (session.folder / name).read_text()
+
+
+def test_a_session_says_when_it_began_as_its_folder_does(root) -> None:
+    for session in twin.list_sessions(root / "runs"):
+        began = datetime.strptime(session.head["began"], "%Y-%m-%dT%H:%M:%SZ")
+        assert session.folder.name.startswith(f"{began:%Y%m%d-%H%M%S}-")
+
+
+@pytest.mark.parametrize("verb", ["measure", "build_firmware", "predict"])
+def test_what_a_run_that_is_asked_again_builds_or_samples_is_thrown_away(verb, monkeypatch):
+    made = []
+
+    def perform(session, aside):
+        made.extend(map(Path, aside.values()))
+        for folder in made:
+            folder.mkdir()
+
+    monkeypatch.setattr(sessions, "perform", perform)
+    sessions._perform_again(SimpleNamespace(request=Request(verb=verb, arguments={})))
+    assert len(made) == (verb != "predict") and not any(one.exists() for one in made)
+
+
+def test_a_kept_measurement_is_watched_as_one_that_is_not(monkeypatch):
+    monkeypatch.setattr("twin.api.commands.measure.measure", lambda *asked, **aside: (asked, aside))
+    (model, board, options), aside = sessions._measure(
+        {"model": "kws", "board": "b", "runs": 7}, {"output": "m", "watcher": "w"})
+    assert (model, board, options.runs, options.output) == ("kws", "b", 7, "m")
+    assert aside == {"watcher": "w"}
 
 
 def test_the_same_command_twice_gives_one_hash_in_two_folders(root) -> None:
