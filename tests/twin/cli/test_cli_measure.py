@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,10 +28,11 @@ from calibration.errors import IncompleteWarning
 from calibration.measurement.measurement import read_measurement
 from calibration.virtual_board import Launched
 from hwmodels.board.file import load_board
-from twin.api.commands.campaign import Run
+from twin.api.commands.campaign import Run, _open_meter
 from twin.api.commands.claims import claim_folder
 from twin.api.commands.firmware import build_firmware
 from twin.api.commands.measuring import MeasureOptions, Watcher
+from twin.api.requests.measurement import PowerRuns
 from twin.cli import app
 from twin.errors import UsageError
 from twin.network.readers import read_model
@@ -168,6 +170,34 @@ def test_another_core_on_the_line_is_refused(tmp_path, monkeypatch):
     assert not told
     one.check_part(replace(IDENTITY, core_id=0x411FC271, port="nucleo_h723zg"), "tty")
     assert "the image is of port nucleo_h723zg" in told.pop()
+
+
+def test_what_a_board_brings_is_the_campaigns(tmp_path):
+    """Gauges beside its samples, and whether its clock is the board's."""
+    one = Run(graph=read_model("ad"), board=None, folder=tmp_path, options=MeasureOptions(),
+              data=None, watcher=Watcher())
+    made = Launched(port="", gauges=lambda: {"waited": (0.5, "s")}, clocked=False)
+    campaign = one.begin(None, "r", IDENTITY, made)
+    assert campaign.gauges is made.gauges and not campaign.clocked
+    assert one.begin(None, "r", IDENTITY, None).gauges is None
+
+
+def test_a_meter_records_the_layer_that_is_repeated(monkeypatch):
+    asked = {}
+
+    def power_window(runs, **more):
+        asked.update(more, runs=runs)
+        return (1, 2)
+
+    live = SimpleNamespace(trace=lambda edges: edges)
+    monkeypatch.setattr("calibration.power_trace.live.LiveTrace",
+                        lambda meter: contextlib.nullcontext(live))
+    monkeypatch.setattr("calibration.power_trace.ina226.Ina226.open",
+                        lambda bus, shunt_ohm: (bus, shunt_ohm))
+    record = _open_meter(SimpleNamespace(power_window=power_window),
+                         PowerRuns(runs=3, bus="/dev/i2c-1", shunt_ohm=0.1))
+    assert record(1, False, 5, 70) == (1, 2)
+    assert asked == {"runs": 1, "layers": False, "repeat_layer": 5, "repeat": 70}
 
 
 @needs_compiler
