@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_logs import LOGS
 
+from calibration import importers
 from calibration.errors import MeasurementError
 from calibration.importers import BINARY, FORMATS
 from calibration.importers.log import Log
@@ -71,3 +74,16 @@ def test_a_log_of_an_npu_misses_no_line_unnoticed():
         if any(name in lines[place] for name in kept):
             less = "".join(lines[:place] + lines[place + 1:])
             assert read("npu-profiler", less.encode(), partial=False) is None, lines[place]
+
+
+@pytest.mark.parametrize(("name", "hertz", "can"), [
+    ("cpu", 120e6, True), ("cpu", 240e6, False), ("timer", 120e6, True), ("timer", 240e6, False)])
+def test_a_clock_is_no_faster_than_the_board_can_have_it(name, hertz, can):
+    """A timer runs from a clock of the board, whatever its own name is."""
+    header = SimpleNamespace(board="nucleo_l4r5zi", clocks_hz=((name, hertz),), source="log")
+    if can:
+        assert importers._check_fastest(header, anyway=False) == []
+        return
+    with pytest.raises(MeasurementError, match=f"a {name} clock of 240 MHz is more than nucleo_l4"):
+        importers._check_fastest(header, anyway=False)
+    assert len(importers._check_fastest(header, anyway=True)) == 1

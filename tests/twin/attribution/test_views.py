@@ -8,6 +8,7 @@ from made_measurements import check_sums, measure
 from made_predictions import make_prediction
 from typer.testing import CliRunner
 
+import twin
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Sample
 from twin.attribution.document import (
@@ -148,3 +149,13 @@ def test_every_phase_of_an_epoch_is_in_the_attribution(npu, phase, group):
         other = "host" if group == "accelerator" else "accelerator"
         assert gaps[1][other] == gaps[0][other]
         assert abs(new.unexplained - old.unexplained) <= 3
+
+
+def test_what_a_change_makes_surely_faster_its_opposite_makes_slower():
+    fast = twin.deploy("ad", "nucleo_l4r5zi")
+    slow = fast.replace({"clocks.cpu.frequency_hz": "80MHz"})
+    one, other = twin.predict(fast), twin.predict(slow)
+    there, back = set_what_if(other, one, {}), set_what_if(one, other, {})
+    assert there.odds > 0.99 and there.odds + back.odds == pytest.approx(1)
+    plain = [twin.predict(deployment, calibration="none") for deployment in (fast, slow)]
+    assert set_what_if(*plain, {}).odds is None

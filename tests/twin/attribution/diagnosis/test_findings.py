@@ -1,6 +1,7 @@
 """What is said of a diagnosis: ratios, what to measure next, remedies a part and runtime have."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from made_faults import made_diagnosis
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN
 from twin.attribution.diagnosis.finding import say_ratio
-from twin.attribution.diagnosis.ranking import note_header
+from twin.attribution.diagnosis.ranking import _describe_fits, note_header
 from twin.attribution.diagnosis.telling import tell_otherwise
 from twin.attribution.diagnosis.weighing import Weight
 from twin.deployment.deploy import deploy
@@ -74,3 +75,14 @@ def test_what_fits_best_against_its_header_is_told(off, doubted, told):
                       moved=np.zeros(2), predicted=np.ones(2), counted=()) for size in (off, 0.1)]
     said = " ".join(note_header(found, weighed))
     assert ("optimisation fits best (measured 1.01 x" in said) is told is ("header" in said)
+
+
+def test_fits_that_read_alike_get_two_more_digits():
+    def describe(*spreads):
+        return _describe_fits([SimpleNamespace(
+            residual=np.array([-spread, spread]), predicted=np.array([4.0, 6.0]))
+            for spread in spreads], 15.0)
+
+    apart, alike = describe(0.1, 0.2), describe(0.1, 0.101)
+    assert all("measured 1.50 x" in text for text in apart) and len(set(apart)) == 2
+    assert all("measured 1.5000 x" in text for text in alike) and len(set(alike)) == 2
