@@ -246,7 +246,8 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     key = (observed, marks.clock_sd, stated, runtime := measured_runtime(measurement))
     if key not in forecasts.faults:
         forecasts.faults[key] = (
-            *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd),
+            *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd,
+                         stated=runtime),
             *list_others(deployment, runtime))
     out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
@@ -260,9 +261,9 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
     """Weigh faults, two of them at once, and layers that are off alone."""
     weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
-    alone = tuple(one for fault, effect in zip(faults, effects, strict=True)
-                  if fault.kind in (DECLARED, RIVAL)
-                  for one in single_out(fault, effect, evidence))
+    bases = [one for one in zip(faults, effects, strict=True) if one[0].kind in (DECLARED, RIVAL)]
+    alone = tuple(one for fault, effect in bases
+                  for one in single_out(fault, effect, evidence, len(bases)))
     pairs = _pair(faults, effects, weighed, evidence, case.forecasts)
     both = [dataclasses.replace(weight, marks=weight.marks + alike) for weight, alike in (
         (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]

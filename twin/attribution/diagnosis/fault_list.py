@@ -26,6 +26,7 @@ from twin.attribution.diagnosis.faults import (
     RIVAL,
     SLOWED,
     UNKNOWN,
+    ErrorModel,
     Fault,
 )
 from twin.attribution.diagnosis.marks import CLOCK_SD
@@ -40,7 +41,9 @@ from twin.attribution.stated import is_known, list_candidates
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
+from twin.network.graph import Graph
 from twin.network.rewrites.channels import repeat_channels, trace_channels
+from twin.network.rewrites.resolution import change_resolution, find_sides
 from twin.runtimes import load_runtime
 from twin.runtimes.file import list_runtimes
 from twin.runtimes.firmware import OUR_UNOPTIMISED
@@ -65,6 +68,9 @@ OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 WIDTHS = (0.25, 1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
 """Of a network taken for another of its kind, times its own."""
 
+SIDES = (32, 64, 96, 128, 160, 192, 224)
+"""Pixels of the square images networks of the same layers are trained for."""
+
 MORE_WAIT_STATES = (1, 2, 4, 8)
 STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
 WAITS = (0.1, 0.3, 1.0)
@@ -78,8 +84,8 @@ COUNTS = (
 another master; prescalers of counters, and runs added up."""
 
 
-def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
-                timed: bool = True, clock_sd: float = CLOCK_SD) -> tuple[Fault, ...]:
+def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed: bool = True,
+                clock_sd: float = CLOCK_SD, stated: str = "") -> tuple[Fault, ...]:
     """Return every single hypothesis that is possible for a deployment.
 
     Parameters
@@ -90,17 +96,21 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *,
         Whether time identifies the clock; else only clocks of other wait states are listed.
     clock_sd
         Error of the clock observed, as a logarithm: common ones within it are listed besides.
+    stated
+        Runtime as a log says it: of a release with open kernels what another build of it executes
+        is counted; else its effect is as unsure as that of other kernels.
 
     Returns
     -------
     tuple of Fault
         As declared first, none of these last.
     """
+    counted = COMPILED if deployment.runtime.structure == "open" and is_stated(stated) else REBUILT
     return (
         Fault(kind=DECLARED, name=DECLARED, remedy=""),
         *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
-        *_other_clocks(deployment, clock_hz, timed, clock_sd), *_weaker(deployment),
-        *_other_levels(deployment), *_reference(deployment), *_other_npus(deployment),
+        *_other_clocks(deployment, clock_hz, timed, clock_sd), *_weaker(deployment, counted),
+        *_other_levels(deployment), *_reference(deployment, counted), *_other_npus(deployment),
         _unoptimised(deployment),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
               remedy="look at temperature, supply and clock source; pause between blocks"),
@@ -257,7 +267,7 @@ def _list_waits(deployment: Deployment) -> tuple[int, ...]:
                  if memory.role == "flash")
 
 
-def _weaker(deployment: Deployment) -> Iterator[Fault]:
+def _weaker(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
     lowered = _lowered(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
@@ -268,7 +278,7 @@ def _weaker(deployment: Deployment) -> Iterator[Fault]:
         yield from change(
             deployment, {"cores.main.isa": isa}, kind="SIMD", name=f"kernels built for {isa}",
             versus=None if own or lowered is deployment else lowered, rebuilds=True,
-            errors=COMPILED if own else REBUILT, remedy=build_for(deployment))
+            errors=COMPILED if own else counted, remedy=build_for(deployment))
         if own:
             return
 
@@ -300,18 +310,19 @@ def _unoptimised(deployment: Deployment) -> Fault:
                  remedy="build with -O2 or -O3")
 
 
-def _reference(deployment: Deployment) -> Iterator[Fault]:
+def _reference(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
     """Yield the reference kernels of TFLite Micro, of its own release, and other slow ones."""
     lowered = _lowered(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
     remedy = link_kernels(deployment)
     own = f"tflm-reference@{deployment.runtime.version}"
-    changed = _try(lowered, {"runtime": own if own in list_runtimes() else "tflm-reference"})
+    known = own in list_runtimes()
+    changed = _try(lowered, {"runtime": own if known else "tflm-reference"})
     if changed is not None:
         yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,
                     rebuilds=True, versus=None if lowered is deployment else lowered,
-                    errors=REBUILT, remedy=remedy)
+                    errors=counted if known else REBUILT, remedy=remedy)
     yield Fault(kind="reference kernels", name="other kernels, not optimised", rebuilds=True,
                 errors=REBUILT, slowdown=OTHER_KERNELS, slowdown_sd=OTHER_KERNELS_SD, remedy=remedy)
 
@@ -328,20 +339,19 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
     if deployment.runtime.is_compiled:
         return
     runtimes = {deployment.runtime.identity: ""}
-    for identity in () if "@" in stated and is_known(stated) else list_candidates(
-            stated, board=deployment.board):
+    for identity in () if is_stated(stated) else list_candidates(stated, board=deployment.board):
         other = _try(deployment, {"runtime": identity})
         if other is not None and identity not in runtimes:
             runtimes[identity] = f", kernels of {identity}"
             yield Fault(kind=RIVAL, name=f"kernels of {identity}", deployment=other,
                         errors=REPLACED, rebuilds=True,
                         remedy=f"state the library if it is that: --runtime {identity}")
-    channels = trace_channels(deployment.graph)
-    for times, (runtime, kernels) in product(WIDTHS, runtimes.items()):
+    for (name, graph), (runtime, kernels) in product(_list_networks(deployment.graph),
+                                                     runtimes.items()):
         with suppress(TwinError):
-            yield Fault(kind=NETWORK, name=f"a network {times:.3g} x as wide{kernels}",
-                        deployment=deploy(repeat_channels(channels, times), deployment.board,
-                                          runtime=runtime), errors=REPLACED, rebuilds=True,
+            yield Fault(kind=NETWORK, name=f"a network {name}{kernels}",
+                        deployment=deploy(graph, deployment.board, runtime=runtime),
+                        errors=REPLACED, rebuilds=True,
                         remedy="look which model the program holds: give that (--model)")
     cores = {deployment.board.core.model}
     for name in list_boards():
@@ -357,6 +367,23 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
         yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,
                     errors=ELSEWHERE, rebuilds=True,
                     remedy="look which board was on the line: give that (-b)")
+
+
+def _list_networks(graph: Graph) -> Iterator[tuple[str, Graph]]:
+    """Yield networks a program may hold by mistake: of another width, or for other images."""
+    channels, (height, width) = trace_channels(graph), find_sides(graph) or (0, 1)
+    for times in WIDTHS:
+        with suppress(TwinError):
+            yield f"{times:.3g} x as wide", repeat_channels(channels, times)
+    for side in SIDES if height == width else ():
+        with suppress(TwinError):
+            if 0.5 <= side / width <= 2 and side != width:
+                yield f"for {side} x {side} pixels", change_resolution(graph, side, side)
+
+
+def is_stated(stated: str) -> bool:
+    """Whether a log says its library and the release of it, and we know that."""
+    return "@" in stated and is_known(stated)
 
 
 def _lowered(deployment: Deployment) -> Deployment | None:

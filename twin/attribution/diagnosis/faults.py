@@ -163,6 +163,8 @@ class Fault:
         Logarithm of how likely a header says what it says where this is so.
     clock_log
         Of a clock that is not the one observed: its logarithm over the one asked for.
+    places
+        Of how many of its kind it is one, where those that show nothing are not listed.
     """
 
     kind: str
@@ -186,6 +188,7 @@ class Fault:
     changes: tuple[tuple[str, object], ...] = ()
     doubted: float = 0.0
     clock_log: float | None = None
+    places: int = 0
 
 
 ADDED = ("slowdown", "stretch", "counted", "wait_cycles", "doubted")
@@ -216,9 +219,10 @@ two in a third of the cases."""
 
 def prior_of(faults: tuple[Fault, ...],
              stated: Mapping[str, float] = MappingProxyType({})) -> tuple[float, ...]:
-    """Return the prior probability of each, summing to 1; pairs share what is theirs.
+    """Return the prior probability of each; pairs share what is theirs.
 
-    Of kinds a user states a probability of, variants share that; the others have what is left.
+    Of kinds a user states a probability of, variants share that; the others have what is left. The
+    sum is 1 but for what is not listed: pairs, and layers and operators that are not off alone.
     """
     pairs = [fault for fault in faults if JOINED in fault.kind]
     others = sorted({fault.kind for fault in faults if JOINED not in fault.kind} - set(PRIOR))
@@ -233,18 +237,14 @@ def prior_of(faults: tuple[Fault, ...],
             weights.append(PAIRS_PRIOR / possible / math.prod(
                 sizes.get(kind, 1) for kind in fault.kind.split(JOINED)))
         else:
-            part = 1 / sizes[fault.kind]
+            part = 1 / (fault.places or sizes[fault.kind])
             if fault.kind == COUNTER and len(set(every)) > 1:
                 part = (ADDED_UP if fault.counts_all else 1 - ADDED_UP) / every.count(
                     fault.counts_all)
             weights.append(PRIOR.get(fault.kind, share * RARE.get(fault.kind, 1.0)) * part)
-    sums = {kind: math.fsum(weight for weight, fault in zip(weights, faults, strict=True)
-                            if fault.kind == kind) for kind in stated}
-    unstated = math.fsum(weight for weight, fault in zip(weights, faults, strict=True)
-                         if fault.kind not in stated)
-    rest = max(1 - math.fsum(stated.values()), 0.0)
-    return tuple(weight * (stated[fault.kind] / sums[fault.kind] if fault.kind in stated
-                           else rest / unstated)
+    given = {kind: PRIOR.get(kind, share * RARE.get(kind, 1.0)) for kind in stated}
+    rest = max(1 - math.fsum(stated.values()), 0.0) / max(1 - math.fsum(given.values()), 1e-9)
+    return tuple(weight * (stated[fault.kind] / given[fault.kind] if fault.kind in stated else rest)
                  for weight, fault in zip(weights, faults, strict=True))
 
 

@@ -202,19 +202,22 @@ def _weigh_close(left: Errors, measured: np.ndarray, shape: float, moved: np.nda
                               closely + math.log(CLOSE_CHANCE)))
 
 
-def single_out(base: Fault, effect: Effect,
-               evidence: Evidence) -> Iterator[tuple[Fault, Weight]]:
+def single_out(base: Fault, effect: Effect, evidence: Evidence,
+               bases: int) -> Iterator[tuple[Fault, Weight]]:
     """Yield layers that are off alone, weighed as declared, or of another library, but for them.
 
     Parameters
     ----------
     base, effect
         The hypothesis that nothing else is wrong, and what it predicts.
+    bases
+        How many such hypotheses there are.
     """
     left = _find_errors(base, evidence, effect)
     library = f", {base.name}" if base.kind == RIVAL else ""
     for fault, moved, density in list_layers(evidence, effect, left, library):
         weight = weigh(base, evidence, moved)
+        fault = dataclasses.replace(fault, places=fault.places * bases)
         # beside a healthy run it counts by the share the pattern it explains away counts by
         yield fault, (dataclasses.replace(weight, marks=weight.marks + density)
                       if evidence.reference is None else
@@ -259,6 +262,9 @@ what would make it slower is no explanation. Assumed."""
 FAR = 6.0
 """A layer's own error, in its standard deviations, from which on it is one that is off alone."""
 
+FAR_OPERATOR = 3.0
+"""The same of an operator, whose errors are normal: nearer ones explain too little to be likely."""
+
 SIZE_SD = 1.2
 """Of the logarithm of by how much a single layer, or operator, is off: a factor of three either
 way, assumed; Student's t, since a softmax in double precision takes a thousand times as long."""
@@ -288,7 +294,7 @@ def list_layers(evidence: Evidence, base: Effect, left: Errors,
     ------
     Fault, Effect, float
         The last is the logarithm of what weighs besides the pattern that is left: how likely such a
-        fault is of that size and in that place, beside the density of the error it explains away.
+        fault is of that size, beside the density of the error it explains away.
 
     Notes
     -----
@@ -311,11 +317,12 @@ def list_layers(evidence: Evidence, base: Effect, left: Errors,
     for name, members in kernels if len(operators) > 1 else ():
         size = float(members @ inverse @ left.residual / (members @ inverse @ members))
         sd = float(members @ inverse @ members) ** -0.5
-        if members.sum() > 1 and abs(size) > FAR * sd:
+        if members.sum() > 1 and abs(size) > FAR_OPERATOR * sd:
             found.append((ONE_OPERATOR, name, members, size, sd, len(kernels)))
     for kind, name, members, size, sd, places in found:
-        density = log_student(size, SIZE_SD) + math.log(sd * math.sqrt(2 * math.pi) / places)
-        yield (Fault(kind=kind, name=f"{name} alone, {significant(math.exp(size))} x{library}",
+        density = log_student(size, SIZE_SD) + math.log(sd * math.sqrt(2 * math.pi))
+        yield (Fault(kind=kind, places=places,
+                     name=f"{name} alone, {significant(math.exp(size))} x{library}",
                      remedy=f"look at {name}: which function is linked for it, where its data lie, "
                             "and what runs beside it; the other layers are as declared"),
                dataclasses.replace(

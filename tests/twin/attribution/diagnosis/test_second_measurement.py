@@ -16,12 +16,15 @@ from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
     BOARD,
+    COMPILED,
     DECLARED,
     NETWORK,
     ONE_LAYER,
     ONE_OPERATOR,
+    REBUILT,
     RIVAL,
     UNKNOWN,
+    Fault,
     prior_of,
 )
 from twin.deployment.deploy import deploy
@@ -200,6 +203,56 @@ def test_a_log_of_times_names_the_width_that_ran(channels, times, least):
         value=layer.cycles / 120 * math.exp(off[layer.index])) for layer in made.layers)))
     assert found.kinds[NETWORK] == max(found.kinds.values()) > least, found.kinds
     assert found.verdict.fault.name == f"a network {times} x as wide"
+
+
+def _log_times(named, ran, slower=()):
+    """Times of a log as another prediction has them, with an error of each layer."""
+    off = np.random.default_rng(1).normal(0.05, 0.04, len(ran.layers))
+    taken = measure(ran, model=named.graph.name, runtime=named.runtime.identity, clocks_hz=(),
+                    architecture_id=named.graph.architecture_id, model_sha256="")
+    return dataclasses.replace(taken, samples=tuple(Sample(
+        run=0, layer=layer.index, counter="latency", unit="us", clock=None,
+        value=layer.cycles / 120 * math.exp(off[layer.index]) * dict(slower).get(layer.op, 1))
+        for layer in ran.layers))
+
+
+@pytest.mark.parametrize(("op", "times", "name"), [
+    ("conv_2d", 3, "every conv_2d alone"), ("depthwise_conv_2d", 3, "depthwise_conv_2d alone")])
+def test_one_slow_operator_is_no_missing_flag(op, times, name):
+    """What a build without SIMD executes is counted: it does not slow one operator threefold."""
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    found = diagnose(named, _log_times(named, predict(named), {op: times}.items()))
+    assert found.kinds[ONE_OPERATOR] == max(found.kinds.values()) > 0.6, found.kinds
+    assert found.verdict.fault.name.startswith(name)
+
+
+def test_a_lone_operators_prior_is_that_of_its_kind_shared_by_all_there_are():
+    """Not by those that are off as well: a second one leaves the first its share."""
+    kinds = [Fault(kind=kind, name=kind, remedy="") for kind in (DECLARED, UNKNOWN, "clock")]
+    ones = [Fault(kind=ONE_OPERATOR, name=name, remedy="", places=4) for name in ("a", "b")]
+    alone, both = prior_of((*kinds, ones[0])), prior_of((*kinds, *ones))
+    assert alone[3] == pytest.approx(both[3]) and alone[2] == pytest.approx(both[2])
+    assert prior_of((*kinds, *ones), {ONE_OPERATOR: 0.4})[3] == pytest.approx(0.1)
+
+
+def test_a_build_of_a_stated_release_is_surer_than_one_nobody_named():
+    """Of CMSIS-NN's counted kernels; those of a closed library, or of an open log, are not."""
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    closed = deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@7.3.0")
+    for deployment, stated, errors in (
+            (named, "tflm-cmsis-nn@2026", COMPILED), (named, "", REBUILT), (named, "tflm", REBUILT),
+            (closed, "x-cube-ai@7.3.0", REBUILT)):
+        [simd] = [one for one in list_faults(deployment, stated=stated) if one.kind == "SIMD"]
+        assert simd.errors == errors
+
+
+@pytest.mark.parametrize("side", [64, 128])
+def test_a_log_of_times_names_the_image_that_ran(side):
+    named = deploy("vww", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    ran = predict(named.replace({"network.resolution": f"{side}x{side}"}))
+    found = diagnose(named, _log_times(named, ran))
+    assert found.kinds[NETWORK] == max(found.kinds.values()), found.kinds
+    assert found.verdict.fault.name == f"a network for {side} x {side} pixels"
 
 
 def test_a_log_that_does_not_say_its_library_may_be_of_another():
