@@ -1,6 +1,6 @@
 """Lines of counts and bills as columns of arrays; nouns are made of those somebody looks at.
 
-A network of two hundred epochs has thousands of lines, and most are never shown: sums of columns
+A network of two hundred tasks has thousands of lines, and most are never shown: sums of columns
 are what a prediction needs at once. What is made of them equals lines made one by one.
 """
 

@@ -105,6 +105,21 @@ def test_rooms_and_the_arrows_between_them_are_few() -> None:
     assert len(skips) <= MOST_SKIPS, sorted(skips)
 
 
+MOST_FILES_WITH_MAKERS_TERMS = 35
+"""Python files outside `OF_ACCELERATORS` that name them: keys, options, texts; it only falls."""
+
+OF_ACCELERATORS = ("twin/runtimes/", "twin/deployment/accelerator/", "twin/pricing/accelerator/",
+                   "calibration/importers/", "hwmodels/kernels/npu_")
+
+
+def test_few_files_outside_accelerators_name_terms_of_one_maker() -> None:
+    terms = re.compile(r"offload|epoch|busif|stream engine|(?<!estimate_)max_cycles", re.IGNORECASE)
+    found = [name for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))
+             if not (name := str(path.relative_to(ROOT))).startswith(OF_ACCELERATORS)
+             and terms.search(path.read_text(encoding="utf-8").replace("SOURCE_DATE_EPOCH", ""))]
+    assert len(found) <= MOST_FILES_WITH_MAKERS_TERMS, found
+
+
 def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=lambda folder, names: [

@@ -1,4 +1,4 @@
-"""Published tables finer than a network: layers, kernels, epochs, currents."""
+"""Published tables finer than a network: layers, kernels, tasks of accelerators, currents."""
 
 from __future__ import annotations
 

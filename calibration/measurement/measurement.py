@@ -123,11 +123,17 @@ class Measurement:
         return tuple(sorted({s.layer for s in self.samples if s.layer is not None}))
 
     @property
-    def counts_epochs(self) -> bool:
-        """Whether its parts are epochs of an accelerator, not layers of a model."""
-        return bool(self.count("core_npu_cycles")) or any(
-            self.count("pre_cycles", index) for index in self.layers) or any(
-            name.startswith("epoch ") for name, _ in self.header.environment)
+    def task_names(self) -> dict[int, str]:
+        """Name and kind of each task of an accelerator the header names, by its index."""
+        return {int(name.removeprefix("epoch ")): title
+                for name, title in self.header.environment if name.startswith("epoch ")}
+
+    @property
+    def part(self) -> str:
+        """What its parts are: "layer", or tasks by the word the accelerator's maker has."""
+        tasks = bool(self.count("core_npu_cycles")) or any(
+            self.count("pre_cycles", index) for index in self.layers) or bool(self.task_names)
+        return "epoch" if tasks else "layer"
 
     @property
     def runs(self) -> tuple[int, ...]:

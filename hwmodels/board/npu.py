@@ -186,7 +186,7 @@ class NpuCache:
 
 @frozen
 class HandOver:
-    """What the host core does before and after an epoch, in cycles of its own clock."""
+    """What the host core does before and after a task, in cycles of its own clock."""
 
     clock: Annotated[str, Key(Reference("clock"), "The host core's clock.")]
     pre_cycles: Annotated[float, Key(CYCLES, "Before any epoch.")]
@@ -249,7 +249,7 @@ class Npu:
     sizes
         Configurations the board states memories of.
     hand_over
-        What the host does around an epoch.
+        What the host does around a task.
     """
 
     name: str

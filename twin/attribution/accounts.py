@@ -26,7 +26,7 @@ CLOCK = "clock"
 """Pseudo-cause of a time: the clock ran at another frequency than the one predicted with."""
 
 OUTSIDE = "outside them"
-"""Name of the row that holds what no layer or epoch accounts for: rows sum to the inference."""
+"""Name of the row that holds what no layer or task accounts for: rows sum to the inference."""
 
 
 def compare_sides(first: Side, second: Side, *, anyway: bool = False) -> Difference:
@@ -250,7 +250,7 @@ def _list_counted(table: _Table, quantity: str, ours: Part, theirs: Part,
 
 
 def _merge_clocks(causes: Mapping[str, int]) -> dict[str, int]:
-    """Causes of epochs without their clock, to stand beside those of layers."""
+    """Causes of tasks without their clock, to stand beside those of layers."""
     merged: dict[str, int] = {}
     for cause, amount in causes.items():
         name = cause.partition("@")[0]

@@ -20,7 +20,7 @@ from twin.attribution.pairing import Pairing
 from twin.attribution.side import Part, Side
 
 SOFTWARE = "SW"
-"""What logs call an epoch that runs on the host alone; they count no accelerator cycles of it."""
+"""What logs call a task that runs on the host alone; they count no accelerator cycles of it."""
 
 
 @frozen
@@ -83,7 +83,7 @@ class CounterGroup:
 def read_part(group: CounterGroup, part: Part) -> float | None:
     """Return what a group's counters say of a part; None where they do not tell.
 
-    An epoch whose log calls it one of software uses no accelerator: its cycles there are none.
+    A task whose log calls it one of software uses no accelerator: its cycles there are none.
     """
     if part.op == SOFTWARE and group.clock == "npu":
         return group.read(dict.fromkeys(group.terms, 0.0) | dict(part.counts), None)
@@ -248,7 +248,7 @@ class Account:
 
     @property
     def parts(self) -> tuple[Row, ...]:
-        """Rows of layers or epochs."""
+        """Rows of layers or tasks."""
         return tuple(row for row in self.rows if row.index is not None)
 
     @property

@@ -13,9 +13,9 @@ from twin.attribution import difference as differences
 from twin.attribution.diagnosis.finding import Diagnosis as Diagnosed
 from twin.attribution.diagnosis.finding import explain_rows
 from twin.attribution.difference import Account, Difference
-from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.idealisation import Split
 from twin.attribution.published import describe_sealed
+from twin.attribution.tasks import Figure, TaskReport
 from twin.attribution.views import PublishedView, View, WhatIf
 from twin.documents import ABSENT, Count, Interval, Of, Positive, Says, Share, fill, make_schema
 from twin.pricing.document import to_document
@@ -298,8 +298,8 @@ def comparison_document(difference: Difference, kind: str, **more: Any) -> dict[
 def view_document(view: View) -> dict[str, Any]:
     """Write what `twin compare` or `twin attribute` show: the comparison, and what goes with it."""
     more: dict[str, Any] = {}
-    if view.epochs is not None:
-        more["epochs"] = epochs_document(view.epochs)
+    if view.tasks is not None:
+        more["epochs"] = tasks_document(view.tasks)
     if view.diagnosis is not None:
         more["diagnosis"] = diagnosis_document(view.diagnosis)
     if view.possible:
@@ -339,8 +339,8 @@ def split_document(split: Split) -> dict[str, Any]:
     return fill(Idealised, split)
 
 
-def epochs_document(report: EpochReport) -> dict[str, Any]:
-    """Write the lines of an accelerator's report, of every epoch and of the whole model."""
+def tasks_document(report: TaskReport) -> dict[str, Any]:
+    """Write the lines of an accelerator's report, of every task and of the whole model."""
     def write(lines: Mapping[str, Figure]) -> dict[str, Any]:
         return {name: {"first": one.first, "second": one.second} for name, one in lines.items()}
 

@@ -63,7 +63,7 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
         return ": every byte in its reach is read once and in order"
     most = _most_used(path, after)
     if most is not None:
-        return f": no epoch uses more than {most}"
+        return f": no {after.compiler.task_name} uses more than {most}"
     if path.startswith("npu.pools.") and deployment.accelerated:
         name = path.split(".")[2]
         return ("" if name in dict(deployment.plan.used)
@@ -72,23 +72,22 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
 
 
 def _most_used(path: str, prediction: Prediction) -> int | None:
-    """Engines, or units of a kind, of the epoch that uses most; None for other paths."""
-    epochs = [epoch.run.task for epoch in prediction.tasks]
+    """Engines, or units of a kind, of the task that uses most; None for other paths."""
+    tasks = [task.run.task for task in prediction.tasks]
     if path == "npu.engines":
-        return max((len(epoch.transfers) for epoch in epochs), default=0)
+        return max((len(task.transfers) for task in tasks), default=0)
     parts = path.split(".")
     if parts[:2] != ["npu", "units"] or parts[-1] != "count":
         return None
-    return max((sum(unit.count for unit in epoch.units if unit.kind == parts[2])
-                for epoch in epochs), default=0)
+    return max((sum(unit.count for unit in task.units if unit.kind == parts[2])
+                for task in tasks), default=0)
 
 
 def _explain_units(before: Prediction, after: Prediction,
                    changes: Mapping[str, object]) -> Iterator[str]:
-    old, new = before.deployment.board.npu, after.deployment.board.npu
-    if (old is None or new is None or not before.tasks or not after.tasks
-            or after.time_us == before.time_us):
+    if not before.tasks or not after.tasks or after.time_us == before.time_us:
         return
+    old, new = before.deployment.board.accelerator, after.deployment.board.accelerator
     slower = after.time_us > before.time_us
     for unit in old.units:
         more = new.unit(unit.kind).count > unit.count

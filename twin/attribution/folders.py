@@ -161,8 +161,7 @@ def start_with_counter(deployment: Deployment, measurement: Measurement) -> tupl
     The cycle counter of an Ethos-U starts when the host has set it up, and its total is the only
     time such a log has.
     """
-    npu = deployment.board.npu
-    if (npu is None or npu.family != "ethos-u" or not deployment.accelerated
+    if (not deployment.accelerated or (npu := deployment.board.accelerator).family != "ethos-u"
             or measurement.count("cpu_cycles") or not measurement.count("npu_cycles")):
         return deployment, ""
     return deployment.replace({"npu.hand_over.pre_cycles": 0}), (

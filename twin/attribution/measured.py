@@ -30,7 +30,7 @@ CYCLES = ("cpu_cycles", "cycles")
 INSTRUCTIONS = ("instructions",)
 PHASES = ("pre_cycles", "core_cycles", "post_cycles", "extra_pre_cycles", "extra_core_cycles",
           "extra_post_cycles")
-"""Core cycles of an epoch; a hybrid one's extra epochs count to its phases."""
+"""Core cycles of a task; a hybrid one's extra tasks count to its phases."""
 
 
 def side_of_measurement(measurement: Measurement, source: str = "",
@@ -45,10 +45,10 @@ def side_of_measurement(measurement: Measurement, source: str = "",
     header = measurement.header
     clocks = dict(header.clocks_hz)
     facts = dict(header.environment)
-    epochs = measurement.counts_epochs
-    parts = tuple(part for part in (_measured_part(measurement, index, clocks, epochs, percent)
+    tasks = measurement.part != "layer"
+    parts = tuple(part for part in (_measured_part(measurement, index, clocks, tasks, percent)
                                     for index in measurement.layers) if part.amounts)
-    whole = _measured_part(measurement, None, clocks, epochs, percent)
+    whole = _measured_part(measurement, None, clocks, tasks, percent)
     if parts:
         summed = sum_parts(parts)
         whole = Part(index=None, counts=whole.counts,
@@ -64,7 +64,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
         kind=header.kind, source=source, model=header.model, model_sha256=header.model_sha256,
         architecture_id=header.architecture_id, board=header.board, runtime=header.runtime,
         temperature=header.temperature, clocks_hz=clocks, placement=dict(header.placement),
-        part="epoch" if epochs else "layer", parts=parts, whole=whole,
+        part=measurement.part, parts=parts, whole=whole,
         environment=facts, work=_read_work(measurement),
         spread=max(measurement.summarise(main).tail_spread, 0.0) if main else 0.0,
         runs=max(measurement.count(main) if main else len(measurement.runs), 1))
@@ -97,13 +97,13 @@ def _total(measurement: Measurement, counter: str) -> float | None:
 
 
 def _measured_part(measurement: Measurement, index: int | None, clocks: Mapping[str, float],
-                   epochs: bool, percent: float) -> Part:
+                   tasks: bool, percent: float) -> Part:
     counts = {name: measurement.percentile(name, percent, index) for name in measurement.counters
               if measurement.count(name, index)}
     units = {sample.counter: sample.unit.lower() for sample in measurement.samples}
     amounts: dict[str, int] = {}
     cycles = next((counts[name] for name in CYCLES if name in counts), None)
-    if cycles is not None and not epochs:
+    if cycles is not None and not tasks:
         amounts["cycles"] = round(cycles)
     instructions = next((counts[name] for name in INSTRUCTIONS if name in counts), None)
     if instructions is not None:
@@ -113,13 +113,13 @@ def _measured_part(measurement: Measurement, index: int | None, clocks: Mapping[
         amounts["time"] = round(time_ns)
     if "energy" in counts and units["energy"] in NJ:
         amounts["energy"] = round(counts["energy"] * NJ[units["energy"]])
-    name, _, op = dict(measurement.header.environment).get(f"epoch {index}", "").partition(" ")
+    name, _, op = measurement.task_names.get(-1 if index is None else index, "").partition(" ")
     return Part(index=index, name=name, op=op, amounts=amounts, counts=counts)
 
 
 def _time_ns(counts: Mapping[str, float], units: Mapping[str, str], clocks: Mapping[str, float],
              cycles: float | None) -> float | None:
-    """Time of a part: stated, by epoch phases, by the timer, or by cycles and their clock."""
+    """Time of a part: stated, by task phases, by the timer, or by cycles and their clock."""
     for name in TIMES:
         if name in counts and units[name] in NS:
             return counts[name] * NS[units[name]]

@@ -1,4 +1,4 @@
-"""Which part of one side is which of the other: layers, and epochs of an accelerator."""
+"""Which part of one side is which of the other: layers, and tasks of an accelerator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pairing:
     pairs
         In order; a part of one side only has no other.
     by
-        "index", "name", "order" (epochs of two schedules: not the same work), or "" for none.
+        "index", "name", "order" (tasks of two schedules: not the same work), or "" for none.
     note
         Why parts are not paired, "" where they are.
     """
@@ -57,15 +57,15 @@ def pair_parts(first: Side, second: Side) -> Pairing:
     -------
     Pairing
         Layers of one architecture by number, as of two builds of a program that has as many; of two
-        by operator and name in order; epochs by the
+        by operator and name in order; tasks by the
         number in their name where both come from one compilation, else in order. A log that
         leaves out layers which only rename their input is paired in order without them. Layers of
         a program beside a measurement by the number in the function's name, else in order where
         there are as many; never where an operator contradicts.
     """
     alike = first.counted == second.counted
-    if first.part == second.part == "epoch":
-        found = _pair_epochs(first.parts, second.parts)
+    if first.scheduled and second.scheduled:
+        found = _pair_tasks(first.parts, second.parts)
         if found.by != "order" or not alike:
             return found
     if not alike:
@@ -77,7 +77,7 @@ def pair_parts(first: Side, second: Side) -> Pairing:
     return Pairing(pairs=_by_name(first.parts, second.parts), by="name")
 
 
-def _pair_epochs(ours: Sequence[Part], theirs: Sequence[Part]) -> Pairing:
+def _pair_tasks(ours: Sequence[Part], theirs: Sequence[Part]) -> Pairing:
     names = [{part.name: part for part in side} for side in (ours, theirs)]
     shared = [name for name in names[0] if name and name in names[1]]
     same = [name for name in shared if names[0][name].op == names[1][name].op]

@@ -1,9 +1,10 @@
-"""Sides that were computed: a prediction, its JSON document, a compiler's epochs."""
+"""Sides that were computed: a prediction, its JSON document, a compiler's tasks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,14 @@ from hwmodels.errors import reworded
 from hwmodels.files import MISSHAPEN, DocumentError, read_json
 from hwmodels.quantities import apportion
 from twin.attribution.side import Part, Side, Work, sum_parts
-from twin.errors import UsageError
+from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.operators import graph_macs, layer_macs
-from twin.pricing.document import to_document
+from twin.pricing.document import TASK_WORDS, to_document
 from twin.pricing.prediction import Prediction
+from twin.runtimes.compiler import Compiler
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
-    from twin.runtimes.compiler import Compiler
     from twin.runtimes.runtime import Runtime
 
 RENAMED = {"dcache_refill": "data_refill"}
@@ -34,11 +35,14 @@ SCHEMAS = (1, 2)
 """Of predictions that are read."""
 
 
-def compiler_of(side: Side) -> Compiler:
-    """Return the compiler of a side whose parts are an accelerator's tasks."""
+def compiler_of(runtime: str) -> Compiler:
+    """Return the compiler of a library, whatever stands behind a comma; any, where unknown."""
     from twin.runtimes import load_runtime
 
-    return load_runtime(str(side.runtime)).compiler
+    with suppress(RuntimeRefusedError):
+        if (found := load_runtime(runtime.partition(",")[0])).accelerated:
+            return found.compiler
+    return Compiler()
 
 
 def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Side:
@@ -53,13 +57,12 @@ def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Si
                                     for index in graph.inputs)))
     side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board),
                    environment={BOARD_HASH: hash_board(board)})
-    npu = board.npu
-    if not prediction.tasks or npu is None:
+    if not prediction.tasks:
         return side
     from twin.pricing.accelerator.report import count_tasks, total_counters
 
     counted = count_tasks(prediction)
-    totals = total_counters(counted, prediction.time_us, npu.frequency_hz,
+    totals = total_counters(counted, prediction.time_us, board.accelerator.frequency_hz,
                             prediction.deployment.runtime.compiler.summed)
     if layers:
         return replace(side, whole=replace(side.whole, counts={**side.whole.counts, **totals}))
@@ -113,7 +116,8 @@ def side_of_compiled(path: str, compiled_by: Runtime, board: Board,
         "core_cycles": core_us * 1e-6 * clocks["cpu"], "post_cycles": run.post_cpu_cycles}
         for stated, run, own, core_us in zip(network.stated, runs, compiler.count_runs(runs),
                                              cores_us, strict=True))
-    parts = [Part(index=index, name=_title(one.name), op=one.kind.upper(), counts=counts,
+    parts = [Part(index=index, name=compiler.name_task(one.name), op=one.kind.upper(),
+                  counts=counts,
                   amounts={"time": round(1e9 * (
                       (counts["pre_cycles"] + counts["post_cycles"]) / clocks["cpu"]
                       + counts.get("core_npu_cycles", 0.0) / clocks["npu"]))})
@@ -124,7 +128,7 @@ def side_of_compiled(path: str, compiled_by: Runtime, board: Board,
     return Side(
         kind="predicted", source="", model=network.name, model_sha256=None, architecture_id=None,
         board=board.name, runtime=compiled_by.name, temperature="warm", clocks_hz=clocks,
-        placement={}, part="epoch", parts=tuple(parts),
+        placement={}, part=compiler.task_name, parts=tuple(parts),
         whole=replace(sum_parts(parts), counts=totals),
         work=Work(operations=totals["ops"])), network.notes
 
@@ -157,13 +161,16 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
 
 
 def _read_document(document: Mapping[str, Any], source: str, *, layers: bool = False) -> Side:
-    epochs = None if layers else document.get("epochs", document.get("tasks"))
-    units: list[Mapping[str, Any]] = list(epochs if epochs else document["layers"])
+    words = () if layers else TASK_WORDS
+    part = next((word for word in words if document.get(f"{word}s")), "layer")
+    tasks = part != "layer"
+    units: list[Mapping[str, Any]] = list(document[f"{part}s"])
     total = document["total"]
     clocks = {line["clock"] for unit in units for line in unit["bill"] if line.get("cycles")}
     clock = next(iter(clocks)) if len(clocks) == 1 else "cpu"
     # Cycles of two clocks are never added: then time is compared, and energy.
-    parts = _exact_parts(units, clock if len(clocks) == 1 and not epochs else "", bool(epochs))
+    parts = _exact_parts(units, clock if len(clocks) == 1 and not tasks else "",
+                         compiler_of(str(document["runtime"])) if tasks else None)
     model = document["model"]
     macs = {place: _amount(layer.get("macs"), "macs")
             for place, layer in enumerate(document["layers"])}
@@ -177,7 +184,7 @@ def _read_document(document: Mapping[str, Any], source: str, *, layers: bool = F
         work=Work(operators=tuple(str(layer["op"]) for layer in document["layers"]),
                   layer_macs=macs, macs=math.fsum(macs.values())),
         placement={role: str(name) for role, name in document["placement"].items()},
-        part="epoch" if epochs else "layer", parts=parts,
+        part=part, parts=parts,
         whole=sum_parts(parts), clock=clock,
         sizes={name: int(_amount(document[name], name)) for name in ("ram_bytes", "flash_bytes")},
         interval_us=_interval(total, "time", "us"),
@@ -207,7 +214,7 @@ def _level(total: Mapping[str, Any]) -> float | None:
 
 
 def _exact_parts(units: list[Mapping[str, Any]], clock: str,
-                 epochs: bool) -> tuple[Part, ...]:
+                 compiler: Compiler | None) -> tuple[Part, ...]:
     """Round times and energies so that lines sum to parts, parts to the total."""
     amounts: list[dict[str, int]] = [{} for _ in units]
     causes: list[dict[str, dict[str, int]]] = [{} for _ in units]
@@ -220,7 +227,7 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
             lines: dict[str, float] = {}
             for line in unit["bill"]:
                 cause = _cause(line)
-                cause = f"{cause}@{line['clock']}" if epochs else cause
+                cause = cause if compiler is None else f"{cause}@{line['clock']}"
                 lines[cause] = lines.get(cause, 0.0) + scale * _amount(line[key], key)
             amounts[place][quantity] = whole
             if lines and abs(math.fsum(lines.values()) - whole) > 1 + 1e-6 * whole:
@@ -240,8 +247,9 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
             amounts[place]["instructions"] = round(
                 _amount(unit["instructions"], "instructions"))
     return tuple(Part(
-        index=int(unit["index"]), name=_title(str(unit["name"])) if epochs else str(unit["name"]),
-        op=str(unit["kind"]).upper() if epochs else str(unit.get("op", "")),
+        index=int(unit["index"]),
+        name=str(unit["name"]) if compiler is None else compiler.name_task(str(unit["name"])),
+        op=str(unit.get("op", "")) if compiler is None else str(unit["kind"]).upper(),
         moves=not unit.get("alias", False),
         amounts=amounts[place], causes=causes[place], counts=_events(unit))
         for place, unit in enumerate(units))
@@ -251,11 +259,6 @@ def _cause(line: Mapping[str, Any]) -> str:
     """Return the cause of a line; a document written before it was renamed has the old name."""
     cause = str(line["cause"])
     return RENAMED.get(cause, cause)
-
-
-def _title(name: str) -> str:
-    """Name an epoch as the profiler does."""
-    return name.replace("epoch_", "EpochBlock_")
 
 
 def _amount(value: Any, key: str) -> float:

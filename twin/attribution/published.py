@@ -207,7 +207,7 @@ def find_refusal(row: PublishedRow) -> str:
 
 
 def _is_accelerated(row: PublishedRow) -> bool:
-    return load_runtime(stand_in(str(row.runtime))).offload is not None
+    return load_runtime(stand_in(str(row.runtime))).accelerated
 
 
 def _is_runtime(name: str) -> bool:

@@ -13,7 +13,7 @@ UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "ener
 
 @frozen
 class Part:
-    """A layer, an epoch, or the whole network, on one side.
+    """A layer, a task, or the whole network, on one side.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class Part:
     amounts
         By quantity, in its unit; one that is not known is omitted.
     causes
-        By quantity: cause -> amount, summing to `amounts`; causes of epochs name their clock, as
+        By quantity: cause -> amount, summing to `amounts`; causes of tasks name their clock, as
         "mac@npu". Empty for a measurement.
     counts
         Counters of a measurement (medians), events and instructions of a prediction.
@@ -71,7 +71,7 @@ class Side:
     source
         File or folder, or "" for one made in memory.
     part
-        What parts are: "layer" or "epoch".
+        What parts are: "layer", or what tasks of the accelerator are called.
     parts
         In order.
     clock
@@ -128,6 +128,11 @@ class Side:
     def predicted(self) -> bool:
         """Whether it is a prediction."""
         return self.kind == "predicted"
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether its parts are tasks of an accelerator."""
+        return self.part != "layer"
 
     @property
     def counted(self) -> bool:

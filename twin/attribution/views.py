@@ -31,7 +31,6 @@ from twin.attribution.diagnosis.setup import (
     redeploy,
 )
 from twin.attribution.difference import Difference
-from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
 from twin.attribution.folders import start_with_counter
 from twin.attribution.idealisation import Split, split_time
 from twin.attribution.measured import (
@@ -48,6 +47,7 @@ from twin.attribution.predicted import (
 )
 from twin.attribution.published import Comparison, compare_published, row_predictor
 from twin.attribution.side import Side
+from twin.attribution.tasks import TaskReport, find_gaps, report_tasks
 from twin.deployment.choice import find_compiler
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -69,7 +69,7 @@ class View:
     ----------
     difference
         Of both sides.
-    epochs
+    tasks
         Line by line, of an accelerator.
     diagnosis
         Which fault explains the gap.
@@ -82,7 +82,7 @@ class View:
     """
 
     difference: Difference
-    epochs: EpochReport | None = None
+    tasks: TaskReport | None = None
     diagnosis: Diagnosis | None = None
     splits: Mapping[str, Split] = field(default_factory=dict)
     possible: tuple[Possible, ...] = ()
@@ -105,7 +105,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     Returns
     -------
     View
-        With the report of epochs where both sides have them.
+        With the report of tasks where both sides have them.
     """
     measurement, where = read_folder(folder)
     theirs = side_of_measurement(measurement, str(where))
@@ -128,11 +128,11 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     texts = [f"the measurement: {text}" for text in (theirs.environment.get("remarks"),)
             if text and ours.part == "layer"]
     report = None
-    if ours.part == theirs.part == "epoch":
-        gaps = find_gaps(measurement)
-        report = report_epochs(ours, theirs, gaps=gaps)
+    if ours.scheduled and theirs.scheduled:
+        gaps = find_gaps(measurement, theirs.part)
+        report = report_tasks(ours, theirs, gaps=gaps)
         texts += [f"{where}: {gap}" for gap in gaps]
-    return View(difference=difference, epochs=report,
+    return View(difference=difference, tasks=report,
                 remarks=(*difference.warnings, *remarks, *texts))
 
 
@@ -255,13 +255,12 @@ def _explain(difference: Difference, deployment: Deployment | None, measurement:
     stands_in = is_stand_in(deployment, measurement)
     prices = choose_calibration(deployment, calibration,
                                 runtime=measurement.header.runtime if stands_in else None)
-    npu = deployment.board.npu
-    if npu is None or not deployment.accelerated:
+    if not deployment.accelerated:
         return explain_gap(difference.main, choose_errors(deployment, stands_in),
                            price_sds(prices))
-    if difference.second.part == "epoch":  # Its counters say more: `diagnose`.
+    if difference.second.scheduled:  # Its counters say more: `diagnose`.
         return ()
-    sd = deployment.runtime.mapping.spread.task
+    npu, sd = deployment.board.accelerator, deployment.runtime.mapping.spread.task
     own = replace(LIBRARY, common=0.0, family=sd, layer=sd)
     return explain_gap(difference.main, own, deviate_causes(
         npu, state_prior(npu, deployment.runtime.identity) if prices is None

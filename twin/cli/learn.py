@@ -88,7 +88,7 @@ def compare(models: ModelNames, boards: BoardNames, published: PublishedRows = F
         return
     view = twin.compare(model, board, measured, runtime=runtime, clock_hz=clock,
                         calibration=calibration, anyway=anyway)
-    if calibration == "none" and view.epochs is None and not json.as_json:
+    if calibration == "none" and view.tasks is None and not json.as_json:
         show(open_console(), STATED)
     present(view, [page, plot, json], view="difference:compare_report", warnings=lambda _: (
         *view.remarks, *(describe_numbers(twin.deploy(

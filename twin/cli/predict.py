@@ -129,7 +129,7 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             "--counters": counters, "--export": exports, "--set": placed.changes,
             "--keep": keep.keep, **name_options(fed)})
         compiled, warnings = twin.predict_compiled(model, board)
-        show_view(compiled, "epochs:epochs_part")
+        show_view(compiled, "tasks:tasks_part")
         warn(warnings)
         return
     predict_network(
@@ -277,7 +277,7 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
     if counters:
         views.append("measured:platform_table")
     if prediction.tasks and (epochs or (details and epochs is None)):
-        views.append("epochs:epochs_report" if epochs else "epoch_table:epoch_table")
+        views.append("tasks:tasks_report" if epochs else "task_table:task_table")
     for place, view in enumerate(views):
         if place:
             show(open_console(), "")

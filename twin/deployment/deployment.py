@@ -103,7 +103,7 @@ class Target(Placer, Protocol):
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
-        """Return what every layer costs, and the accelerator's epochs."""
+        """Return what every layer costs, and the accelerator's tasks."""
 
     def executed_traffic(self, deployment: Deployment, *, cold: bool) -> tuple[KernelTraffic, ...]:
         """Return what functions of a program did to caches and memories, where it executes."""

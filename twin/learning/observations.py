@@ -212,7 +212,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     measured = measurement.list_cycles(whole.clock_hz)
     layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
               if layer is not None}
-    listed = (layers and not measurement.counts_epochs
+    listed = (layers and measurement.part == "layer"
               and _are_ours(measurement, deployment))
     if listed and measurement.layers[-1] >= (count := len(deployment.graph.layers)):
         raise MeasurementError(f"{where}: has a layer {measurement.layers[-1]}; accepted: 0 to "

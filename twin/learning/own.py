@@ -135,9 +135,9 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     time_sd, energy_sd = stated_sds()
     powered, rows = with_energy(rows), [row for row in rows if row.timed]
     evidence = time_evidence(rows)
-    if accelerated and board.npu is not None:
+    if accelerated:
         prior = known_prior(evidence.names, np.zeros(len(evidence.names)),
-                            state_prior(board.npu, rows[0].runtime))
+                            state_prior(board.accelerator, rows[0].runtime))
     else:
         prior = _core_prior(rows, time_sd, shipped)
     time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))

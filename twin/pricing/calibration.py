@@ -187,10 +187,10 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
             f"{one.runtime} on {one.board or 'any board'} ({one.core or 'any core'})"
             for one in overlay.entries[:6]))
     prices: tuple[tuple[str, ...], tuple[str, ...]] = TIME_PRICES, ENERGY_PRICES
-    if deployment.accelerated and board.npu is not None:
+    if deployment.accelerated:
         from twin.pricing.task_prices import list_powers, list_prices
 
-        prices = list_prices(board.npu), list_powers(board.npu)
+        prices = list_prices(board.accelerator), list_powers(board.accelerator)
     if (overlay.time_prices, overlay.energy_prices) != prices:
         raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
                          "calibrate again")

@@ -87,7 +87,7 @@ class Certainty:
     doubtful
         Prices fitted as one with others, or that stand for what none counts: no findings.
     tasks
-        Of an accelerator's epochs, in microseconds, in order.
+        Of an accelerator's tasks, in microseconds, in order.
     powers
         What the energy rests on where no measured energy stands behind it.
     version

@@ -21,6 +21,9 @@ from twin.pricing.ledger import (
 from twin.pricing.prediction import Prediction
 from twin.pricing.utilisation import USES, find_utilisation
 
+TASK_WORDS = ("epoch", "task")
+"""Words makers of accelerators have for a task; a document lists them under its plural."""
+
 
 def load_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) predictions conform to."""
@@ -75,18 +78,19 @@ def _uses(prediction: Prediction, position: int) -> dict[str, Any]:
 
 
 def _accelerated(prediction: Prediction) -> dict[str, Any]:
-    absent = ("pools", "npu_energy_uj", "npu_energy_interval_uj", "epochs", "tasks")
     if prediction.coverage is None:
-        return dict.fromkeys(absent, ABSENT)
-    deployment, npu = prediction.deployment, prediction.deployment.board.npu
+        return dict.fromkeys(("pools", "npu_energy_uj", "npu_energy_interval_uj",
+                              *(f"{word}s" for word in TASK_WORDS)), ABSENT)
+    deployment = prediction.deployment
     own = prediction.compiler.describe_runs([task.run for task in prediction.tasks])
     listed = [_task(prediction, *one) for one in zip(
         prediction.tasks, _task_intervals(prediction), own, strict=True)]
     energy, interval = deployment.target.estimate_energy(
         deployment.board, prediction.bill) or (None, None)
     return {
-        "pools": [] if npu is None else [
-            {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
+        "pools": [
+            {"name": name, "used_bytes": used,
+             "size_bytes": deployment.board.accelerator.pool(name).size_bytes}
             for name, used in deployment.plan.used],
         "npu_energy_uj": energy,
         "npu_energy_interval_uj": None if interval is None else fill(Interval, interval),
@@ -96,7 +100,7 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
 def _named(prediction: Prediction, listed: Any) -> dict[str, Any]:
     """Return what is listed by task under its maker's word for them."""
     own = prediction.compiler.task_name if prediction.tasks else "task"
-    return {f"{name}s": listed if name == own else ABSENT for name in ("epoch", "task")}
+    return {f"{name}s": listed if name == own else ABSENT for name in TASK_WORDS}
 
 
 def _task_intervals(prediction: Prediction) -> Sequence[Any]:

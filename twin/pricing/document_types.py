@@ -98,7 +98,7 @@ class Layer(TypedDict):
 
 
 class EpochLine(TypedDict):
-    """Time and energy of an epoch by cause; its cycles stand beside."""
+    """Time and energy of a task by cause; its cycles stand beside."""
 
     cause: str
     clock: str
@@ -139,7 +139,7 @@ class BusInterface(TypedDict):
 
 
 class PoolTraffic(TypedDict):
-    """A memory pool: bytes wanted and given, MB/s while the epoch's core ran."""
+    """A memory pool: bytes wanted and given, MB/s while the task's core ran."""
 
     name: str
     read_bytes: Count
@@ -148,7 +148,7 @@ class PoolTraffic(TypedDict):
 
 
 class Exposed(TypedDict):
-    """What the core of an epoch waited for."""
+    """What the core of a task waited for."""
 
     resource: str
     cause: str

@@ -218,7 +218,7 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
     digest = hashlib.sha256(_met_by(deployment).encode())
     for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
                 content, cold, part, _foreign_code(deployment),
-                _plan_facts(deployment.board) if deployment.accelerated else None):
+                _plan_facts(deployment.board.accelerator) if deployment.accelerated else None):
         digest.update(repr(one).encode())
         digest.update(b"\n")
     return digest.hexdigest()
@@ -247,10 +247,9 @@ def _timed(board: Board) -> tuple[object, ...]:
             board.dma, board.npu)
 
 
-def _plan_facts(board: Board) -> Npu | None:
+def _plan_facts(npu: Npu) -> Npu:
     """Return what an accelerator's schedule may follow of it: all but what its clocks change."""
-    npu = board.npu
-    return None if npu is None else replace(npu, frequency_hz=0.0, pools=tuple(
+    return replace(npu, frequency_hz=0.0, pools=tuple(
         replace(pool, clock_ratio=0.0, read_latency_cycles=0.0, write_latency_cycles=0.0)
         for pool in npu.pools))
 

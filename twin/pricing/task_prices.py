@@ -1,7 +1,7 @@
 """Prices on an accelerator that measurements teach: of units, waits, launches, the host, energies.
 
 A stated price is right up to a factor. How far each may be from 1 before any row follows from the
-runtime's `offload.spread`, of a price of energy from the deviation its board's file states.
+spread the compiler's file states, of a price of energy from the deviation its board's file states.
 """
 
 from __future__ import annotations

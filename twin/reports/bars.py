@@ -201,20 +201,20 @@ def stack_causes(amounts: Sequence[Mapping[str, float]], causes: Iterable[str],
     return tuple(bars)
 
 
-def chart_epochs(prediction: Prediction) -> BarChart:
-    """Describe the bill of each epoch, host and accelerator as time."""
-    epochs = prediction.tasks
-    longest = max(epochs, key=lambda epoch: epoch.time_us)
-    amounts = [{cause: bill_time_us(prediction, epoch.bill, cause)
-                for cause in prediction.bill.causes()} for epoch in epochs]
+def chart_tasks(prediction: Prediction) -> BarChart:
+    """Describe the bill of each task, host and accelerator as time."""
+    tasks = prediction.tasks
+    longest = max(tasks, key=lambda task: task.time_us)
+    amounts = [{cause: bill_time_us(prediction, task.bill, cause)
+                for cause in prediction.bill.causes()} for task in tasks]
     return BarChart(
-        rows=tuple(str(epoch.number) for epoch in epochs), upright=True,
+        rows=tuple(str(task.number) for task in tasks), upright=True,
         across=prediction.compiler.task_name,
-        axis="time, ms", scale=1e3, stacked=True, name="epoch-bills",
+        axis="time, ms", scale=1e3, stacked=True, name=f"{prediction.compiler.task_name}-bills",
         title=f"Bill of each {prediction.compiler.task_name}",
         caption=f"{longest.name} is the longest: {format_time(longest.time_us)}.",
         bars=stack_causes(amounts, prediction.bill.causes(), lambda row, cause, amount: (
-            f"{epochs[row].name}<br>{cause} {format_time(amount)}")))
+            f"{tasks[row].name}<br>{cause} {format_time(amount)}")))
 
 
 def list_rows(spans: Sequence[Span]) -> list[str]:

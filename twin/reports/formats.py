@@ -38,8 +38,8 @@ def write_format(prediction: Prediction, path: str | Path) -> Path:
 
 def read_clock() -> datetime:
     """Return when a file is made: SOURCE_DATE_EPOCH where it is set, for the same bytes again."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() and len(epoch) < 12 \
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(stated), UTC) if stated.isdigit() and len(stated) < 12 \
         else datetime.now(UTC).replace(microsecond=0)
 
 

@@ -107,7 +107,7 @@ def chart_roofline(prediction: Prediction, side: Side, number: int = 0) -> Chart
     -----
     Roofs are those of `twin.pricing.roofs`: the densest MAC loop of the core, and what core and
     memories deliver per cycle of the core, or the accelerator's units and pools per cycle of its
-    own, in which its layers are counted too: the host's work around their epochs is not in them.
+    own, in which its layers are counted too: the host's work around their tasks is not in them.
     Bytes count each array once, so a layer can stay far below its roof.
     """
     intensities = [layer.arithmetic_intensity for layer, _ in side.points] or [1.0]
@@ -164,7 +164,7 @@ def list_pool_roofs(prediction: Prediction) -> list[tuple[str, float]]:
     Pools of one rate are one roof.
     """
     npu = prediction.deployment.board.npu
-    used = {pool.name for epoch in prediction.tasks for pool in epoch.run.pools}
+    used = {pool.name for task in prediction.tasks for pool in task.run.pools}
     rates: dict[float, list[str]] = {}
     for pool in npu.pools if npu is not None else ():
         if pool.name in used:

@@ -45,7 +45,7 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
     Returns
     -------
     dict
-        Of plain JSON types: epochs, host phases, units, engines, and pool bandwidth; on a core
+        Of plain JSON types: tasks, host phases, units, engines, and pool bandwidth; on a core
         layers, causes, bytes alive, MACs and power.
     """
     deployment = prediction.deployment
@@ -103,11 +103,11 @@ def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
                                           f"{prediction.compiler.task_name}s"), 1)]
     events += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": row}}
                for row, (pid, tid) in rows.items()]
-    events += [{"ph": "X", "name": epoch.name, "cat": epoch.kind, "pid": _TASKS,
-                "tid": 1, **_place(epoch.start_us, epoch.start_us + epoch.time_us),
-                "args": {"layers": ", ".join(map(str, epoch.run.task.layers)),
-                         "core_npu_cycles": epoch.run.core_npu_cycles}}
-               for epoch in prediction.tasks]
+    events += [{"ph": "X", "name": task.name, "cat": task.kind, "pid": _TASKS,
+                "tid": 1, **_place(task.start_us, task.start_us + task.time_us),
+                "args": {"layers": ", ".join(map(str, task.run.task.layers)),
+                         "core_npu_cycles": task.run.core_npu_cycles}}
+               for task in prediction.tasks]
     events += [_span_event(span, *rows[span.row]) for span in spans]
     for pool, rates in sample_bandwidth(spans, prediction.time_us).items():
         width_us = prediction.time_us / len(rates)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hwmodels.board.npu import Npu
 from hwmodels.frozen import frozen
 from twin.network.graph import Graph
+from twin.runtimes.task_lines import Counters, describe_task
 
 if TYPE_CHECKING:
     from hwmodels.schedule import Task, TaskBuffer, TaskRun, UnitWork
@@ -282,9 +283,6 @@ class Step:
     stepped: bool = False
 
 
-Counters = Mapping[str, float]
-"""Value by counter, as a measurement names it; one that is not known is omitted."""
-
 @frozen
 class CompiledTasks:
     """A network as its compiler laid it out, read from what it wrote.
@@ -313,6 +311,9 @@ class Compiler:
 
     task_name: ClassVar[str] = "task"
     """What its maker calls a task."""
+
+    host_task: ClassVar[str] = "host task"
+    """What its maker calls one the host runs alone."""
 
     channel_name: ClassVar[str] = "channel"
     """What its maker calls a DMA channel."""
@@ -383,6 +384,17 @@ class Compiler:
                 | {f"pool_{pool.name}_{way}_bytes": float(moved) for pool in run.pools
                    for way, moved in (("read", pool.read_bytes), ("write", pool.write_bytes))}
                 for run in runs]
+
+    def name_task(self, name: str) -> str:
+        """Return a task's name as its profiler writes it."""
+        return name
+
+    def describe_counters(self, counters: Counters) -> dict[str, float]:
+        """Return the lines of a report by what they are called, of a task or of several added.
+
+        Sums of lines are lines of their own; what is not known is omitted.
+        """
+        return dict(describe_task(counters))
 
     def list_task(self, name: str, kind: str, index: int, counters: Counters, totals: Counters,
                   clocks_hz: Clocks) -> list[str]:

@@ -23,7 +23,7 @@ def test_header_names_clocks_board_and_epochs(measurement):
     assert dict(measurement.header.clocks_hz) == {
         "cpu": 800e6, "npu": 1e9, "noc": 400e6, "nic": 900e6}
     assert measurement.header.board == "stm32n6570_dk"
-    assert measurement.header.kind == "measured" and measurement.counts_epochs
+    assert measurement.header.kind == "measured" and measurement.part == "epoch"
     assert dict(measurement.header.environment)["epoch 0"] == "EpochBlock_186 HW"
     assert dict(measurement.header.environment)["inputs"] == "uint8[1,224,224,3]"
 

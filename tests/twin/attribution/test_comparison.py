@@ -15,19 +15,19 @@ from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import change_board, hash_board
 from twin.attribution.accounts import OUTSIDE, compare_sides
 from twin.attribution.compatibility import agree, require_same
-from twin.attribution.epochs import find_gaps, report_epochs
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, Side, Work
+from twin.attribution.tasks import find_gaps, report_tasks
 from twin.attribution.views import View
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError
 from twin.network.operators import layer_macs
 from twin.pricing.prediction import predict
 from twin.reports.figures.beside import draw_beside
-from twin.reports.tables.difference import epochs_beside, layers_beside
-from twin.reports.tables.epochs import epochs_part
+from twin.reports.tables.difference import layers_beside, tasks_beside
+from twin.reports.tables.tasks import tasks_part
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def epochs(npu):
 
 
 def test_every_line_of_epochs_is_there_and_sums_to_the_whole(epochs):
-    report = report_epochs(epochs, epochs)
+    report = report_tasks(epochs, epochs)
     assert report.paired_by == "name"
     for name in ("pre, MCU cycles", "core, MCU cycles", "post, MCU cycles", "core, NPU cycles",
                  "busif0, read, bytes", "busif1, write, bursts of 8", "busif (total), read, bytes",
@@ -249,7 +249,7 @@ def test_extra_epochs_count_to_their_hybrid_one():
     one = Side(kind="predicted", source="", model="m", model_sha256=None, architecture_id=None,
                board="b", runtime="neural-art", temperature=None, clocks_hz={}, placement={},
                part="epoch", parts=(epoch,), whole=Part(index=None, amounts={}), work=Work())
-    (pair,) = report_epochs(one, one).pairs
+    (pair,) = report_tasks(one, one).pairs
     assert pair.lines["pre, MCU cycles"].second == 11
     assert pair.lines["pre + core + post, MCU cycles"].second == 66
 
@@ -258,10 +258,10 @@ def test_other_schedules_are_paired_in_order_and_say_so(epochs):
     renamed = replace(epochs, runs=1, parts=tuple(
         replace(epoch, name=f"EpochBlock_{900 + place}", index=2 * place)
         for place, epoch in enumerate(epochs.parts[:-1])))
-    report = report_epochs(epochs, renamed)
+    report = report_tasks(epochs, renamed)
     assert report.paired_by == "order"
     assert report.pairs[-1].second is None
-    text = show(epochs_beside(report, ("predicted", "measured")))
+    text = show(tasks_beside(report, ("predicted", "measured")))
     assert "paired in order" in text and "12 and 11 epochs" in text
 
 
@@ -270,7 +270,7 @@ def test_pictures_have_a_pair_of_bars_each(prediction, epochs, side):
     pytest.importorskip("matplotlib", reason="pictures need the plot extra")
     view = View(difference=compare_sides(*beside(prediction, measured(prediction)))) \
         if side == "layers" else View(difference=compare_sides(epochs, epochs),
-                                      epochs=report_epochs(epochs, epochs))
+                                      tasks=report_tasks(epochs, epochs))
     first = draw_beside(view).axes[0]
     names = [label.get_text() for label in first.get_yticklabels()]
     assert names[0] == ("0 conv_2d" if side == "layers" else "EpochBlock_1 HW")
@@ -282,18 +282,18 @@ def test_pictures_have_a_pair_of_bars_each(prediction, epochs, side):
 def test_a_measurement_that_is_not_whole_says_so_and_only_shared_epochs_are_summed(npu, epochs):
     console = Console(width=300)
     with console.capture() as captured:
-        console.print(epochs_part(side_of_prediction(npu)))
+        console.print(tasks_part(side_of_prediction(npu)))
     whole = read_log(Log(where="log", text=captured.get()))
-    assert find_gaps(whole) == ()
+    assert find_gaps(whole, "epoch") == ()
     cut = replace(whole, samples=whole.samples[:300])
-    (gap,) = find_gaps(cut)
+    (gap,) = find_gaps(cut, "epoch")
     assert gap.startswith("the folder has lost") and gap.endswith("of 12 epochs its log had")
     without = replace(whole, samples=tuple(one for one in whole.samples if one.layer is not None))
-    assert find_gaps(without) == ("the folder has lost the totals its log had",)
-    report = report_epochs(epochs, side_of_measurement(cut), gaps=find_gaps(cut))
+    assert find_gaps(without, "epoch") == ("the folder has lost the totals its log had",)
+    report = report_tasks(epochs, side_of_measurement(cut), gaps=find_gaps(cut, "epoch"))
     assert not report.stated
     # what was imported is rounded, an epoch cut within is not summed
     assert all(0.97 < figure.ratio < 1.03 for name, figure in report.whole.items()
                if figure.ratio is not None), report.whole
-    text = show(epochs_beside(report, ("predicted", "measured")))
+    text = show(tasks_beside(report, ("predicted", "measured")))
     assert "whole model: sums" not in text and "not whole" in text

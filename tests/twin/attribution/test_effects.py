@@ -1,5 +1,7 @@
 """What a what-if is said to have done: nothing, or the contrary of what was meant; remarks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_graphs import one_layer, tensor
@@ -69,16 +71,34 @@ def floats():
 
 @pytest.mark.parametrize(("graph", "settings", "temperature", "text"), [
     (floats(), {}, "warm", "every layer, as the NPU computes 8-bit integers only"),
-    ("kws", {"npu.engines": 2}, "warm", "needs 3 stream engines of 2"),
+    ("kws", {"npu.engines": 2}, "warm", "on the host: layers 0, 1, 2, 3, 4, 5, 6, 7 and 2 more, "
+     "for which the NPU is too small: needs 3 stream engines of 2"),
     ("kws", {"placement.arena": "hyperRAM"}, "warm", "activations outside the chip"),
     ("kws", {"placement.arena": "hyperRAM", "npu.cache.enabled": "false"}, "warm",
-     "without the NPU cache"),
-    ("ic", {"placement.weights": "hyperRAM"}, "warm", "several engines read weights"),
+     # four depthwise layers read and write 25 x 5 x 64 bytes, channel by channel: one at a time
+     f"without the NPU cache {4 * 2 * 8_000:,} bytes outside the chip are read and written in "
+     f"{4 * 2 * 8_000:,} accesses of 1.0 bytes on average"),
+    # of 13 tasks the first layer's and a pointwise one's weights are one stream, three have none
+    ("ic", {"placement.weights": "hyperRAM"}, "warm",
+     "in 8 of 13 tasks several engines read weights from hyperRAM in turns"),
     ("kws", {}, "cold", "cold is as warm here")])
 def test_remarks_are_among_the_warnings(graph, settings, temperature, text):
     deployment = deploy(graph, BOARD, runtime="neural-art").replace(settings)
     assert any(text in warning
                for warning in predict(deployment, temperature=temperature).warnings)
+
+
+def test_remarks_of_memory_off_the_chip_need_a_reason():
+    """A memory behind a cache, a bus of its own, or profiled tasks: nothing is assumed."""
+    outside = KWS.replace({"placement.arena": "hyperRAM"})
+    warnings = predict(outside).warnings
+    assert not any("without the NPU cache" in warning for warning in warnings)
+    assert not any("in turns" in warning for warning in predict(KWS).warnings)
+    mapping = outside.runtime.mapping
+    profiled = outside.repriced(outside.board, replace(outside.runtime, offload=replace(
+        mapping, spread=replace(mapping.spread, profiled=("external_ram",)))))
+    assert any("activations outside" in warning for warning in warnings)
+    assert not any("activations outside" in warning for warning in predict(profiled).warnings)
 
 
 def test_weights_outside_the_chip_are_not_called_activations():

@@ -12,7 +12,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
-from twin.reports.tables.epochs import epochs_part
+from twin.reports.tables.tasks import tasks_part
 
 KWS = ("kws", "-b", "stm32n6570_dk", "--runtime", "neural-art")
 
@@ -24,7 +24,7 @@ def run(*arguments):
 def write_log(path):
     """A profiler's log as our own report prints one."""
     console = Console(width=400, file=path.open("w"), force_terminal=False)
-    console.print(epochs_part(side_of_prediction(predict(
+    console.print(tasks_part(side_of_prediction(predict(
         deploy("kws", "stm32n6570_dk", runtime="neural-art")))))
     console.file.close()
     return path

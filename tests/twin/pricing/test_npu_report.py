@@ -16,7 +16,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.prediction import predict
 from twin.reports.tables.coverage import coverage_pairs
-from twin.reports.tables.epochs import epochs_part, model_lines
+from twin.reports.tables.tasks import model_lines, tasks_part
 
 # Every label of the profiler document's report, epoch and whole model.
 COMPILER = ("epoch type", "operations", "processor units", "ops", "compute cycles", "ops/cycle",
@@ -37,7 +37,7 @@ def prediction():
 def text(prediction):
     console = Console(width=300, file=None, record=True, force_terminal=False)
     with console.capture() as captured:
-        console.print(epochs_part(side_of_prediction(prediction)))
+        console.print(tasks_part(side_of_prediction(prediction)))
     return captured.get()
 
 
@@ -95,7 +95,7 @@ def test_a_measurement_becomes_the_same_sheet(text):
     assert (sheet.clocks_hz["cpu"], sheet.clocks_hz["npu"]) == (800e6, 1e9)
     console = Console(width=300)
     with console.capture() as captured:
-        console.print(epochs_part(sheet))
+        console.print(tasks_part(sheet))
     again = captured.get().splitlines()
     assert [line for line in again if " busif" in line] == [
         line for line in text.splitlines() if " busif" in line]
@@ -174,6 +174,6 @@ def test_what_is_printed_of_epochs_sums_to_what_is_printed_of_the_whole(model, c
         assert sum(printed) == sheet.whole.counts[total]
     console = Console(width=400)
     with console.capture() as captured:
-        console.print(epochs_part(sheet))
+        console.print(tasks_part(sheet))
     as_measured = captured.get().replace("Target\n", "Measured\n")
     assert read_log(Log(where="x", text=as_measured)).header.kind == "measured"

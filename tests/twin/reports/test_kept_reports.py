@@ -35,11 +35,11 @@ from twin.reports.tables.difference import (
     difference_report,
     what_if_report,
 )
-from twin.reports.tables.epoch_table import epoch_table
 from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.report import report
 from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import sweep_report
+from twin.reports.tables.task_table import task_table
 from twin.runtimes.file import load_runtime
 from twin.studies.limits import Limits
 from twin.studies.penalties import Penalty
@@ -145,7 +145,7 @@ TABLES = {
     "report": lambda: lambda console: report(small(), console),
     "brief": lambda: lambda console: brief_report(small(), console),
     "accelerated": lambda: lambda console: brief_report(accelerated(), console),
-    "epochs": lambda: epoch_table(accelerated()),
+    "epochs": lambda: task_table(accelerated()),
     "accelerated-report": lambda: lambda console: report(accelerated(), console),
     "sweep": lambda: lambda console: sweep_report(studied(), console),
     "select": lambda: lambda console: selection_report(selected(), console),

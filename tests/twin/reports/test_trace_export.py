@@ -11,10 +11,10 @@ from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.accelerator.timeline import list_spans, sample_bandwidth
 from twin.pricing.prediction import predict
-from twin.reports.bars import chart_epochs
+from twin.reports.bars import chart_tasks
 from twin.reports.figures.canvas import save_figure
-from twin.reports.figures.epoch_timeline import draw_timeline_figure
-from twin.reports.page.accelerated import list_epochs
+from twin.reports.figures.task_timeline import draw_timeline_figure
+from twin.reports.page.accelerated import list_tasks
 from twin.reports.page.bars import plot_bars
 from twin.reports.trace import check_trace, make_trace, write_trace
 
@@ -28,14 +28,14 @@ def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
     """Twelve of them, from 1 as the compiler counts, whatever place they have in a list."""
     numbers = [epoch.name.rpartition("_")[2] for epoch in prediction.tasks]
     assert numbers == [str(place) for place in range(1, 13)]
-    plot = plot_bars(chart_epochs(prediction))
+    plot = plot_bars(chart_tasks(prediction))
     assert plot.traces and all(list(trace["x"]) == numbers for trace in plot.traces)
     assert plot.layout["xaxis"]["type"] == "category"
     ticks = {text.get_text().rstrip("sh") for axes in draw_timeline_figure(prediction).axes
              if axes.get_title() == "bill by epoch" or "epoch" in axes.get_xlabel()
              for text in axes.get_xticklabels()}
     assert ticks == {*numbers}
-    assert [row.cells[0].text for row in list_epochs(prediction).rows] == [
+    assert [row.cells[0].text for row in list_tasks(prediction).rows] == [
         epoch.name for epoch in prediction.tasks]
 
 

@@ -24,7 +24,7 @@ from twin.pricing.prediction import Prediction
 def compare(asked: Compare) -> View:
     """Set a network, or an accelerator compiler's output, beside a measurement of it.
 
-    Layer by layer; with the report of epochs where both sides have them.
+    Layer by layer; with the report of tasks where both sides have them.
     """
     return views.compare_measured(
         fspath(asked.model), asked.board, fspath(asked.measured), runtime=asked.runtime,

@@ -1,4 +1,4 @@
-"""`twin predict` of what an accelerator's compiler wrote: the report of its epochs."""
+"""`twin predict` of what an accelerator's compiler wrote: the report of its tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_compiled(path: str) -> bool:
 
 
 def predict_compiled(path: File, board: str) -> tuple[Side, tuple[str, ...]]:
-    """Report the epochs of a network as its accelerator's compiler laid it out.
+    """Report the tasks of a network as its accelerator's compiler laid it out.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ def _list_places(board: Board, deployment: Deployment | None) -> Iterator[dict[s
     stated = dict(board.placement)
     own = (stated["weights"], stated["arena"], stated["code"]) if deployment is None else (
         deployment.weights_named, deployment.arena_named, deployment.code)
-    pools = board.npu.pools if board.npu is not None and accelerated else ()
+    pools = board.accelerator.pools if accelerated else ()
     flash = {memory.name for memory in board.memories if memory.role in FLASH_ROLES}
     everywhere = [{"value": memory.name, "role": memory.role, "label":
                    f"{memory.name} ({memory.role}, {format_size(memory.size_bytes)})"}

@@ -73,8 +73,9 @@ def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[F
                        CHARACTER_US / time_us)
     yield from _shrink_caches(deployment)
     if deployment.accelerated:
-        npu = deployment.board.npu  # of some compilers for NPUs a target is the core itself
-        if npu is None or {one.kind.lower() for one in npu.units} != {deployment.board.core.isa}:
+        # Of some compilers for NPUs a target is the core itself.
+        if {one.kind.lower() for one in deployment.board.accelerator.units} != {
+                deployment.board.core.isa}:
             yield from _fall_back(deployment)
         return
     yield from _compile_otherwise(deployment)

@@ -171,8 +171,7 @@ def _uncached(deployment: Deployment) -> Iterator[Fault]:
 
 def _other_npus(deployment: Deployment) -> Iterator[Fault]:
     """Yield an accelerator laid out for another memory, of another size, or at another clock."""
-    npu = deployment.board.npu
-    if npu is None or not (npu.config and deployment.accelerated):
+    if not deployment.accelerated or not (npu := deployment.board.accelerator).config:
         return
     for mode in deployment.runtime.compiler.memory_modes:
         if mode != npu.memory_mode:

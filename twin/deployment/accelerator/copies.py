@@ -31,11 +31,11 @@ def count_copies(deployment: Deployment) -> Counts:
     Assumed: a DMA controller copies at the sustained rate; its set-up and the latency of a first
     access are omitted.
     """
-    npu, plan = deployment.board.npu, plan_of(deployment)
-    pools, resident = plan.pools, npu.resident if npu is not None else None
+    npu, plan = deployment.board.accelerator, plan_of(deployment)
+    pools, resident = plan.pools, npu.resident
     size = pools.weight_bytes if resident is None else sum(
         work.weight_bytes for work in plan.grouping.works.values())
-    if npu is None or not size:
+    if not size:
         return Counts()
     flash = next((pool for pool in npu.pools if pool.memory == deployment.constants), None)
     if flash is None:

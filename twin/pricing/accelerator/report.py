@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from hwmodels.quantities import apportion
 from twin.pricing.prediction import Prediction
-from twin.runtimes.compiler import Compiler, Counters
-
-PHASES = ("pre", "core", "post")
-"""Of a task, as the host meets them."""
+from twin.runtimes.compiler import Compiler
+from twin.runtimes.task_lines import PHASES, Counters
 
 
 def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:

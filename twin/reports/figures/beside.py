@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twin.attribution.difference import Difference
-from twin.attribution.epochs import EpochReport
+from twin.attribution.tasks import TaskReport
 from twin.reports.beside import (
     Pair,
     chart_gap,
@@ -37,7 +37,7 @@ Panels = Sequence[tuple[str, Sequence[Pair]]]
 
 
 def draw_beside(view: View) -> Figure:
-    """Return the bars of every layer, or of every epoch's core and its phases.
+    """Return the bars of every layer, or of every task's core and its phases.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def draw_beside(view: View) -> Figure:
         One panel per quantity; at most `MOST_ROWS` pairs, said where there are more.
     """
     first, second = view.difference.first, view.difference.second
-    panels = _epoch_panels(view.epochs) if view.epochs is not None else [
+    panels = _task_panels(view.tasks) if view.tasks is not None else [
         (name_account(account), pair_rows(account.rows, lambda row: row.name if row.index is None
                                           else f"{row.index} {row.op}"))
         for account in view.difference.accounts]
@@ -133,14 +133,10 @@ def _largest(pairs: Sequence[Pair]) -> Sequence[Pair]:
     return [pair for pair in pairs if pair in kept]
 
 
-def _epoch_panels(report: EpochReport) -> Panels:
-    panels = []
-    for name in ("pre + core + post, MCU cycles", "core, NPU cycles"):
-        pairs = [Pair(label=f"{part.name} {part.op}", first=pair.lines[name].first,
-                      second=pair.lines[name].second)
-                 for pair in report.pairs
-                 if name in pair.lines and (part := pair.second or pair.first) is not None]
-        panels.append((name, pairs))
-    return [(name, pairs) for name, pairs in panels if pairs]
+def _task_panels(report: TaskReport) -> Panels:
+    return [(name, pairs) for name in ("pre + core + post, MCU cycles", "core, NPU cycles")
+            if (pairs := [Pair(label=f"{part.name} {part.op}", first=pair.lines[name].first,
+                               second=pair.lines[name].second) for pair in report.pairs
+                          if name in pair.lines and (part := pair.second or pair.first)])]
 
 

@@ -20,7 +20,6 @@ from twin.reports.figures.canvas import (
     new_figure,
     save_figure,
 )
-from twin.reports.figures.epoch_timeline import draw_timeline_figure
 from twin.reports.figures.intervals import draw_interval_figure
 from twin.reports.figures.layers import (
     ROW_IN,
@@ -33,6 +32,7 @@ from twin.reports.figures.layers import (
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.figures.roofline import draw_roofline_figure
 from twin.reports.figures.sunburst import draw_sunburst_figure
+from twin.reports.figures.task_timeline import draw_timeline_figure
 from twin.reports.figures.utilisation import draw_utilisation_figure
 from twin.reports.figures.waterfall import draw_bill, draw_bill_figure
 

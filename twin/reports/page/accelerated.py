@@ -1,11 +1,11 @@
-"""Epochs of an accelerator as plots and a table."""
+"""Tasks of an accelerator as plots and a table."""
 
 from __future__ import annotations
 
 from hwmodels.quantities import format_share, format_time, significant
 from twin.pricing.accelerator.timeline import list_spans
 from twin.pricing.prediction import Prediction
-from twin.reports.bars import chart_epochs, chart_spans
+from twin.reports.bars import chart_spans, chart_tasks
 from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.parts import Section, Table, make_table, notes
@@ -22,8 +22,8 @@ _POOLS = tuple(zip((BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY), "/\\x-|+", str
 _WORDS = {"sw": "software", "hybrid": "host steps the engines", "hw": "hardware"}
 
 
-def describe_epochs(prediction: Prediction) -> Section | None:
-    """Return what the accelerator does in each epoch; None without one."""
+def describe_tasks(prediction: Prediction) -> Section | None:
+    """Return what the accelerator does in each task; None without one."""
     coverage = prediction.coverage
     if coverage is None:
         return None
@@ -34,27 +34,28 @@ def describe_epochs(prediction: Prediction) -> Section | None:
         f"{name}: {used:,} of {size:,} bytes ({format_share(used, size)})"
         for name, (used, size) in prediction.deployment.plan.filled.items())
     chart = chart_spans(prediction, list_spans(prediction, steps=False), _POOLS)
-    title = f"{prediction.compiler.task_name.capitalize()}s"
-    return Section(name="epochs", title=title, lead=caption, items=(
+    name = f"{prediction.compiler.task_name}s"
+    return Section(name=name, title=name.capitalize(), lead=caption, items=(
         plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
-        plot_bars(chart_epochs(prediction), height_px=340), list_epochs(prediction),
+        plot_bars(chart_tasks(prediction), height_px=340), list_tasks(prediction),
         *notes(*pools)))
 
 
-EPOCHS = (
-    Column("kind", lambda epoch: _WORDS.get(epoch.kind, epoch.kind)),
-    Column("layers", lambda epoch: ", ".join(map(str, epoch.run.task.layers))),
+TASKS = (
+    Column("kind", lambda task: _WORDS.get(task.kind, task.kind)),
+    Column("layers", lambda task: ", ".join(map(str, task.run.task.layers))),
     number("ms", "time_us", lambda time_us: significant(time_us / 1e3)),
     number("NPU cycles", "run.core_npu_cycles", "{:,.0f}"),
-    number("MCU cycles around it", lambda epoch: epoch.pre_cpu_cycles + epoch.post_cpu_cycles,
+    number("MCU cycles around it", lambda task: task.pre_cpu_cycles + task.post_cpu_cycles,
            "{:,.0f}"))
 
 
-def list_epochs(prediction: Prediction) -> Table:
+def list_tasks(prediction: Prediction) -> Table:
     """Return a row for each task."""
+    word = prediction.compiler.task_name
     return make_table(
-        "epoch-table", f"{prediction.compiler.task_name.capitalize()}s; cycles of two clocks are "
-        "never added", (Column(prediction.compiler.task_name, "name"), *EPOCHS), prediction.tasks,
-        details=lambda epoch: ((f"{part.resource}, {part.cause}",
+        f"{word}-table", f"{word.capitalize()}s; cycles of two clocks are never added",
+        (Column(word, "name"), *TASKS), prediction.tasks,
+        details=lambda task: ((f"{part.resource}, {part.cause}",
                                 f"{part.npu_cycles:,.0f} NPU cycles")
-                               for part in epoch.run.exposed))
+                               for part in task.run.exposed))

@@ -104,7 +104,7 @@ def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
 
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
-    """Return each layer or epoch on both sides, with the causes of its gap folded below it."""
+    """Return each layer or task on both sides, with the causes of its gap folded below it."""
     known = any(row.reason for row in account.rows)
     columns = (number("#", "index", "{}"), *head_sides(kinds),
                number("gap", lambda row: _cell(row, row.gap, "+")),

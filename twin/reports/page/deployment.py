@@ -122,11 +122,11 @@ def describe_refusal(title: str, reason: str, command: str) -> Page:
 
 def _list_sections(report: Report) -> Sequence[Section | None]:
     prediction = report.prediction
-    epochs = None
+    tasks = None
     if prediction.tasks:
-        from twin.reports.page.accelerated import describe_epochs
+        from twin.reports.page.accelerated import describe_tasks
 
-        epochs = describe_epochs(prediction)
+        tasks = describe_tasks(prediction)
     return (
         Section(name="limits", title="Limits", items=(
             list_requirements(report), *([] if report.row is None else [
@@ -140,7 +140,7 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
         Section(name="layers", title="Layers", items=(list_layers(prediction), Notes(
             notes=list_bill_notes(prediction, make_ledger(prediction))),),
             lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
-        epochs,
+        tasks,
         Section(name="memory", title="Memory", items=_memory_items(report)),
         Section(name="roofline", title="Roofline", items=tuple(
             plot_chart(chart_roofline(prediction, side, place), height_px=440)
@@ -314,4 +314,4 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
             "no plot of working sets and miss rates: no access of the core looks up a data cache"
             if not prediction.tasks else
             "no plot of working sets and miss rates: the host starts with empty caches in each "
-            "software epoch",))]))
+            f"{prediction.compiler.host_task}",))]))

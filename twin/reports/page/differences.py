@@ -8,8 +8,8 @@ from statistics import median
 
 from hwmodels.quantities import format_energy, format_frequency, format_time, significant
 from twin.attribution.difference import Difference
-from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.side import Side
+from twin.attribution.tasks import Figure, TaskReport
 from twin.attribution.views import PublishedView, View, WhatIf
 from twin.pricing.ledger import explain_time
 from twin.reports.beside import KIND_LOOKS
@@ -43,7 +43,7 @@ def describe_view(view: View, command: str = "") -> Page:
     verdict, tone = judge(difference)
     sections = [
         describe_warnings(view.remarks), describe_comparison(view),
-        None if view.epochs is None else list_epoch_pairs(view.epochs),
+        None if view.tasks is None else list_task_pairs(view.tasks),
         list_splits(view) if view.splits else None, list_sides(difference), made_by(command)]
     sentence = tell_gap(difference.account("time") or difference.main, list_kinds(difference))
     advice = ""
@@ -166,23 +166,24 @@ def list_sides(difference: Difference) -> Section:
         *notes(*map(str, difference.findings))))
 
 
-def list_epoch_pairs(report: EpochReport) -> Section:
-    """Return an accelerator's totals and its epochs on both sides."""
-    nothing = Figure(first=None, second=None)
+def list_task_pairs(report: TaskReport) -> Section:
+    """Return an accelerator's totals and its tasks on both sides."""
+    nothing, word = Figure(first=None, second=None), report.word
     heads = (number("first", lambda row: row[1].first, "{:,.4g}"),
              number("second", lambda row: row[1].second, "{:,.4g}"),
              number("first / second", lambda row: row[1].ratio, "{:.2f}"))
     pairs = []
     for pair in report.pairs:
         part = pair.first or pair.second
-        core = pair.lines.get("core_npu_cycles") or next(iter(pair.lines.values()), nothing)
+        core = pair.lines.get("core, NPU cycles") or next(iter(pair.lines.values()), nothing)
         pairs.append(("" if part is None else part.name or str(part.index), core, pair.lines))
-    return Section(name="epochs", title="Epochs", lead=f"Paired by {report.paired_by}.", items=(
-        make_table("epoch-table", "NPU cycles; every line of the report folds out",
-                   (Column("epoch", itemgetter(0)), *heads), pairs, details=lambda row: (
+    return Section(name=f"{word}s", title=f"{word.capitalize()}s",
+                   lead=f"Paired by {report.paired_by}.", items=(
+        make_table(f"{word}-table", "NPU cycles; every line of the report folds out",
+                   (Column(word, itemgetter(0)), *heads), pairs, details=lambda row: (
                        (name, f"{_write(one.first)} and {_write(one.second)}")
                        for name, one in row[2].items())),
-        make_table("epoch-totals", "The whole inference", (Column("line", itemgetter(0)), *heads),
+        make_table(f"{word}-totals", "The whole inference", (Column("line", itemgetter(0)), *heads),
                    {**report.whole, **report.stated}.items()),
         *notes(*report.gaps)))
 

@@ -14,7 +14,7 @@ from twin.pricing.ledger import (
     share_out,
 )
 from twin.pricing.prediction import Prediction
-from twin.reports.tables.header import answer_pairs, name_epochs, place_warnings, setup_line
+from twin.reports.tables.header import answer_pairs, name_tasks, place_warnings, setup_line
 from twin.reports.tables.parts import (
     BAR_CELLS,
     Console,
@@ -108,7 +108,7 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
         energy = _sum_known([layer.energy_uj for layer in group])
         cells = {"layer": str(one.index) if alone else "",
                  "op": one.op if alone else f"{len(rest)} other layers",
-                 name: name_epochs(one) if alone else "",
+                 name: name_tasks(one) if alone else "",
                  "MACs": f"{sum(layer.macs for layer in group):,}",
                  "ms": f"{ms:,.3f}", "%": f"{share:.1f}", "uJ": format_number(energy, 1),
                  "largest cause": str(one.largest_cause) if alone else ""}

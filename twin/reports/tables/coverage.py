@@ -39,9 +39,7 @@ def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 
 def _pool_pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    plan, npu = prediction.deployment.plan, prediction.deployment.board.npu
-    if npu is None:
-        return []
+    plan, npu = prediction.deployment.plan, prediction.deployment.board.accelerator
     return [("pools", ", ".join(f"{name} {used:,} of {npu.pool(name).size_bytes:,} bytes"
                                 for name, used in plan.used))]
 

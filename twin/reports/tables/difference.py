@@ -17,8 +17,8 @@ from twin.attribution.compatibility import NOTE
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
-from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
 from twin.attribution.side import Side
+from twin.attribution.tasks import Figure, TaskPair, TaskReport
 from twin.attribution.views import View, WhatIf
 from twin.reports.beside import name_account, name_unit, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
@@ -71,8 +71,8 @@ def head_ratio(names: tuple[str, str]) -> str:
 
 def compare_report(view: View) -> Content:
     """Return layers, or an accelerator's report, with the ratio of every quantity."""
-    if view.epochs is not None:
-        return epochs_beside(view.epochs, name_sides(view.difference))
+    if view.tasks is not None:
+        return tasks_beside(view.tasks, name_sides(view.difference))
     return layers_beside(view.difference)
 
 
@@ -306,13 +306,13 @@ def _beside_cells(row: Row | None) -> list[str]:
     return [f"{row.first:,}", f"{row.second:,}", COLUMNS["ratio"](row)]
 
 
-def epochs_beside(report: EpochReport, names: tuple[str, str]) -> Content:
-    """Return the whole model, a row per epoch, then every epoch line by line."""
+def tasks_beside(report: TaskReport, names: tuple[str, str]) -> Content:
+    """Return the whole model, a row per task, then every task line by line."""
     counts = [sum(one is not None for one in side) for side in (
         [pair.first for pair in report.pairs], [pair.second for pair in report.pairs])]
     count = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} and {counts[1]}"
-    title = f"whole model: sums over {count} epochs" if not report.gaps else \
-        f"sums over the epochs both have whole, of {count}"
+    title = f"whole model: sums over {count} {report.word}s" if not report.gaps else \
+        f"sums over the {report.word}s both have whole, of {count}"
     parts: list[Content] = []
     if report.whole:
         parts.append(_lines_table(title, report.whole, names))
@@ -323,13 +323,14 @@ def epochs_beside(report: EpochReport, names: tuple[str, str]) -> Content:
         parts.append(_lines_table("as the report states it", report.stated, names))
     parts.append(_summary_table(report, names))
     if report.paired_by == "order":
-        parts.append(Text("epochs are paired in order: the schedules are not of one compilation"))
+        parts.append(Text(f"{report.word}s are paired in order: the schedules are not of one "
+                          "compilation"))
     parts += [_lines_table(" / ".join(_titles(pair)), pair.lines, names)
               for pair in report.pairs if pair.first and pair.second]
     return spaced(parts)
 
 
-def _titles(pair: EpochPair) -> list[str]:
+def _titles(pair: TaskPair) -> list[str]:
     return list(dict.fromkeys(f"{part.name} {part.op}" for part in (pair.first, pair.second)
                               if part is not None))
 
@@ -342,11 +343,11 @@ def _lines_table(title: str, lines: Mapping[str, Figure], names: tuple[str, str]
     return table
 
 
-def _summary_table(report: EpochReport, sides: tuple[str, str]) -> Table:
-    """Return MCU cycles of the phases and NPU cycles of the core, a row per epoch."""
-    names = {phase: f"{phase}, MCU cycles" for phase in PHASES} | {
+def _summary_table(report: TaskReport, sides: tuple[str, str]) -> Table:
+    """Return MCU cycles of the phases and NPU cycles of the core, a row per task."""
+    names = {phase: f"{phase}, MCU cycles" for phase in ("pre", "core", "post")} | {
         "core NPU": "core, NPU cycles"}
-    headers = ["epoch"]
+    headers = [report.word]
     for label in names:
         headers += [f"{label}: {sides[0]}", sides[1], head_ratio(sides)]
     table = new_table(headers, headers[1:])

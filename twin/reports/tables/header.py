@@ -96,8 +96,8 @@ def grade_trust(prediction: Prediction) -> str:
     Of an accelerator the runtime's file says of which boards; a guess rests on no time at all.
     """
     sure, runtime = prediction.certainty, prediction.deployment.runtime
-    if sure is None or not (not runtime.accelerated or sure.version
-                            or runtime.mapping.spread.families):
+    if sure is None or (runtime.accelerated
+                        and not (sure.version or runtime.mapping.spread.families)):
         return "guess: "
     return "measured here: " if sure.measured else "not measured here: "
 
@@ -212,7 +212,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
 
 
 def _accelerated(prediction: Prediction) -> list[tuple[str, str]]:
-    """Return what an accelerator takes; nothing without epochs."""
+    """Return what an accelerator takes; nothing without tasks."""
     if not prediction.tasks:
         return []
     from twin.reports.tables.coverage import coverage_pairs
@@ -325,13 +325,13 @@ def _say_cold_start(prediction: Prediction) -> str:
 
 
 def clock_label(prediction: Prediction, clock: str) -> str:
-    """Return a clock as its cycles are called: of an NPU they are those of its epochs' cores."""
+    """Return a clock as its cycles are called: of an NPU they are those of its tasks' cores."""
     npu = prediction.deployment.board.npu
     return f"{clock} core" if npu is not None and clock == npu.clock else clock
 
 
-def name_epochs(layer: LayerPrediction) -> str:
-    """Return the numbers of the epochs a layer ran in; of more than three the first and last."""
+def name_tasks(layer: LayerPrediction) -> str:
+    """Return the numbers of the tasks a layer ran in; of more than three the first and last."""
     numbers = [name.partition("_")[2] for name in layer.tasks]
     return " ".join(numbers) if len(numbers) < 4 else f"{numbers[0]}-{numbers[-1]}"
 

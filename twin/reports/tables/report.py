@@ -12,6 +12,7 @@ from hwmodels.quantities import (
     format_count,
     format_number,
 )
+from twin.pricing.document import TASK_WORDS
 from twin.pricing.layer_columns import (
     LAYER_COLUMNS,
     LayerRow,
@@ -37,7 +38,7 @@ from twin.reports.tables.header import (
     explain_side,
     header_pairs,
     list_bill_notes,
-    name_epochs,
+    name_tasks,
     place_warnings,
 )
 from twin.reports.tables.parts import (
@@ -56,7 +57,7 @@ from twin.reports.tables.parts import (
     tabulate,
 )
 
-_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch", "task")
+_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", *TASK_WORDS)
 """Columns given up, in this order, when even the narrow table does not fit."""
 
 
@@ -85,9 +86,9 @@ def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Con
     """Return one row per layer, as wide as the console allows, with notes on what is marked."""
     rows = make_rows(prediction, ledger)
     dropped: list[str] = []
-    table = _layer_table(rows, prediction, _with_epochs(_WIDE, prediction))
+    table = _layer_table(rows, prediction, _with_tasks(_WIDE, prediction))
     if natural_width(table) > console.width:
-        columns = _with_epochs(_NARROW, prediction)
+        columns = _with_tasks(_NARROW, prediction)
         table = _layer_table(rows, prediction, columns, gap=1)
         for header in _DROP_ORDER:
             if natural_width(table) <= console.width:
@@ -147,8 +148,8 @@ _NARROW = [Column(one.narrow, one.short or one.text, number=one.number)
            for one in LAYER_COLUMNS if one.header]
 
 
-def _with_epochs(columns: Sequence[Column], prediction: Prediction) -> list[Column]:
-    """Give each clock a column of cycles and add the epochs, where there are epochs.
+def _with_tasks(columns: Sequence[Column], prediction: Prediction) -> list[Column]:
+    """Give each clock a column of cycles and add the tasks, where there are tasks.
 
     Rows of a program are headed by what they are: functions.
     """
@@ -159,7 +160,7 @@ def _with_epochs(columns: Sequence[Column], prediction: Prediction) -> list[Colu
         return list(columns)
     place = [column.header for column in columns].index("cycles")
     return [*columns[:place], Column(prediction.compiler.task_name,
-                                       lambda row: name_epochs(row.layer)), *(
+                                       lambda row: name_tasks(row.layer)), *(
         number(f"{clock_label(prediction, clock)} cycles", partial(count_cycles, clock=clock), "{}")
         for clock in prediction.bill.clocks()), *columns[place + 1:]]
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from hwmodels.schedule import BURST_BEATS
-from twin.runtimes.compiler import Clocks, Counters
+from twin.runtimes.compiler import Clocks
+from twin.runtimes.task_lines import PHASES, Counters
 
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
 
@@ -42,7 +43,7 @@ def _compiler_lines(counters: Counters, kind: str) -> Iterator[str]:
 
 def _target_lines(counters: Counters, totals: Counters, clocks_hz: Clocks) -> Iterator[str]:
     host_hz, npu_hz = clocks_hz["cpu"], clocks_hz["npu"]
-    phases = [counters.get(f"{phase}_cycles", 0.0) for phase in ("pre", "core", "post")]
+    phases = [counters.get(f"{phase}_cycles", 0.0) for phase in PHASES]
     times = [cycles / host_hz * 1e3 for cycles in phases]
     total_ms = totals.get("duration", 0.0) / 1e3
     share = 100 * sum(times) / total_ms if total_ms else 0.0
@@ -125,7 +126,7 @@ def list_model(totals: Counters, clocks_hz: Clocks) -> list[str]:
         "ops", "max_cycles", "compute_cycles"))
     duration_s = totals.get("duration", 0.0) * 1e-6
     core = totals.get("core_npu_cycles", 0.0)
-    shares = [totals.get(f"{phase}_share", 0.0) for phase in ("pre", "core", "post")]
+    shares = [totals.get(f"{phase}_share", 0.0) for phase in PHASES]
     npu_cycles = totals.get("npu_cycles", duration_s * npu_hz)
     lines = ["Compiler",
              _field("cycles", f"{maximum:.0f} (total max_cycles)"),

@@ -13,13 +13,17 @@ its own. Some compiler versions add the reads and writes of a pool, others take 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from calibration.importers.neural_art_lines import ENGINES
 from hwmodels.schedule import BURST_BEATS, Npu, Task, TaskRun, Transfer
 from hwmodels.schedule.traffic import TransferRun
 from hwmodels.schedule.units import estimate_unit_cycles
+from twin.runtimes.task_lines import CYCLES, Counters, describe_moves, describe_task
+
+_ENGINE = re.compile(r"engine_(\d+)_(in|out)(?:_busif\d+_\w+)?_active_cycles")
 
 CACHE = ("read_hit", "read_miss", "read_alloc_miss", "read_evict", "write_hit", "write_miss",
          "write_alloc_miss", "write_through")
@@ -45,6 +49,31 @@ def _count_beats(transfer: Transfer, width: int) -> int:
     if transfer.pattern == "contiguous" or run >= transfer.bytes:
         return transfer.repeats * transfer.bytes // width
     return transfer.repeats * (transfer.bytes // run) * -(-run // width)
+
+
+def describe_counters(counters: Counters) -> dict[str, float]:
+    """Return the lines of an epoch's report by name, of one or of several added."""
+    return dict(describe_task(counters, (
+        *CYCLES, ("max_cycles", "max of the compiler, NPU cycles"), ("ops", "ops")),
+        _describe_machine(counters)))
+
+
+def _describe_machine(counters: Counters) -> Iterator[tuple[str, float]]:
+    """Yield interfaces, engines by direction, as two schedules number them differently, cache."""
+    yield from describe_moves(counters, r"busif\d+", "busif (total)", BURST_BEATS)
+    found: dict[str, list[float]] = {"in": [], "out": []}
+    for name, value in counters.items():
+        if match := _ENGINE.fullmatch(name):
+            found[match[2]].append(value)
+    for way, cycles in found.items():
+        if cycles:
+            yield f"stream engines {way}, active NPU cycles", math.fsum(cycles)
+            yield f"stream engines {way}, busiest", max(cycles)
+    if (count := counters.get(ENGINES)) is not None:
+        yield "stream engines", count
+    for name in CACHE:
+        if (count := counters.get(f"npu_cache_{name}")) is not None:
+            yield f"NPU cache, {name.replace('_', ' ')}", count
 
 
 def describe_runs(runs: Iterable[TaskRun]) -> list[dict[str, Any]]:

@@ -21,11 +21,12 @@ from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import layer_macs, traits
 from twin.runtimes.by_role.grouping import has_second_operand
-from twin.runtimes.compiler import Clocks, CompiledTasks, Counters, Work
+from twin.runtimes.compiler import Clocks, CompiledTasks, Work
 from twin.runtimes.neural_art.compiled import list_tasks
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 from twin.runtimes.neural_art.listing import list_model, list_task
-from twin.runtimes.neural_art.profile import count_runs, describe_runs
+from twin.runtimes.neural_art.profile import count_runs, describe_counters, describe_runs
+from twin.runtimes.task_lines import Counters
 from twin.runtimes.units import UnitRules, count_elements
 
 _NAMES = {"average_pool_2d": "avgpool", "max_pool_2d": "maxpool", "mean": "avgpool",
@@ -64,6 +65,7 @@ class NeuralArt(UnitRules):
     """
 
     task_name: ClassVar[str] = "epoch"
+    host_task: ClassVar[str] = "software epoch"
     channel_name: ClassVar[str] = "stream engine"
     kinds: ClassVar[Mapping[str, str]] = {
         "task": "hw", "move": "hybrid", "host": "sw", "copy": "copy"}
@@ -92,6 +94,14 @@ class NeuralArt(UnitRules):
     def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
         """Return the counters ST's profiler prints of each epoch."""
         return count_runs(runs)
+
+    def name_task(self, name: str) -> str:
+        """Return an epoch's name as ST's profiler writes it."""
+        return name.replace("epoch_", "EpochBlock_")
+
+    def describe_counters(self, counters: Counters) -> dict[str, float]:
+        """Return the lines of an epoch: estimate, interfaces, engines and cache, too."""
+        return describe_counters(counters)
 
     def list_task(self, name: str, kind: str, index: int, counters: Counters, totals: Counters,
                   clocks_hz: Clocks) -> list[str]:

@@ -9,10 +9,10 @@ from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Content, Group, Text, spaced
 
 
-def epochs_report(prediction: Prediction) -> Content:
+def tasks_report(prediction: Prediction) -> Content:
     """Return the tasks of a prediction with an accelerator, below what its profiler says first."""
     return spaced([Group(*map(Text, _header_lines(prediction))),
-                   epochs_part(side_of_prediction(prediction))])
+                   tasks_part(side_of_prediction(prediction))])
 
 
 def _header_lines(prediction: Prediction) -> list[str]:
@@ -43,9 +43,9 @@ def _describe_tensor(tensor: Tensor) -> str:
     return (f"{tensor.dtype}[{','.join(map(str, tensor.shape))}], {tensor.size_bytes} Bytes{scale}")
 
 
-def epochs_part(side: Side) -> Content:
+def tasks_part(side: Side) -> Content:
     """Return every task and the whole model, line by line as the profiler prints them."""
-    compiler, totals = compiler_of(side), side.whole.counts
+    compiler, totals = compiler_of(side.runtime), side.whole.counts
     parts: list[Content] = []
     for part in side.parts:
         head, *lines = compiler.list_task(part.name, part.op, part.index or 0, part.counts, totals,
@@ -56,4 +56,4 @@ def epochs_part(side: Side) -> Content:
 
 def model_lines(side: Side) -> list[str]:
     """Return the final part of the profiler's report: of the whole model."""
-    return compiler_of(side).list_model(side.whole.counts, side.clocks_hz)
+    return compiler_of(side.runtime).list_model(side.whole.counts, side.clocks_hz)

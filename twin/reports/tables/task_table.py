@@ -6,15 +6,15 @@ from hwmodels.quantities import format_time
 from twin.attribution.predicted import side_of_prediction
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
-from twin.reports.tables.epochs import model_lines
 from twin.reports.tables.parts import Content, Group, Text, spaced, tabulate
+from twin.reports.tables.tasks import model_lines
 
 _DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
 """Columns given up, in this order, where the console has no room for all."""
 
 
-def epoch_table(prediction: Prediction) -> Content:
-    """Return every task in a line and the whole model; `epochs_report` has all the lines."""
+def task_table(prediction: Prediction) -> Content:
+    """Return every task in a line and the whole model; `tasks_report` has all the lines."""
     side = side_of_prediction(prediction)
     sure = prediction.certainty
     names = {id(task): part.name

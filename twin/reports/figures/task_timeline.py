@@ -1,4 +1,4 @@
-"""An inference on an accelerator over time: who is busy, what pools carry, the bill by epoch."""
+"""An inference on an accelerator over time: who is busy, what pools carry, the bill by task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twin.pricing.accelerator.timeline import (
     list_spans,
     sample_bandwidth,
 )
-from twin.reports.bars import chart_epochs, chart_spans, list_rows
+from twin.reports.bars import chart_spans, chart_tasks, list_rows
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from twin.pricing.prediction import Prediction
 
 _DETAILED = 12
-"""Epochs up to which each step is drawn; more are drawn as one bar per engine and epoch."""
+"""Tasks up to which each step is drawn; more are drawn as one bar per engine and task."""
 
 
 def draw_timeline_figure(prediction: Prediction) -> Figure:
-    """Return the figure: Gantt, bandwidth and bill over the epochs of an inference."""
+    """Return the figure: Gantt, bandwidth and bill over the tasks of an inference."""
     detailed = len(prediction.tasks) <= _DETAILED
     spans = list_spans(prediction, steps=detailed)
     rows = list_rows(spans)
@@ -43,7 +43,7 @@ def draw_timeline_figure(prediction: Prediction) -> Figure:
             3, 1, height_ratios=(0.22 * len(rows) + 1, 2.0, 2.5))
         draw_gantt(prediction, spans, gantt)
         draw_bandwidth(prediction, bandwidth)
-        draw_epoch_bills(prediction, bill)
+        draw_task_bills(prediction, bill)
         bandwidth.sharex(gantt)
         gantt.set_xlim(0, prediction.time_us)
         write_legend(figure)
@@ -73,11 +73,11 @@ def draw_bandwidth(prediction: Prediction, axes: Axes) -> None:
     rule_values(axes, along="y")
 
 
-def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
-    """Draw one bar per epoch, stacked by cause, host and NPU cycles as time."""
+def draw_task_bills(prediction: Prediction, axes: Axes) -> None:
+    """Draw one bar per task, stacked by cause, host and NPU cycles as time."""
     name = prediction.compiler.task_name
     draw_bars(replace(
-        chart_epochs(prediction), scale=1.0, axis="time, us",
+        chart_tasks(prediction), scale=1.0, axis="time, us",
         across=f"{name}, s: in software, h: host steps the engines",
         rows=tuple(f"{task.number}{'s' * (task.step.kind == 'host')}{'h' * task.step.stepped}"
                    for task in prediction.tasks)),
