@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from os import fspath
 from pathlib import Path
+from typing import Any
 
-from hwmodels.quantities import format_frequency, format_time
+from hwmodels.quantities import format_frequency, format_time, significant
 from twin.api.commands.predict import check_set_once, deploy_as_stated
 from twin.api.requests import takes
 from twin.api.requests.attribution import Why
 from twin.api.requests.values import parse_clock, parse_quantity, read_pairs, split_words
 from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
+from twin.attribution.diagnosis.builds import UNIT
 from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.outlook import NOTABLE
 from twin.attribution.lower_bound import find_unreachable
@@ -23,7 +25,8 @@ from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
 
 FAR = 100.0
-"""Times the interval's end from which a unit is doubted (assumed)."""
+"""Times the interval's end from which a unit is doubted, and times what is predicted from which
+nothing was published of it (assumed)."""
 
 
 @takes(Why)
@@ -66,6 +69,11 @@ def why(asked: Why) -> weighing.Why:
     if len({*zip(models, map(clock_hz_of, deployments), strict=True)}) < len(times):
         raise UsageError("--measured: two times of one network at one clock; accepted: one of each "
                          "(the median of its runs), others as TIME@CLOCK or NETWORK=TIME")
+    for text, time, deployment in zip(split_words(asked.measured), times, deployments, strict=True):
+        if time * clock_hz_of(deployment) < 1e6:
+            raise UsageError(f"--measured {text}: is less than a cycle of the core at "
+                             f"{format_frequency(clock_hz_of(deployment))}; accepted: the time of "
+                             "an inference")
     hertz = None if asked.cycles is None else observe_clock(
         asked.cycles, times[0], deployments[0])
     if hertz is not None and "clock" in absent and hertz != deployments[0].board.clock(
@@ -74,13 +82,17 @@ def why(asked: Why) -> weighing.Why:
                          f"{format_frequency(hertz)}; accepted: one of the two")
     outlook = foreseeing.foresee(deployments, calibration=calibration, clock_hz=hertz,
                                  library=foreseeing.describe_library(asked.runtime))
-    found = weighing.explain(outlook, times, published_us=published, present=present,
-                             absent=absent, priors=priors, arena_bytes=arena)
+    if published is not None:
+        _check_published(asked.published, published, outlook.bases[0].time_us)
+    given: dict[str, Any] = {"published_us": published, "present": present, "absent": absent,
+                             "priors": priors, "arena_bytes": arena}
+    found = weighing.explain(outlook, times, **given)
     most = max((one.logs[0] for one in outlook.hypotheses
-                if "other" not in one.causes and not set(absent) & set(one.causes)
+                if not {"other", UNIT} & set(one.causes) and not set(absent) & set(one.causes)
                 and set(present) <= set(one.causes)), default=math.inf)
-    far = times[0] > found.high_us * min(math.exp(most), FAR)
-    return replace(found, remarks=(
+    far = (times[0] > found.high_us * min(math.exp(most), FAR)
+           and UNIT not in {found.verdict, *present})
+    return replace(found, answered=weighing.count_answers(outlook, times, **given), remarks=(
         *([f"hardly any cause that is left, or two of them, take {format_time(times[0])}: is the "
            "unit right, and is it of this network and board?"] if far else []),
         *_describe_unreachable((*outlook.bases, outlook.bases[0]),
@@ -90,6 +102,14 @@ def why(asked: Why) -> weighing.Why:
                          *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
                          *_describe_stated(published, found.expected_us, outlook.bases[0].time_us,
                                            present, absent)))
+
+
+def _check_published(text: str | None, published_us: float, predicted_us: float) -> None:
+    """Refuse what cannot have been published of this network and board."""
+    if not 1 / FAR < published_us / predicted_us < FAR:
+        raise UsageError(f"--published {text} is {significant(published_us / predicted_us)} x the "
+                         f"{format_time(predicted_us)} that are predicted; accepted: a time of "
+                         f"this network and board, within {FAR:g} x of it")
 
 
 def _describe_stated(published_us: float | None, expected_us: float, predicted_us: float,
@@ -137,7 +157,7 @@ def observe_clock(cycles: int, time_us: float, deployment: Deployment) -> float:
                          f"{format_frequency(hertz)}, {clock} runs at "
                          f"{format_frequency(asked_hz)}; accepted: cycles of the core in the first "
                          "time; another clock: --clock")
-    return hertz
+    return float(f"{hertz:.3g}")  # No time states more digits.
 
 
 def _describe_unreachable(bases: Sequence[Prediction], times_us: Sequence[float],
@@ -175,6 +195,6 @@ def _read_priors(text: str | None) -> dict[str, float]:
         weights = {"": -1.0}
     if any(not 0 <= weight < 1e6 for weight in weights.values()) or weights.get(
             "expected", 0.0) > 0.75:
-        raise UsageError(f"--prior {text}: accepted: CAUSE=WEIGHT with a weight from 0 on, and "
-                         "expected=P up to 0.75")
+        raise UsageError(f"--prior {text}: accepted: CAUSE=WEIGHT with a weight from 0 to below "
+                         "1,000,000, and expected=P up to 0.75")
     return weights

@@ -16,7 +16,7 @@ import numpy as np
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import entity
-from twin.attribution.diagnosis.builds import STEPS, list_all, list_libraries
+from twin.attribution.diagnosis.builds import STEPS, UNIT, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
@@ -53,7 +53,7 @@ KERNELS = ("SIMD", "memcpy", "float", "reference kernels", "library", "fallback"
 """Kinds of which one image has one: other kernels lack what the first ones had."""
 
 HOSTED = ("placement", "cache off", "clock", "first inference", "loading", "debug output",
-          "fallback", "memory mode", "NPU size", "slow NPU memory", UNKNOWN)
+          "fallback", "memory mode", "NPU size", "slow NPU memory", UNIT, UNKNOWN)
 """Kinds that matter where an accelerator runs the network."""
 
 NETWORK_SD = 0.08
@@ -293,7 +293,7 @@ def _moved(effect: Sequence[Effect], declared: Sequence[Effect]) -> np.ndarray:
 def _matters(fault: Fault, effect: Effects, declared: Sequence[Effect]) -> bool:
     if fault.kind == UNKNOWN:
         return fault.errors is not None and fault.errors.common >= 1.0  # One size of it is enough.
-    return bool(_moved(effect, declared).max() >= NOTABLE)
+    return fault.kind == UNIT or bool(_moved(effect, declared).max() >= NOTABLE)
 
 
 def _is_clocked(hypothesis: Hypothesis, is_lower: bool) -> bool:
@@ -313,7 +313,7 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
         return Hypothesis(causes=_name_causes(fault), faults=(fault,), sizes=(0.0,),
                           logs=moved * 0, sd=ANYTHING_SD, own_sd=NETWORK_SD * others, share=1.0,
                           added=moved * 0)
-    known = fault.kind in ADDED or fault.kind == "clock"
+    known = fault.kind in (*ADDED, "clock", UNIT)
     family = LOADING_SD if fault.kind == "loading" else 0.0 if known else errors.family
     share = HALF if fault.wait_cycles or fault.kind == "interrupts" else errors.effect
     sd = 0.0 if known else math.hypot(errors.common, share * float(moved.max()))
@@ -327,9 +327,9 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
 def _join(one: Fault, two: Fault, effect: Effect, other: Effect, declared: Effect) -> float:
     """Return the logarithm of what two faults at once do to the time."""
     alone = [float(each.logs[0] - declared.logs[0]) for each in (effect, other)]
-    if one.kind in ADDED or two.kind in ADDED:
+    if UNIT not in (one.kind, two.kind) and (one.kind in ADDED or two.kind in ADDED):
         return math.log(math.exp(alone[0]) + math.exp(alone[1]) - 1)
-    if "clock" in (one.kind, two.kind) or (one.rebuilds and two.rebuilds):
+    if {"clock", UNIT} & {one.kind, two.kind} or (one.rebuilds and two.rebuilds):
         return sum(alone)
     if two.rebuilds:
         one, effect, other = two, other, effect

@@ -20,13 +20,16 @@ import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
 from hwmodels.frozen import entity, frozen
 from hwmodels.quantities import format_frequency, format_time
-from twin.attribution.diagnosis.faults import JOINED, Fault
+from twin.attribution.diagnosis.builds import UNIT
+from twin.attribution.diagnosis.faults import JOINED
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
     DATA,
@@ -40,6 +43,13 @@ from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
 
 EXPECTED = "as expected"
+
+LEFT = math.log(10)
+"""What leaves more of a time unexplained, as a logarithm, is no explanation of it (assumed): what
+is left, nothing listed explains better, however far each of it is off."""
+
+IMPOSSIBLE = 1e6
+"""Of a logarithm of a likelihood: what nothing else is as unlikely as."""
 
 BEYOND = 2.0
 """Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
@@ -99,7 +109,8 @@ class Why:
     measured_us, expected_us
         At the first clock; expected as predicted, or as published shifts it.
     low_us, high_us
-        90 % interval of what is expected, the library's uncertainty included.
+        90 % interval of what is expected, the library's uncertainty included; of several releases
+        from the quickest one's to the slowest one's.
     as_expected
         Probability that nothing is the matter.
     releases : tuple of (str, float, float)
@@ -118,6 +129,8 @@ class Why:
         What to know beside.
     also : tuple of (str, str)
         Each further number: "network", "clock" or "cycles", and what it is beside what is expected.
+    answered
+        How many answers were to one of the two likeliest causes that were open (`count_answers`).
     """
 
     model: str
@@ -135,6 +148,7 @@ class Why:
     indistinct: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     also: tuple[tuple[str, str], ...] = ()
+    answered: int = 0
 
     @property
     def two_at_once(self) -> float:
@@ -181,7 +195,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     found = _select(outlook, present, absent, arena_bytes, indistinct)
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
     weights, releases = _weigh(found, offs, runs, parts, _find_priors(found, priors or {}))
-    shift, sd = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
+    shift, _ = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
     times_us = base.time_us * np.exp(runs[:, 0] + [mean for mean, _ in sums])
     reach_us = _find_reach(found, weights, times_us.max(), base.time_us)
     chances = defaultdict[tuple[str, ...], float](float)
@@ -196,15 +210,17 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     doubted = [] if not present else _doubt(explain(
         outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
         arena_bytes=arena_bytes), present)
-    wide = math.exp(TAILED_90 * sd)
+    ends = [base.time_us * np.exp(runs[:, 0] + [mean + way * TAILED_90 * spread
+                                                for mean, spread in sums]) for way in (-1, 1)]
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
         runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
-        expected_us=expected_us, low_us=expected_us / wide, high_us=expected_us * wide,
+        expected_us=expected_us, low_us=float(ends[0].min()), high_us=float(ends[1].max()),
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
         asked=_ask(rows, present, chances.get((), 0.0)),
         releases=tuple(zip(outlook.releases, times_us.tolist(), releases.tolist(), strict=True)),
-        also=_describe_unexplained(measured_us[0], reach_us),
+        also=(*_describe_unexplained(measured_us[0], max(reach_us, expected_us / BEYOND)),
+              *_describe_compiled(outlook)),
         remarks=(*doubted, *_name_contradiction(outlook, found, weights, offs),
                  *_remark(outlook, published_us, arena_bytes)),
         indistinct=indistinct)
@@ -216,10 +232,13 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
     found = [
         one for one in outlook.hypotheses if set(present) <= set(one.causes)
         and not set(absent) & set(one.causes)
-        and not any(_is_larger(fault, arena_bytes) for fault in one.faults)]
+        and not _is_larger(one, outlook, arena_bytes)]
     if not found:
         idle = [name for name in present if name in indistinct] or present
         deployment = outlook.bases[0].deployment
+        if not present:
+            raise UsageError(f"--arena-bytes {arena_bytes} and --not other: "
+                             f"{deployment.graph.name} needs more; accepted: one of the two")
         raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
                          f"--not rules out, would change the time of "
                          f"{deployment.graph.name} on {deployment.board.name} by 10 %")
@@ -231,6 +250,26 @@ def _describe_unexplained(measured_us: float, reach_us: float) -> tuple[tuple[st
     return (("unexplained", f"{format_time(measured_us - reach_us)}: half of the likely causes "
              f"that are left, two at once, reach at most {format_time(reach_us)}"),) * (
         measured_us > BEYOND * reach_us)
+
+
+def count_answers(outlook: Outlook, measured_us: Sequence[float], *, present: Collection[str],
+                  absent: Collection[str], **given: Any) -> int:
+    """Return how many answers are to one of the two likeliest open causes, asked one by one.
+
+    Parameters
+    ----------
+    given
+        As for `explain`.
+    """
+    known: list[str] = []
+    while True:
+        found = explain(outlook, measured_us, present={*present}.intersection(known),
+                        absent={*absent}.intersection(known), **given)
+        open_ones = _list_open(found.rows, known, found.as_expected)
+        answer = next((row.cause for row in open_ones if row.cause in {*present, *absent}), None)
+        if answer is None:
+            return len(known)
+        known.append(answer)
 
 
 def _doubt(without: Why, present: Collection[str]) -> list[str]:
@@ -258,15 +297,18 @@ def _drop_small(outlook: Outlook, logs: np.ndarray) -> Outlook:
         Logarithm of the expected time over the predicted one.
     """
     return dataclasses.replace(outlook, hypotheses=tuple(
-        one for one in outlook.hypotheses if not one.added.any()
-        or np.log1p(one.added * np.exp(-logs)).max() >= NOTABLE))
+        one for one in outlook.hypotheses if not one.added.any() or np.log1p(
+            one.added * np.exp(-logs - (one.logs if UNIT in one.causes else 0.0)))
+        .max() >= NOTABLE))
 
 
-def _is_larger(fault: Fault, arena_bytes: int | None) -> bool:
-    """Whether a deployment needs a larger arena than a program has."""
-    if arena_bytes is None or fault.deployment is None or fault.deployment.buffer is None:
+def _is_larger(one: Hypothesis, outlook: Outlook, arena_bytes: int | None) -> bool:
+    """Whether a hypothesis needs a larger arena than a program has; another network may be any."""
+    if arena_bytes is None or "other" in one.causes:
         return False
-    return fault.deployment.buffer.needed_bytes > arena_bytes
+    changed = [fault.deployment for fault in one.faults if fault.deployment is not None]
+    return any(deployment.buffer is not None and deployment.buffer.needed_bytes > arena_bytes
+               for deployment in changed or [outlook.bases[0].deployment])
 
 
 def _expect(outlook: Outlook, published_us: float | None,
@@ -305,17 +347,23 @@ def _sum_up(logs: np.ndarray, shifts: np.ndarray, variances: np.ndarray,
 
 
 def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
-    """Return the prior of each hypothesis; pairs share theirs by the product of their causes'."""
+    """Return the prior of each hypothesis; pairs share theirs by the product of their causes'.
+
+    A slip of the unit is made of any number, of an expected one as of one with a cause.
+    """
     known = {name: float(given.get(name, cause["prior"])) for name, cause in CAUSES.items()}
-    possible = {one.causes for one in found if len(one.causes) == 1}
-    singles = math.fsum(known[name] for name, in possible) or 1.0
+    of_build = [tuple(sorted({*one.causes} - {UNIT})) for one in found]
+    singles = math.fsum(known[name] for name, in {
+        causes for causes in of_build if len(causes) == 1}) or 1.0
     both = math.fsum(math.prod(known[name] for name in causes) for causes in {
-        tuple(sorted(one.causes)) for one in found if len(one.causes) == 2}) or 1.0
+        causes for causes in of_build if len(causes) == 2}) or 1.0
     expected, pairs = given.get("expected", DATA["expected"]["prior"]), DATA["pairs"]["prior"]
-    parts = (expected, 1 - expected - pairs, pairs)
-    totals = (1.0, singles, both)
-    return np.array([parts[len(one.causes)] / totals[len(one.causes)] * one.share * math.prod(
-        known[name] for name in one.causes) for one in found])
+    parts = (expected, (1 - expected - pairs) / singles, pairs / both)
+    slip = parts[1] * known[UNIT]
+    return np.array([
+        parts[len(causes)] * one.share * math.prod(known[name] for name in causes)
+        * (slip if UNIT in one.causes else 1.0)
+        for one, causes in zip(found, of_build, strict=True)])
 
 
 def _find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
@@ -344,13 +392,15 @@ def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
     fixed = np.array([one.added for one in found])[:, None] / np.exp(factors)
     known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
     effects, logs = np.array([[one.sd] for one in found]), []
+    bounded = np.array([[bool(one.causes) and "other" not in one.causes] for one in found])
     for weight, shift, variance, wider in zip(*parts, strict=True):
         moved = runs + shift[:, None]
         rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
         tau = variance + (wider * effects)**2
         whole = 1 + tau * known.sum(axis=2)
         square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
-        logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2)
+        logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
+                    - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT)))
     whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
     weights = np.exp(whole - whole.max())
     healthy = np.array([not one.causes for one in found])
@@ -369,23 +419,37 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
                      key=lambda place: float(weights[place]))]
     place = min(best.causes.index(cause), len(best.faults) - 1)
     fault, size = best.faults[place], best.sizes[place]
-    data, soc = CAUSES[cause], base.deployment.board.soc.lower()
+    data, board = CAUSES[cause], base.deployment.board
     met_us = base.time_us if fault.kind in FIXED else expected_us
-    changes = data.get("change", {})
-    stated = next((text for start, text in changes.items() if start and soc.startswith(start)),
-                  changes.get("", "")) or fault.remedy
     return Row(
         cause=cause, says=data["says"], detail=(
             fault.name + " together" * (JOINED in fault.kind)) * bool(size) + (
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
-        alone=chances.get((cause,), 0.0), question=data["question"],
-        explains_us=met_us * (math.exp(size) - 1), change=stated)
+        alone=chances.get((cause,), 0.0), question=_choose_text(data["question"], board),
+        explains_us=met_us * (math.exp(size) - 1),
+        change=_choose_text(data.get("change", ""), board) or fault.remedy)
+
+
+def _choose_text(texts: str | Mapping[str, str], board: Board) -> str:
+    """Return the text for a board: by how the name of its chip, core or instruction set begins."""
+    if isinstance(texts, str):
+        return texts
+    names = board.soc.lower(), board.core.model, board.core.isa
+    return next((text for start, text in texts.items()
+                 if start and any(name.startswith(start) for name in names)), texts.get("", ""))
+
+
+def _list_open(rows: Sequence[Row], known: Collection[str], as_expected: float) -> Sequence[Row]:
+    """Return the two likeliest causes that are open; none where nothing is likely the matter."""
+    return [row for row in rows if row.cause not in known][:2 * (as_expected < HEALTHY)]
 
 
 def _ask(rows: Sequence[Row], present: Collection[str], as_expected: float) -> str:
     """Return that of the first two causes which is nearer to even odds, "" where none is open."""
-    open_ones = [row for row in rows if row.cause not in present][:2 * (as_expected < HEALTHY)]
+    open_ones = _list_open(rows, present, as_expected)
+    if open_ones and open_ones[0].cause == UNIT:
+        return UNIT  # One look shows it, and all else depends on it.
     best = min(open_ones, key=lambda row: abs(row.probability - 0.5), default=None)
     return "" if best is None or not CERTAIN < best.probability < 1 - CERTAIN else best.cause
 
@@ -415,13 +479,18 @@ def _remark(outlook: Outlook, published_us: float | None,
         needed = deployment.buffer.needed_bytes
         if arena_bytes < needed:
             remarks.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
-                           "network needs: another network, or another release")
+                           "network needs here: it is of another network, or did not run")
         room = deployment.board.memory(deployment.arena).size_bytes
         if arena_bytes > room:
             remarks.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "
                            "say where it is, such as --arena psram")
-    if deployment.runtime.name in DATA["prebuilt"]:
-        assumed = any("optimisation" in one.causes for one in outlook.hypotheses)
-        remarks.append(f"{deployment.runtime.name} comes compiled, no option of your compiler "
-                       "changes its kernels" + ": say which library runs (--runtime)" * assumed)
     return tuple(remarks)
+
+
+def _describe_compiled(outlook: Outlook) -> Iterator[tuple[str, str]]:
+    """Yield that no option of a compiler reaches the kernels of a library, where none does."""
+    name = outlook.bases[0].deployment.runtime.name
+    if name in DATA["prebuilt"]:
+        assumed = any("optimisation" in one.causes for one in outlook.hypotheses)
+        yield "library", (f"{name} comes compiled, no option of your compiler changes its kernels"
+                          + ": say which library runs (--runtime)" * assumed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hwmodels.quantities import format_time
+from hwmodels.quantities import format_time, significant
+from twin.attribution.diagnosis.builds import UNIT
 from twin.attribution.diagnosis.outlook import DATA
 from twin.attribution.diagnosis.why import EXPECTED, Row, Why
 from twin.reports.tables.parts import Content, new_pairs, spaced
@@ -34,14 +35,19 @@ def why_report(why: Why) -> Content:
 def _head(why: Why) -> Iterator[tuple[str, str]]:
     gap = why.measured_us - why.expected_us
     explain = f", {format_time(gap)} to explain" if gap > 0 else ""
-    ratio = f"{why.measured_us / why.expected_us:.3g} x expected"
+    others, ratio = _list_others(why), significant(why.measured_us / why.expected_us)
+    version = why.runtime.partition("@")[2]
+    ratio = (f"{ratio} x expected" if ratio != "1" else "as expected") + f" of {version}" * bool(
+        others)
     yield "measured", (f"{format_time(why.measured_us)}, {ratio}{explain}: {why.model} on "
                        f"{why.board}")
     yield "expected", (f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} to "
-                       f"{format_time(why.high_us)}, {why.runtime}")
+                       f"{format_time(why.high_us)}, {why.runtime}"
+                       + " or another release" * bool(others))
     yield from why.also
-    if others := [f"{name} {format_time(time)}" for name, time in _list_others(why).items()]:
-        yield "or", f"{', '.join(others)}: say which release runs (--runtime)"
+    if others:
+        times = ", ".join(f"{name} {format_time(time)}" for name, time in others.items())
+        yield "or", f"{times}: say which release runs (--runtime)"
 
 
 def _list_others(why: Why) -> dict[str, float]:
@@ -58,10 +64,12 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         rows.insert(place, None)
     for row in rows:
         if row is None:
-            likeliest = max(why.releases, key=lambda release: release[2])[0]
+            highest = max(chance for *_, chance in why.releases)
+            likely = [name for name, _, chance in why.releases if chance >= highest / 2]
             yield f"{100 * why.as_expected:3.0f} %", EXPECTED + (
-                ", as nothing else is left" if why.measured_us > FAR * why.high_us else
-                f", if {likeliest} runs" if likeliest in _list_others(why) else "")
+                ", as nothing else is left" if not
+                why.low_us / FAR < why.measured_us < FAR * why.high_us else
+                f", if {' or '.join(likely)} runs" if {*likely} <= {*_list_others(why)} else "")
             continue
         sign = "+" if row.explains_us >= 0 else "-"
         most = f" predicted, {format_time(gap)} here at most" * (0 < FAR * gap < row.explains_us)
@@ -71,26 +79,32 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
         yield "", row.change
 
 
-def _say_found(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield how often planted builds had their cause first, and with which numbers more of them."""
+def _say_found(given: Mapping[str, str], answered: int) -> Iterator[tuple[str, str]]:
+    """Yield how often planted builds had their cause first, and with which numbers more of them.
+
+    Parameters
+    ----------
+    answered
+        As of `Why`.
+    """
     numbers = [name for name in FURTHER if name in given]
     own = "both" if len(numbers) == len(FURTHER) else "".join(numbers) or "one"
-    if answers := given.get("answers", ""):
-        own += f" answered {min(answers.count(',') + 1, 3)}"
-    if found := DATA["found"].get(own):
-        yield "how sure", (f"of planted builds the cause was first in {found[0]} %, among three in "
-                           f"{found[1]} %")
+    own += f" answered {min(answered, 3)}" * bool(answered)
+    if own not in DATA["found"]:
+        return
+    found = DATA["found"][own]
+    yield "in general", (f"of all planted builds with such numbers the cause was first in "
+                         f"{found[0]} %, among three in {found[1]} %")
     missing = [words for name, words in FURTHER.items() if name not in given]
-    missing += ["one answer"] * ("answers" not in given)
+    missing += ["an answer to `ask`"] * (not answered)
     first, three = DATA["found"]["both answered 1"]
-    if missing and found != [first, three]:
+    if missing and found[0] < first:
         yield "surer", f"with {', '.join(missing)}: first in {first} %, among three in {three} %"
 
 
 def _shown(why: Why) -> list[Row]:
     """Return the causes worth a word: of a time too short, none that adds to it but if stated."""
-    quickest = min(1.0, *(time / why.expected_us for _, time, _ in why.releases))
-    is_short = why.measured_us < why.low_us * quickest
+    is_short = why.measured_us < why.low_us
     return [row for row in why.rows if row.probability >= LEAST
             and not (is_short and row.explains_us > 0 and row.probability < 1 - LEAST)]
 
@@ -112,9 +126,9 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
         yield "no effect", f"{', '.join(why.indistinct)} (below 10 % here)"
     if not why.pairs:
         return  # By the counters of an accelerator.
-    within = 100 * (why.high_us / why.expected_us - 1)
+    within = 100 * (why.high_us / min(time for _, time, _ in why.releases) - 1)
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")
-    if why.verdict != EXPECTED:
-        yield from _say_found(dict(why.also))
+    if why.verdict not in (EXPECTED, UNIT):  # Of no planted build the unit is wrong.
+        yield from _say_found(dict(why.also), why.answered)
     yield "times of layers", "say more: twin import, then twin diagnose"
