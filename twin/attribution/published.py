@@ -27,6 +27,7 @@ from twin.deployment.deployment import Deployment
 from twin.errors import PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
+from twin.pricing.accelerator.certainty import doubt_release
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import Prediction, predict
@@ -303,8 +304,9 @@ def row_predictor(wanted: str) -> RowPredictor:
     """Return how published rows are predicted with a choice of calibration."""
     def predict_published(row: PublishedRow, graph: Graph) -> Prediction:
         deployment = deploy_row(row, graph)
-        return predict_calibrated(
+        found = predict_calibrated(
             deployment, calibration=choose_calibration(
                 deployment, wanted, runtime=row.runtime) or wanted)
+        return found if row.runtime == stand_in(str(row.runtime)) else doubt_release(found)
 
     return predict_published

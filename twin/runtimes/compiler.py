@@ -85,6 +85,8 @@ class Spread:
         Where they were profiled, and as which `Npu.config`; none stated: on all its family's.
     measured
         Boards of which published times stand behind it; a model's or a formula's are none.
+    releases
+        Of the logarithm of the time under another release of the library than the one described.
     """
 
     reach: float = 2.92
@@ -98,6 +100,7 @@ class Spread:
     strange: float = 1.3
     outside: float = 0.6
     unseen: float = 0.3
+    releases: float = 0.5
     profiled: tuple[str, ...] = ()
     boards: tuple[str, ...] = ()
     sizes: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from twin.attribution.published import (
     find_refusal,
     match_rows,
     predict_row,
+    row_predictor,
 )
 from twin.attribution.views import compare_with_published
 from twin.network import zoo
@@ -115,6 +117,20 @@ def test_a_row_says_at_which_settings_it_was_deployed():
         console.print(table)
     text = captured.get()
     assert f"at {row.supply_v:g} V" in text and "flash read by 128 bits" in text
+
+
+def test_an_interval_of_another_release_holds_how_far_releases_lie_apart(kws):
+    rows = [row for row in match_rows(kws, board="xg24_dk2601b") if row.use == "fit"]
+    older = next(row for row in rows if row.runtime == "mvp@2022")
+    predictor = row_predictor("auto")
+    before, after = (compare_row(row, kws, predictor).prediction for row in (
+        replace(older, runtime="mvp@2023"), older))
+    assert after.time_us == before.time_us and after.layers == before.layers
+    assert not before.certainty.time_us.holds(older.latency_ms * 1e3)
+    assert after.certainty.time_us.holds(older.latency_ms * 1e3)
+    spread = after.deployment.runtime.offload.spread
+    assert after.certainty.time_us.high > after.time_us * math.exp(spread.reach * spread.releases)
+    assert after.certainty.energy_uj.low < before.certainty.energy_uj.low
 
 
 def test_rows_of_gap9_and_xg24_are_shown_and_enter_no_fit():

@@ -8,7 +8,9 @@ compiler cutting the network otherwise. Deviations are the runtime's (`offload.s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,27 @@ def assure_tasks(prediction: Prediction) -> Certainty:
                   covariance=np.diag([spread.sd(name) ** 2 for name in PARTS]),
                   time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
                   network_sd=spread.network, network=deployment.graph.architecture_id))
+
+
+def doubt_release(prediction: Prediction) -> Prediction:
+    """Return a prediction that stands for another release of its library, as unsure as these are.
+
+    Only the inference's time and energy; layers and tasks keep their intervals.
+    """
+    found, offload = prediction.certainty, prediction.deployment.runtime.offload
+    if found is None or offload is None:
+        return prediction
+    reach = offload.spread.reach * offload.spread.releases
+
+    def widen(value: float, known: Interval) -> Interval:
+        down, up = (math.hypot(math.log(value / known.low), reach),
+                    math.hypot(math.log(known.high / value), reach))
+        return Interval(low=value * math.exp(-down), high=value * math.exp(up), level=known.level)
+
+    return replace(prediction, certainty=replace(
+        found, time_us=widen(prediction.time_us, found.time_us),
+        energy_uj=None if found.energy_uj is None or prediction.energy_uj is None
+        else widen(prediction.energy_uj, found.energy_uj)))
 
 
 def make_certainty(prediction: Prediction, sds: Sequence[float], energies: Floats, band: Band,
