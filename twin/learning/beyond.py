@@ -66,6 +66,9 @@ def network_cycles(rows: Sequence[Observation]) -> list[float]:
 def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
     """Return what was measured nearest to a cell: there, on its core, or of its library.
 
+    Sizes of a board that was measured are those of its library anywhere: a drift beyond them is
+    that of boards nobody measured alone (docs/accuracy.md).
+
     Parameters
     ----------
     observations
@@ -76,7 +79,8 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
     own = [o for o in board if o.cell == cell]
     nearest = (board or [o for o in library if o.cell.core == cell.core] or library
            or list(observations))
-    totals = network_cycles(nearest)
+    # how costs go with size, rows of other boards tell one that was measured
+    totals = network_cycles(library if board else nearest)
     return Support(
         networks=tuple(sorted({o.network for o in own or nearest if o.whole})),
         clocks_hz=tuple(sorted({o.clock_hz for o in nearest})),
