@@ -39,6 +39,7 @@ from twin.attribution.diagnosis.outlook import (
     Hypothesis,
     Outlook,
 )
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
 
@@ -192,9 +193,10 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     outlook = _drop_small(outlook, (runs + [[mean] for mean, _ in sums]).min(axis=0))
     indistinct = tuple(name for name in CAUSES if not any(
         name in one.causes for one in outlook.hypotheses))
-    found = _select(outlook, present, absent, arena_bytes, indistinct)
+    fits = _find_fitting(outlook, arena_bytes)
+    found = _select(outlook, present, absent, arena_bytes, indistinct, is_run=bool(fits.any()))
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
-    weights, releases = _weigh(found, offs, runs, parts, _find_priors(found, priors or {}))
+    weights, releases = _weigh(found, offs, runs, parts, _find_priors(found, priors or {}), fits)
     shift, _ = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
     times_us = base.time_us * np.exp(runs[:, 0] + [mean for mean, _ in sums])
     reach_us = _find_reach(found, weights, times_us.max(), base.time_us)
@@ -227,12 +229,19 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
 
 
 def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
-            arena_bytes: int | None, indistinct: Sequence[str]) -> list[Hypothesis]:
-    """Return the hypotheses that what is known leaves; raises UsageError where there are none."""
+            arena_bytes: int | None, indistinct: Sequence[str], *,
+            is_run: bool) -> list[Hypothesis]:
+    """Return the hypotheses that what is known leaves; raises UsageError where there are none.
+
+    Parameters
+    ----------
+    is_run
+        A release runs the network in its arena.
+    """
     found = [
         one for one in outlook.hypotheses if set(present) <= set(one.causes)
         and not set(absent) & set(one.causes)
-        and not _is_larger(one, outlook, arena_bytes)]
+        and not _is_larger(one, arena_bytes, is_run=is_run)]
     if not found:
         idle = [name for name in present if name in indistinct] or present
         deployment = outlook.bases[0].deployment
@@ -302,13 +311,25 @@ def _drop_small(outlook: Outlook, logs: np.ndarray) -> Outlook:
         .max() >= NOTABLE))
 
 
-def _is_larger(one: Hypothesis, outlook: Outlook, arena_bytes: int | None) -> bool:
+def _is_larger(one: Hypothesis, arena_bytes: int | None, *, is_run: bool) -> bool:
     """Whether a hypothesis needs a larger arena than a program has; another network may be any."""
     if arena_bytes is None or "other" in one.causes:
         return False
     changed = [fault.deployment for fault in one.faults if fault.deployment is not None]
-    return any(deployment.buffer is not None and deployment.buffer.needed_bytes > arena_bytes
-               for deployment in changed or [outlook.bases[0].deployment])
+    return any(not _is_within(each, arena_bytes) for each in changed) if changed else not is_run
+
+
+def _is_within(deployment: Deployment, arena_bytes: int | None) -> bool:
+    return (arena_bytes is None or deployment.buffer is None
+            or deployment.buffer.needed_bytes <= arena_bytes)
+
+
+def _find_fitting(outlook: Outlook, arena_bytes: int | None) -> np.ndarray:
+    """Return which releases run the network in an arena, shape (releases,)."""
+    deployment = outlook.bases[0].deployment
+    return np.array([arena_bytes is None or _is_within(
+        deployment.replace({"runtime": name}) if len(outlook.releases) > 1 else deployment,
+        arena_bytes) for name in outlook.releases])
 
 
 def _expect(outlook: Outlook, published_us: float | None,
@@ -386,13 +407,21 @@ def _find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float
 
 
 def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
-           parts: Sequence[np.ndarray], priors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probability of each hypothesis, summing to 1, and of each release if healthy."""
+           parts: Sequence[np.ndarray], priors: np.ndarray,
+           fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probability of each hypothesis, summing to 1, and of each release if healthy.
+
+    Parameters
+    ----------
+    fits
+        Shape (releases,): whether it runs the network at all.
+    """
     factors = np.array([one.logs for one in found])[:, None]
     fixed = np.array([one.added for one in found])[:, None] / np.exp(factors)
     known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
     effects, logs = np.array([[one.sd] for one in found]), []
-    bounded = np.array([[bool(one.causes) and "other" not in one.causes] for one in found])
+    listed = np.array([["other" not in one.causes] for one in found])
+    bounded = listed & [[bool(one.causes)] for one in found]
     for weight, shift, variance, wider in zip(*parts, strict=True):
         moved = runs + shift[:, None]
         rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
@@ -400,7 +429,8 @@ def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
         whole = 1 + tau * known.sum(axis=2)
         square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
         logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
-                    - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT)))
+                    - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT))
+                    - IMPOSSIBLE * (listed & ~fits))
     whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
     weights = np.exp(whole - whole.max())
     healthy = np.array([not one.causes for one in found])
@@ -479,7 +509,8 @@ def _remark(outlook: Outlook, published_us: float | None,
         needed = deployment.buffer.needed_bytes
         if arena_bytes < needed:
             remarks.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
-                           "network needs here: it is of another network, or did not run")
+                           f"network needs with {deployment.runtime.identity}: of another network "
+                           "or release?")
         room = deployment.board.memory(deployment.arena).size_bytes
         if arena_bytes > room:
             remarks.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "

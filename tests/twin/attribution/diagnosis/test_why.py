@@ -205,6 +205,14 @@ def test_only_answers_about_the_likeliest_open_causes_count(outlook):
 def test_an_arena_smaller_than_the_network_needs_is_of_another_network(outlook):
     found = weighing.explain(outlook, [9 * time_us()], arena_bytes=4096)
     assert found.verdict == "other" and found.as_expected == 0 and len(found.rows) == 1
+    named = foresee([deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)], library="name")
+    runtime = "tflm-cmsis-nn@2.3.1"
+    room = deploy("kws", "nucleo_l4r5zi", runtime=runtime).buffer.needed_bytes  # The least of all.
+    assert room < named.bases[0].deployment.buffer.needed_bytes
+    old = weighing.explain(named, [time_us(runtime=runtime)], arena_bytes=room)
+    assert [name for name, _, chance in old.releases if chance > 0] == [runtime]
+    assert old.verdict == weighing.EXPECTED
+    assert weighing.explain(named, [time_us()], arena_bytes=room).as_expected < 0.5
 
 
 def test_without_a_release_the_interval_spans_all_of_them():
