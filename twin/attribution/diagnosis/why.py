@@ -115,8 +115,8 @@ class Why:
     as_expected
         Probability that nothing is the matter.
     releases : tuple of (str, float, float)
-        Each the library may be of, what it is expected to take in us, and the probability that it
-        runs and nothing is the matter.
+        Each the library may be of and that fits the arena, what it is expected to take in us, and
+        the probability that it runs and nothing is the matter.
     rows
         Most probable first.
     pairs : tuple of ((str, str), float)
@@ -212,15 +212,18 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     doubted = [] if not present else _doubt(explain(
         outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
         arena_bytes=arena_bytes), present)
+    kept = np.flatnonzero(fits if fits.any() else ~fits)
     ends = [base.time_us * np.exp(runs[:, 0] + [mean + way * TAILED_90 * spread
                                                 for mean, spread in sums]) for way in (-1, 1)]
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
         runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
-        expected_us=expected_us, low_us=float(ends[0].min()), high_us=float(ends[1].max()),
+        expected_us=expected_us, low_us=float(ends[0][kept].min()),
+        high_us=float(ends[1][kept].max()),
         as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
         asked=_ask(rows, present, chances.get((), 0.0)),
-        releases=tuple(zip(outlook.releases, times_us.tolist(), releases.tolist(), strict=True)),
+        releases=tuple(([*outlook.releases][place], float(times_us[place]), float(releases[place]))
+                       for place in kept),
         also=(*_describe_unexplained(measured_us[0], max(reach_us, expected_us / BEYOND)),
               *_describe_compiled(outlook)),
         remarks=(*doubted, *_name_contradiction(outlook, found, weights, offs),
