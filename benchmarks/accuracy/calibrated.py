@@ -24,15 +24,10 @@ from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import HeldOut, total_error
 from tests.oracles.fits import join_bands, predict_totals
+from twin.attribution.observations import Observation, observe_any, observe_pmu_layers
 from twin.attribution.published import build_published, deploy_row, find_refusal
 from twin.learning.beyond import measure_beyond
-from twin.learning.observations import (
-    Observation,
-    observe_any,
-    observe_pmu_layers,
-    time_evidence,
-    with_energy,
-)
+from twin.learning.evidence import time_evidence, with_energy
 from twin.learning.overlays import Learning, learn
 from twin.pricing.calibrated import predict_calibrated
 

@@ -17,7 +17,7 @@ from benchmarks.accuracy.targets import list_targets
 from calibration.fitting.cell import UNSEEN
 from calibration.fitting.overlay import list_shipped, read_overlay
 from calibration.fitting.validation import effective_count
-from twin.learning.observations import hash_counts, hash_data, with_energy
+from twin.learning.evidence import hash_counts, hash_data, with_energy
 
 MANY = 20
 """Rows from which a 90th percentile is given instead of the largest."""

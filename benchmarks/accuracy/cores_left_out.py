@@ -21,17 +21,17 @@ from calibration.datasets import published_rows, read_table
 from calibration.fitting.intervals import WAITING_SD, student_band
 from calibration.fitting.validation import total_error
 from tests.oracles.fits import predict_totals
-from twin.deployment.deploy import deploy
-from twin.learning.design import make_design
-from twin.learning.observations import (
+from twin.attribution.observations import (
     PMU_SETUP,
     PMU_TABLE,
     Observation,
     observe_pmu_layers,
     observe_rows,
-    time_evidence,
 )
+from twin.deployment.deploy import deploy
+from twin.learning.evidence import time_evidence
 from twin.learning.overlays import learn
+from twin.pricing.design import make_design
 from twin.pricing.price_names import TIME_PRICES
 
 

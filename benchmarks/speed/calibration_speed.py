@@ -17,8 +17,8 @@ import numpy as np
 
 from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets import published_rows
+from twin.attribution.observations import Observation, observe_rows
 from twin.deployment.deploy import deploy
-from twin.learning.observations import Observation, observe_rows
 from twin.learning.overlays import learn, stated_sds
 from twin.pricing.calibrated import predict_calibrated
 

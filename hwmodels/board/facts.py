@@ -45,6 +45,9 @@ from hwmodels.frozen import frozen
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
 
+FLASH_ROLES = ("flash", "external_flash", "rom")
+"""Memories that are not written while a network runs."""
+
 
 @frozen
 class Fact:

@@ -19,8 +19,8 @@ from elftools.elf.elffile import ELFFile
 from made_firmware import build
 from made_networks import needs_make
 
+from hwmodels.board.facts import FLASH_ROLES
 from hwmodels.board.file import list_boards, load_board
-from twin.deployment.memories import FLASH_ROLES
 from twin.program.image.compile.image_sizes import read_sizes
 from twin.program.image.compile.memory_map import map_memories
 from twin.program.image.compile.ports import firmware_folder, list_ports, load_port

@@ -13,8 +13,8 @@ from calibration.fitting.prices import Evidence, Noise, fit_prices
 from calibration.fitting.prior import Spread, known_prior, pool_prior
 from calibration.fitting.spread import fit_pooled, learn_noise
 from twin.deployment.deploy import deploy
-from twin.learning.design import make_design
 from twin.learning.overlays import stated_sds
+from twin.pricing.design import make_design
 from twin.pricing.price_names import TIME_PRICES
 
 BOARDS = 40

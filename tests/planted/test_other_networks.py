@@ -15,11 +15,11 @@ from calibration.fitting.between import read_between
 from calibration.fitting.cell import locate
 from calibration.fitting.overlay import write_overlay
 from hwmodels.board.file import load_board
+from twin.attribution.observations import Observation
 from twin.deployment.deploy import deploy
-from twin.learning.design import make_design
-from twin.learning.observations import Observation
 from twin.learning.own import learn_own
 from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.design import make_design
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES, waits_on_memory
 

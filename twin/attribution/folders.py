@@ -17,6 +17,7 @@ from calibration.measurement.measurement import (
     Measurement,
     read_header,
 )
+from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
@@ -29,7 +30,7 @@ from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.prediction import Prediction
+from twin.pricing.prediction import Prediction, predict
 from twin.runtimes.file import load_runtime, order_release
 
 
@@ -153,6 +154,15 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
             hint = (f"{best[0]} was, and is predicted to take "
                     f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}")
     return (f"runtime: {runtime.identity} was not measured on {board.name}; {hint}",)
+
+
+def predict_planned(measurement: Measurement, board: Board, runtime: str) -> Prediction | None:
+    """Predict the network a plan was made for; None without one, or one that cannot be placed."""
+    model = dict(measurement.header.environment).get("for_model")
+    try:
+        return None if model is None else predict(deploy(model, board, runtime=runtime))
+    except TwinError:
+        return None
 
 
 def start_with_counter(deployment: Deployment, measurement: Measurement) -> tuple[Deployment, str]:

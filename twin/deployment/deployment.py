@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.kernel import Kernel
@@ -17,7 +17,7 @@ from twin.deployment.changed_board import change_own_board
 from twin.deployment.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.draft import Draft, Placer
-from twin.deployment.memories import FLASH_ROLES, choose_memories, choose_memory, choose_pool
+from twin.deployment.memories import choose_memories, choose_memory, choose_pool
 from twin.deployment.settling import check_draft, settle
 from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph

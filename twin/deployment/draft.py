@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
 
-from hwmodels.board.facts import Board, Memory
+from hwmodels.board.facts import FLASH_ROLES, Board, Memory
 from hwmodels.file_cache import Same
 from twin.deployment.arena import Arena, plan_arena
-from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Fusion, Placement, Plan, plan_placement
 from twin.errors import UsageError
 from twin.network.graph import Graph

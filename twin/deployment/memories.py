@@ -12,9 +12,6 @@ from hwmodels.frozen import frozen
 from hwmodels.quantities import join_words
 from twin.errors import DoesNotFitError, PlacementError, UsageError
 
-FLASH_ROLES = ("flash", "external_flash", "rom")
-"""Memories that are not written while a network runs."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Buffer:

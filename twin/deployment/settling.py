@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TypeVar
 
+from hwmodels.board.facts import FLASH_ROLES
 from twin.deployment.draft import Draft
-from twin.deployment.memories import FLASH_ROLES, check_room
+from twin.deployment.memories import check_room
 from twin.errors import DoesNotFitError
 
 _Draft = TypeVar("_Draft", bound=Draft)

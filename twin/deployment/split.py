@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from hwmodels.board.facts import Board, Memory
+from hwmodels.board.facts import FLASH_ROLES, Board, Memory
 from hwmodels.quantities import join_words
-from twin.deployment.memories import FLASH_ROLES, Home, align
+from twin.deployment.memories import Home, align
 from twin.deployment.placement import Plan, constant_sizes, requantisation_bytes
 from twin.network.graph import Graph
 from twin.runtimes.runtime import Runtime

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
+from hwmodels.board.facts import FLASH_ROLES
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.deployment.choice import check_network, list_each_runtime
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, SQUARES, TILES, choose_kernels, list_levels
-from twin.deployment.memories import FLASH_ROLES
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS, list_rewrites, rewrite_network
 from twin.runtimes import load_runtime

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import Support
-from twin.learning.observations import Observation
+from twin.attribution.observations import Observation
 from twin.pricing.certainty import far_sd
 from twin.pricing.price_names import TIME_PRICES
 

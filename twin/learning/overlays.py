@@ -43,9 +43,9 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import Tied
 from calibration.fitting.validation import HeldOut, leave_out_closely
 from hwmodels.frozen import entity
+from twin.attribution.observations import Observation
 from twin.learning.beyond import Beyond, find_support, tell_operators
-from twin.learning.observations import (
-    Observation,
+from twin.learning.evidence import (
     energy_evidence,
     hash_counts,
     hash_data,

@@ -31,14 +31,9 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
-from twin.deployment.choice import is_accelerated
+from twin.attribution.observations import Observation
 from twin.learning.beyond import network_cycles, tell_operators
-from twin.learning.observations import (
-    Observation,
-    energy_evidence,
-    time_evidence,
-    with_energy,
-)
+from twin.learning.evidence import energy_evidence, time_evidence, with_energy
 from twin.learning.overlays import (
     ABSURD,
     ENERGY_SPREAD,
@@ -130,7 +125,7 @@ def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibrat
 
 
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
-    accelerated = is_accelerated(rows[0].runtime)
+    accelerated = rows[0].prices != TIME_PRICES
     shipped = _start_of(board, rows[0].runtime, start)
     time_sd, energy_sd = stated_sds()
     powered, rows = with_energy(rows), [row for row in rows if row.timed]

@@ -18,6 +18,7 @@ from hwmodels.errors import BoardError
 from hwmodels.file_cache import Same
 from hwmodels.prices import derive_prices
 from hwmodels.quantities import format_energy, format_frequency, format_time
+from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.pricing.assurance import assure
 from twin.pricing.calibration import (
@@ -272,6 +273,13 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
         return predict(deployment, temperature=temperature)
     raw = predict(apply_calibration(deployment, calibration), temperature=temperature)
     return dataclasses.replace(raw, deployment=deployment)
+
+
+def predict_other(prediction: Prediction, model: str, calibration: Calibration) -> Prediction:
+    """Predict another network on a prediction's board, under its library; raises `TwinError`."""
+    own = prediction.deployment
+    return predict(apply_calibration(deploy(
+        model, own.board, runtime=own.runtime.identity, weights=own.weights), calibration))
 
 
 OWN_CURRENTS = "what the currents you state give, in every cycle: no learnt factor is applied"

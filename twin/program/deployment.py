@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.counts import (
     COPYING,
     CORE_EVENTS,
@@ -28,7 +28,6 @@ from twin.deployment.core import Core
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import KEPT
-from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer, Tensor

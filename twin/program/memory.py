@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from mmap import mmap
 from typing import Any
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.program.emulator import import_unicorn, merge_pages
-from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.part import load_part

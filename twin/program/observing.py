@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.kernels.access_stream import WRITE
 from hwmodels.paths.traffic import DataTraffic
-from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.facts import FLASH_ROLES, Board, Cache, Memory
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import line_buffer_of, new_state
@@ -15,7 +15,6 @@ from hwmodels.frozen import frozen
 from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
-from twin.deployment.memories import FLASH_ROLES
 
 if TYPE_CHECKING:
     from twin.program.elf import Elf

@@ -9,8 +9,8 @@ from calibration.errors import MeasurementError
 from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import load_board
 from twin.attribution.lower_bound import find_impossible, find_unreachable
+from twin.attribution.observations import observe_folder
 from twin.deployment.deploy import deploy
-from twin.learning.observations import observe_folder
 from twin.network.operators import graph_macs
 from twin.network.zoo import build
 from twin.pricing.prediction import predict

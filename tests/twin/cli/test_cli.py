@@ -57,7 +57,7 @@ def made(monkeypatch):
         made = getattr(deployment, "prediction", None) or make_prediction()
         return replace(made, temperature=temperature)
 
-    for module in ("twin.attribution.published", "twin.learning.observations",
+    for module in ("twin.attribution.published", "twin.attribution.observations",
                    "twin.studies.points",
                    "twin.learning.portability.plan", "twin.learning.portability.probed",
                    "twin.attribution.diagnosis.setup", "twin.attribution.views"):

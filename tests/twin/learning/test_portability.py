@@ -109,7 +109,7 @@ def test_plan_needs_learnt_prices():
 
 
 def test_ported_predictions_say_what_they_rest_on(observed, new_file):
-    found = predict_unmeasured(deploy("kws", new_file, runtime=TFLM), observed)
+    found = predict_unmeasured(predict(deploy("kws", new_file, runtime=TFLM)), observed)
     certainty = found.prediction.certainty
     assert certainty.basis == "model-based"
     assert certainty.time_us.low < found.prediction.time_us < certainty.time_us.high
@@ -126,7 +126,8 @@ def test_ported_predictions_say_what_they_rest_on(observed, new_file):
 def test_more_boards_narrow_the_interval(observed, new_file, cache):
     both = gather(["nucleo_l4r5zi", "nucleo_u575zi_q"], cache=cache)
     deployment = deploy("kws", new_file, runtime=TFLM)
-    one, two = (predict_unmeasured(deployment, rows).prediction for rows in (observed, both))
+    one, two = (predict_unmeasured(predict(deployment), rows).prediction
+                for rows in (observed, both))
 
     def width(prediction):
         return math.log(prediction.certainty.time_us.high / prediction.certainty.time_us.low)
@@ -135,9 +136,9 @@ def test_more_boards_narrow_the_interval(observed, new_file, cache):
 
 
 def test_a_core_nobody_measured_extrapolates(observed):
-    found = predict_unmeasured(deploy("kws", "nucleo_h723zg", runtime=TFLM), observed)
+    found = predict_unmeasured(predict(deploy("kws", "nucleo_h723zg", runtime=TFLM)), observed)
     assert "no row is of a board with this core" in found.prediction.certainty.extrapolating
-    on_core = predict_unmeasured(deploy("kws", "nucleo_f401re", runtime=TFLM), observed)
+    on_core = predict_unmeasured(predict(deploy("kws", "nucleo_f401re", runtime=TFLM)), observed)
     assert found.makeup.boards > on_core.makeup.boards
 
 
@@ -184,7 +185,7 @@ def test_refusals(arguments, message, cache):
 
 def test_a_library_nobody_measured_there_extrapolates(observed):
     mine = [one for one in observed if one.cell.library == "x-cube-ai"]
-    found = predict_unmeasured(deploy("kws", "nucleo_f401re", runtime=TFLM), mine)
+    found = predict_unmeasured(predict(deploy("kws", "nucleo_f401re", runtime=TFLM)), mine)
     assert any("no row is of the library" in reason
                for reason in found.prediction.certainty.extrapolating)
 

@@ -15,16 +15,17 @@ from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import load_board
+from twin.attribution.observations import observe_any, observe_folder, observe_rows
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
-from twin.learning.design import make_design
-from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
+from twin.learning.evidence import time_evidence
 from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import choose_calibration, unseen_prices
 from twin.pricing.certainty import probability_faster
+from twin.pricing.design import make_design
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES

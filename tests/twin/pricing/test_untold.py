@@ -12,10 +12,10 @@ from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from twin.deployment.deploy import deploy
-from twin.learning.design import make_design
 from twin.network.zoo.builder import Builder
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.design import make_design
 from twin.pricing.operator_evidence import EXTERNAL
 from twin.pricing.price_names import TIME_PRICES
 

@@ -23,9 +23,9 @@ from twin.attribution.folders import (
     tell_other_file,
     warm_of_campaign,
 )
+from twin.attribution.observations import find_contradictions, observe_folder
 from twin.attribution.stated import describe_open
 from twin.errors import UsageError
-from twin.learning.observations import find_contradictions, observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
 
@@ -104,7 +104,7 @@ def calibrate_published(asked: CalibratePublished) -> dict[str, Overlay]:
     from calibration.fitting.between import LEFT_OUT_FILE, write_between
     from calibration.fitting.cell import MEASURED_FILE, SHIPPED
     from calibration.fitting.overlay import shipped_path
-    from twin.learning.observations import observe_pmu_layers, observe_rows
+    from twin.attribution.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, learn_between_networks, make_overlays
 
     output = asked.output

@@ -30,7 +30,7 @@ def port(asked: Port) -> Ported:
     names = [fspath(one) for one in asked.sources]
     observations = gather(names, networks, cache=None if cache is None else Path(cache))
     alone = networks or any(Path(name).is_dir() for name in names)
-    return predict_unmeasured(deployment, observations,
+    return predict_unmeasured(predict(deployment), observations,
                               None if alone else choose_calibration(deployment))
 
 

@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from hwmodels.board.facts import Board, Cache, Clock
+from hwmodels.board.facts import FLASH_ROLES, Board, Cache, Clock
 from hwmodels.board.npu import Pool
 from hwmodels.quantities import format_size
 from twin.api.live.state import COMPILED
 from twin.deployment.choice import list_each_runtime, list_runnable
 from twin.deployment.deployment import Deployment
-from twin.deployment.memories import FLASH_ROLES
 
 LEAST_HZ = 1e6
 """Where the slider of a clock begins."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from hwmodels.board.facts import FLASH_ROLES
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.deployment.draft import Draft
-from twin.deployment.memories import FLASH_ROLES, Home
+from twin.deployment.memories import Home
 from twin.deployment.placement import Fusion, Placement, Plan
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.compiler import Grouping, Planner, Step

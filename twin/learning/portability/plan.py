@@ -12,18 +12,16 @@ from calibration.fitting.prior import Prior, Spread, pool_prior
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
-from twin.deployment.deploy import deploy
-from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.overlays import stated_sds
 from twin.learning.portability.probes import find_rooms, list_benchmarks
 from twin.learning.portability.rows import expected_rows
 from twin.pricing.assurance import assure, price_cycles
-from twin.pricing.calibrated import apply_calibration
+from twin.pricing.calibrated import predict_other
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty
 from twin.pricing.locality import ReplacementRange, replacement_range
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import TIME_PRICES
 from twin.pricing.unmeasured import RUN, Expected, Ranking
 
@@ -81,7 +79,7 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     rows = expected_rows(names, prediction)
     if not rows:
         raise UsageError(f"no micro-benchmark of {board.name} measures a price this network has")
-    runs = _network_rows(prediction.deployment, calibration)
+    runs = _network_rows(prediction, calibration)
 
     def judge(chosen: Iterable[ProbeRow]) -> Expected:
         return _judge(tuple(chosen), prediction, certainty, calibration, policies)
@@ -116,19 +114,18 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
                          high=highest * (bounds.high / highest)**ratio))
 
 
-def _network_rows(deployment: Deployment, calibration: Calibration) -> Mapping[str, ProbeRow]:
+def _network_rows(prediction: Prediction, calibration: Calibration) -> Mapping[str, ProbeRow]:
     """Rows of whole networks under the same library on the same board."""
-    found = {}
+    found, own = {}, prediction.deployment.graph
     learnt = calibration.entry.time
     for name in NETWORKS:
         try:
-            other = deploy(name, deployment.board, runtime=deployment.runtime.identity,
-                           weights=deployment.weights)
+            other = predict_other(prediction, name, calibration)
         except TwinError:
             continue  # does not fit: cannot be run either
-        if other.graph.architecture_id == deployment.graph.architecture_id:
+        if other.deployment.graph.architecture_id == own.architecture_id:
             continue
-        work = price_cycles(predict(apply_calibration(other, calibration))).sum(axis=0)
+        work = price_cycles(other).sum(axis=0)
         found[RUN + name] = ProbeRow(
             name=RUN + name, shares=work / work.sum(), reach=1.0, whole=True,
             noise_sd=math.hypot(learnt.network_sd, learnt.row_sd) or 0.01)

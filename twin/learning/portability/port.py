@@ -21,16 +21,15 @@ from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean, reworded
 from twin.attribution.folders import warm_of_campaign
-from twin.deployment.deployment import Deployment
-from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.beyond import tell_operators
-from twin.learning.observations import (
+from twin.attribution.observations import (
     PMU_SETUP,
     Observation,
     observe_folder,
     observe_pmu_layers,
     observe_rows,
 )
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.beyond import tell_operators
 from twin.learning.overlays import learn, learn_powers, make_entry
 from twin.learning.portability.plan import prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
@@ -100,13 +99,13 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     return chosen
 
 
-def predict_unmeasured(deployment: Deployment, observations: Sequence[Observation],
+def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
                        shipped: Calibration | None = None) -> Ported:
-    """Predict a deployment from what other boards, or other networks, were measured to take.
+    """Predict from what other boards, or other networks, were measured to take.
 
     Parameters
     ----------
-    deployment
+    physics
         On the new board, at stated prices.
     observations
         From `gather`.
@@ -133,16 +132,16 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     board draws what its core and library taught, and keeps the spread between boards. A few boards
     do not tell how far apart boards lie: that is taken from what is shipped, where anything is.
     """
+    deployment = physics.deployment
     runtime, board = deployment.runtime.identity, deployment.board
     if deployment.accelerated:
         raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
-    physics = predict(deployment)
     unseen = check_families(physics, observations)
-    calibration = shipped or _calibrate(deployment, observations)
+    calibration = shipped or _calibrate(physics, observations)
     applied = apply_calibration(deployment, calibration)
     raw = predict(applied)
     certainty = assure(raw, calibration, "warm")
-    cell = _cell_of(deployment, observations)
+    cell = _cell_of(physics, observations)
     strange = () if shipped else _strangeness(cell, observations, runtime)
     certainty = replace(certainty, extrapolating=tuple(dict.fromkeys(
         (*unseen, *strange, *certainty.extrapolating))))
@@ -193,19 +192,20 @@ def check_families(prediction: Prediction,
     return tuple(gaps)
 
 
-def _cell_of(deployment: Deployment, observations: Sequence[Observation]) -> Cell:
+def _cell_of(physics: Prediction, observations: Sequence[Observation]) -> Cell:
     """Where the prices hold: what nobody measured is nobody's."""
-    board = deployment.board
-    cell = locate(board.name, board.core.model, deployment.runtime.identity)
+    board = physics.deployment.board
+    cell = locate(board.name, board.core.model, physics.deployment.runtime.identity)
     boards = {one.cell.board for one in observations}
     cores = {one.cell.core for one in observations}
     return replace(cell, board=cell.board if cell.board in boards else "",
                    core=cell.core if cell.core in cores else "")
 
 
-def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> Calibration:
+def _calibrate(physics: Prediction, observations: Sequence[Observation]) -> Calibration:
     """Learn prices from these rows, which lie as far apart as all published ones show."""
-    runtime, cell = deployment.runtime.identity, _cell_of(deployment, observations)
+    deployment, cell = physics.deployment, _cell_of(physics, observations)
+    runtime = deployment.runtime.identity
     overlay = read_shipped(cell.library, "")
     unseen_entry = None if overlay is None else find_entry(
         overlay, board="", core=deployment.board.core.model, runtime=runtime)

@@ -26,18 +26,16 @@ from calibration.measurement.measurement import Measurement, read_header, read_m
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_rows
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
-from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from twin.attribution.folders import predict_planned
+from twin.attribution.observations import Observation
 from twin.attribution.stated import identify
-from twin.deployment.deploy import deploy
 from twin.errors import UsageError
-from twin.learning.observations import Observation
 from twin.learning.overlays import stated_sds
 from twin.learning.own import learn_own
 from twin.learning.portability.plan import believe
 from twin.learning.portability.rows import measured_rows
 from twin.pricing.calibration import Calibration, shipped_calibration
-from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 SURPRISE = 4.0
@@ -129,7 +127,7 @@ def _read_rows(measured: Sequence[tuple[str, Measurement]], board: Board, runtim
     remarks: list[str] = []
     kinds: set[str] = set()
     for folder, one in measured:
-        found, refused = measured_rows(one, board, _predict(one, board, runtime), folder)
+        found, refused = measured_rows(one, board, predict_planned(one, board, runtime), folder)
         rows += found
         remarks += [f"{folder}: {remark}" for remark in refused]
         kinds |= {one.header.kind} if found else set()
@@ -176,15 +174,6 @@ def learn_all(observations: Sequence[Observation], probed: Probed | None, board:
         return learn_own(observations, board)
     return (learn_own(observations, board, probed.calibration) if observations else
             make_overlay(probed, board))
-
-
-def _predict(measurement: Measurement, board: Board, runtime: str) -> Prediction | None:
-    """Predict the network a plan was made for; None without one, or one that cannot be placed."""
-    model = dict(measurement.header.environment).get("for_model")
-    try:
-        return None if model is None else predict(deploy(model, board, runtime=runtime))
-    except TwinError:
-        return None
 
 
 def _residuals(start: Calibration, rows: Sequence[ProbeRow]) -> dict[str, float]:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from calibration.microbench.probes import MAC_REPEATS, TAIL_BYTES, Probe, Rooms
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, read_yaml, write_whole
 from hwmodels.frozen import frozen
-from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
 from twin.pricing.roofs import mac_loop
 

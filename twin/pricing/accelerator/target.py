@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from calibration.fitting.intervals import Interval
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import did_you_mean
 from hwmodels.quantities import join_words
@@ -18,7 +18,7 @@ from twin.deployment.core import Core
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft
-from twin.deployment.memories import FLASH_ROLES, check_fit
+from twin.deployment.memories import check_fit
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
 from twin.network.operators import OPERATORS

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.kernel import Kernel
 from twin.deployment.core import Core
 from twin.deployment.deployment import Deployment
 from twin.deployment.draft import KEPT, Draft
-from twin.deployment.memories import FLASH_ROLES
 from twin.runtimes import Runtime
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.frozen import frozen
 from hwmodels.program.elf import WRITABLE, Tables, read_elf_file
-from twin.deployment.memories import FLASH_ROLES
 from twin.errors import FirmwareError
 
 

@@ -37,7 +37,7 @@ _SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/calibration.py", "twin/pr
             "twin/pricing/lines.py", "twin/pricing/price_names.py", "twin/pricing/structure.py",
             "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
             "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
-            "twin/learning/design.py")
+            "twin/pricing/design.py")
 
 
 @entity
