@@ -77,7 +77,7 @@ def test_packages_import_in_order_and_in_no_circle() -> None:
 
 
 ROOMS = sorted(path.parent.name for path in (ROOT / "twin").glob("*/__init__.py"))
-MOST_ROOMS, MOST_ARROWS, MOST_SKIPS = 12, 32, 1
+MOST_ROOMS, MOST_ARROWS, MOST_SKIPS = 12, 31, 1
 """Of `twin`; the arrows, and those that skip more than three floors, only fall: to 30, and none."""
 
 

@@ -22,16 +22,15 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time
-from twin.attribution.stated import list_accelerating
-from twin.deployment.choice import list_best, runs
+from twin.deployment.choice import find_library, find_newest, list_best, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
+from twin.deployment.stated import list_accelerating
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction, predict
-from twin.runtimes.file import load_runtime, order_release
 
 
 def warm_of_campaign(folder: str) -> str:
@@ -139,7 +138,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     board, runtime = deployment.board, deployment.runtime
     here = {row.runtime for row in list_measured() if row.board == board.name}
     best = [name for name in list_best(board) if name in here
-            and runs(deployment.graph, load_runtime(name), board)]
+            and runs(deployment.graph, find_library(name), board)]
     if (not best or runtime.identity in here or runtime.is_compiled
             or deployment.accelerated or prediction.certainty is None):
         return ()
@@ -163,6 +162,23 @@ def predict_planned(measurement: Measurement, board: Board, runtime: str) -> Pre
         return None if model is None else predict(deploy(model, board, runtime=runtime))
     except TwinError:
         return None
+
+
+def planned_runtime(measured: Iterable[Measurement], given: str | None) -> str:
+    """Return the library micro-benchmarks are to correct: the one given, or their plan's.
+
+    Raises
+    ------
+    UsageError
+        When neither names one.
+    RuntimeRefusedError
+        For a runtime there is not.
+    """
+    named = (dict(one.header.environment).get("for_runtime") for one in measured)
+    if not (runtime := given or next(filter(None, named), None)):
+        raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
+                         "correct?")
+    return find_library(runtime).identity
 
 
 def start_with_counter(deployment: Deployment, measurement: Measurement) -> tuple[Deployment, str]:
@@ -269,7 +285,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     clear = apart[nearest] <= math.log(NEAR) and all(
         usual or name in alike or _is_clear(apart[nearest], apart[name], name in related)
         for name in ranked)
-    return LibraryFit(runtime=max(alike, key=order_release) if clear else None, ratios=tuple(
+    return LibraryFit(runtime=find_newest(alike) if clear else None, ratios=tuple(
         (name, ratios[name]) for name in ranked))
 
 

@@ -17,7 +17,7 @@ from calibration.measurement.measurement import (
 from twin.attribution.folders import find_folder
 from twin.attribution.predicted import read_document, side_of_document
 from twin.attribution.side import Part, Side, Work, sum_parts
-from twin.attribution.stated import LISTED
+from twin.deployment.stated import LISTED
 from twin.errors import UsageError
 
 if TYPE_CHECKING:

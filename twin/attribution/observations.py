@@ -21,15 +21,15 @@ from hwmodels.quantities import format_time
 from twin.attribution.folders import start_with_counter
 from twin.attribution.lower_bound import find_impossible
 from twin.attribution.published import build_published, deploy_row
-from twin.attribution.stated import (
+from twin.deployment.deploy import deploy
+from twin.deployment.deployment import Deployment
+from twin.deployment.stated import (
     LISTED,
     describe_open,
     name_runtime,
     settle_runtime,
     without_tools,
 )
-from twin.deployment.deploy import deploy
-from twin.deployment.deployment import Deployment
 from twin.pricing.design import DesignMatrix, make_design
 
 UNITS = {"cpu_cycles": "cycles", "latency": "us", "energy": "uj"}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +14,14 @@ from hwmodels.errors import reworded
 from hwmodels.files import MISSHAPEN, DocumentError, read_json
 from hwmodels.quantities import apportion
 from twin.attribution.side import Part, Side, Work, sum_parts
-from twin.errors import RuntimeRefusedError, UsageError
+from twin.deployment.choice import compiler_of, find_compiler
+from twin.errors import ModelError, UsageError
 from twin.network.operators import graph_macs, layer_macs
 from twin.pricing.document import TASK_WORDS, to_document
 from twin.pricing.prediction import Prediction
-from twin.runtimes.compiler import Compiler
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
-    from twin.runtimes.runtime import Runtime
 
 RENAMED = {"dcache_refill": "data_refill"}
 """Causes by the names older documents have."""
@@ -35,14 +33,16 @@ SCHEMAS = (1, 2)
 """Of predictions that are read."""
 
 
-def compiler_of(runtime: str) -> Compiler:
-    """Return the compiler of a library, whatever stands behind a comma; any, where unknown."""
-    from twin.runtimes import load_runtime
+def profile_tasks(side: Side) -> list[list[str]]:
+    """Return the tasks of an accelerator, each as the lines its compiler's profiler prints."""
+    compiler = compiler_of(side.runtime)
+    return [compiler.list_task(part.name, part.op, part.index or 0, part.counts, side.whole.counts,
+                               side.clocks_hz) for part in side.parts]
 
-    with suppress(RuntimeRefusedError):
-        if (found := load_runtime(runtime.partition(",")[0])).accelerated:
-            return found.compiler
-    return Compiler()
+
+def profile_whole(side: Side) -> list[str]:
+    """Return what the profiler prints of the whole model."""
+    return compiler_of(side.runtime).list_model(side.whole.counts, side.clocks_hz)
 
 
 def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Side:
@@ -78,16 +78,13 @@ def _name_clocks(board: Board) -> dict[str, float]:
     return found if board.npu is None else found | {"npu": board.npu.frequency_hz}
 
 
-def side_of_compiled(path: str, compiled_by: Runtime, board: Board,
-                     ) -> tuple[Side, tuple[str, ...]]:
+def side_of_compiled(path: str, board: Board) -> tuple[Side, tuple[str, ...]]:
     """Return a network as its compiler laid it out, run by the hardware model, without causes.
 
     Parameters
     ----------
     path
-        What the compiler wrote.
-    compiled_by
-        The library the compiler is of.
+        What the compiler wrote: `find_compiler` finds it.
     board
         With the accelerator that has the network's pools.
 
@@ -99,12 +96,16 @@ def side_of_compiled(path: str, compiled_by: Runtime, board: Board,
 
     Raises
     ------
+    ModelError
+        When no compiler wrote it.
     UsageError
         When the board has no accelerator.
     """
     from hwmodels.schedule.run import run_tasks
     from twin.pricing.accelerator.report import round_phases, total_counters
 
+    if (compiled_by := find_compiler(path)) is None:
+        raise ModelError(f"{path}: no output of a compiler for accelerators (.json, .csv)")
     if board.npu is None:
         raise UsageError(f"{board.name} has no accelerator to run {path}; see twin boards")
     clocks, compiler = _name_clocks(board), compiled_by.compiler
@@ -170,7 +171,7 @@ def _read_document(document: Mapping[str, Any], source: str, *, layers: bool = F
     clock = next(iter(clocks)) if len(clocks) == 1 else "cpu"
     # Cycles of two clocks are never added: then time is compared, and energy.
     parts = _exact_parts(units, clock if len(clocks) == 1 and not tasks else "",
-                         compiler_of(str(document["runtime"])) if tasks else None)
+                         compiler_of(str(document["runtime"])).name_task if tasks else None)
     model = document["model"]
     macs = {place: _amount(layer.get("macs"), "macs")
             for place, layer in enumerate(document["layers"])}
@@ -214,7 +215,7 @@ def _level(total: Mapping[str, Any]) -> float | None:
 
 
 def _exact_parts(units: list[Mapping[str, Any]], clock: str,
-                 compiler: Compiler | None) -> tuple[Part, ...]:
+                 name_task: Callable[[str], str] | None) -> tuple[Part, ...]:
     """Round times and energies so that lines sum to parts, parts to the total."""
     amounts: list[dict[str, int]] = [{} for _ in units]
     causes: list[dict[str, dict[str, int]]] = [{} for _ in units]
@@ -227,7 +228,7 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
             lines: dict[str, float] = {}
             for line in unit["bill"]:
                 cause = _cause(line)
-                cause = cause if compiler is None else f"{cause}@{line['clock']}"
+                cause = cause if name_task is None else f"{cause}@{line['clock']}"
                 lines[cause] = lines.get(cause, 0.0) + scale * _amount(line[key], key)
             amounts[place][quantity] = whole
             if lines and abs(math.fsum(lines.values()) - whole) > 1 + 1e-6 * whole:
@@ -248,8 +249,8 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
                 _amount(unit["instructions"], "instructions"))
     return tuple(Part(
         index=int(unit["index"]),
-        name=str(unit["name"]) if compiler is None else compiler.name_task(str(unit["name"])),
-        op=str(unit.get("op", "")) if compiler is None else str(unit["kind"]).upper(),
+        name=str(unit["name"]) if name_task is None else name_task(str(unit["name"])),
+        op=str(unit.get("op", "")) if name_task is None else str(unit["kind"]).upper(),
         moves=not unit.get("alias", False),
         amounts=amounts[place], causes=causes[place], counts=_events(unit))
         for place, unit in enumerate(units))

@@ -22,16 +22,17 @@ from calibration.datasets import (
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from twin.deployment.choice import is_accelerated
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
-from twin.errors import PlacementError, RuntimeRefusedError
+from twin.deployment.stated import is_known
+from twin.errors import PlacementError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.accelerator.certainty import doubt_release
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import Prediction, predict
-from twin.runtimes import load_runtime
 
 FEWEST_SEALED = 5
 """Fewer sealed rows have no median: it would tell a row."""
@@ -196,7 +197,7 @@ def find_refusal(row: PublishedRow) -> str:
     """Return why a row cannot be predicted whatever the models say, or ""."""
     if row.board is None:
         return f"no board file for {row.board_name}"
-    if row.runtime is None or not _is_runtime(stand_in(row.runtime)):
+    if row.runtime is None or not is_known(stand_in(row.runtime)):
         return f"no runtime for {row.runtime or row.software.partition('|')[0].strip()}"
     if ("npu" in row.flags or "accelerator" in row.flags) and not _is_accelerated(row):
         return "ran on an accelerator"
@@ -208,15 +209,7 @@ def find_refusal(row: PublishedRow) -> str:
 
 
 def _is_accelerated(row: PublishedRow) -> bool:
-    return load_runtime(stand_in(str(row.runtime))).accelerated
-
-
-def _is_runtime(name: str) -> bool:
-    try:
-        load_runtime(name)
-    except RuntimeRefusedError:
-        return False
-    return True
+    return is_accelerated(stand_in(str(row.runtime)))
 
 
 RowPredictor = Callable[[PublishedRow, Graph], Prediction]

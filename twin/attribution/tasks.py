@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from calibration.measurement.measurement import Measurement
 from hwmodels.frozen import frozen
 from twin.attribution.pairing import Pair, pair_parts
-from twin.attribution.predicted import compiler_of
 from twin.attribution.side import Part, Side
-from twin.runtimes.compiler import Compiler
-from twin.runtimes.task_lines import Counters, describe_totals
+from twin.deployment.choice import compiler_of
 
 
 @frozen
@@ -97,10 +95,11 @@ def report_tasks(first: Side, second: Side, *, gaps: Sequence[str] = ()) -> Task
         sides = ([ours for ours, _ in both], [theirs for _, theirs in both])
     return TaskReport(
         pairs=tuple(described), paired_by=pairing.by, word=second.part, gaps=tuple(gaps),
-        whole=_figures(*(_describe_sum(compiler, tasks) for tasks in sides)),
+        whole=_figures(*(
+            {name: value for name, value in compiler.describe_counters(sum_counters(tasks)).items()
+             if not name.endswith("busiest")} for tasks in sides)),  # which it is, changes by task
         stated={} if gaps else _figures(*(
-            dict(describe_totals(side.whole.counts, compiler.host_task))
-            for side in (first, second))))
+            compiler.describe_totals(side.whole.counts) for side in (first, second))))
 
 
 def find_gaps(measured: Measurement, word: str) -> tuple[str, ...]:
@@ -136,13 +135,7 @@ def _figures(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str
             for name in dict.fromkeys((*theirs, *ours))}
 
 
-def _describe_sum(compiler: Compiler, tasks: Sequence[Part]) -> dict[str, float]:
-    # The busiest engine is one task's: which it is changes from task to task.
-    return {name: value for name, value in compiler.describe_counters(sum_counters(tasks)).items()
-            if not name.endswith("busiest")}
-
-
-def sum_counters(tasks: Sequence[Part]) -> Counters:
+def sum_counters(tasks: Sequence[Part]) -> Mapping[str, float]:
     """Return the counters of tasks, added; engines stay apart by number and pool."""
     totals: dict[str, list[float]] = {}
     for task in tasks:

@@ -110,12 +110,12 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     measurement, where = read_folder(folder)
     theirs = side_of_measurement(measurement, str(where))
     remarks: tuple[str, ...] = ()
-    if compiled_by := find_compiler(model):
+    if find_compiler(model):
         machine = load_board(board)
         if clock_hz is not None:
             machine = change_board(
                 machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
-        ours, remarks = side_of_compiled(model, compiled_by, machine)
+        ours, remarks = side_of_compiled(model, machine)
     else:
         deployment, uncounted = start_with_counter(deploy(
             model, board, clock_hz=clock_hz, follow_clock=False,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
@@ -13,9 +15,18 @@ from hwmodels.isa import load_isa
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs, traits
-from twin.runtimes.file import list_compilers, list_runtimes, list_shipped, load_runtime
+from twin.runtimes.file import (
+    list_compilers,
+    list_runtimes,
+    list_shipped,
+    load_runtime,
+    order_release,
+)
 from twin.runtimes.runtime import Runtime
 from twin.runtimes.targets import load_target
+
+if TYPE_CHECKING:
+    from twin.runtimes.compiler import Compiler
 
 INTEGERS = ("int4", "int8", "uint8", "int16")
 
@@ -100,10 +111,19 @@ def note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:
         "dsp" in load_isa(board.core.isa).extensions and one in list_runtimes())
 
 
+def list_releases(name: str) -> list[str]:
+    """Return every release and build of a library, oldest first; none of a name that is none."""
+    return [one for one in list_runtimes() if one.partition("@")[0] == name]
+
+
+def find_newest(releases: Iterable[str]) -> str:
+    """Return the newest of some releases."""
+    return max(releases, key=order_release)
+
+
 def find_counted(name: str) -> str:
     """Return the newest release of a library whose instructions were counted; "" for none."""
-    return next((one for one in reversed(list_runtimes())
-                 if one.startswith(f"{name}@") and "-" not in one.partition("@")[2]
+    return next((one for one in reversed(list_releases(name)) if "-" not in one.partition("@")[2]
                  and load_runtime(one).counted), "")
 
 
@@ -323,6 +343,16 @@ def find_compiler(path: str) -> Runtime | None:
         return None
     return next((runtime for runtime in map(load_runtime, list_compilers())
                  if runtime.compiler.wrote(path)), None)
+
+
+def compiler_of(name: str) -> Compiler:
+    """Return the compiler of a library, whatever stands behind a comma; any, where unknown."""
+    from twin.runtimes.compiler import Compiler
+
+    with suppress(RuntimeRefusedError):
+        if (found := load_runtime(name.partition(",")[0])).accelerated:
+            return found.compiler
+    return Compiler()
 
 
 def is_accelerated(name: str) -> bool:

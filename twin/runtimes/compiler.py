@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hwmodels.board.npu import Npu
 from hwmodels.frozen import frozen
 from twin.network.graph import Graph
-from twin.runtimes.task_lines import Counters, describe_task
+from twin.runtimes.task_lines import Counters, describe_task, describe_totals
 
 if TYPE_CHECKING:
     from hwmodels.schedule import Task, TaskBuffer, TaskRun, UnitWork
@@ -398,6 +398,10 @@ class Compiler:
         Sums of lines are lines of their own; what is not known is omitted.
         """
         return dict(describe_task(counters))
+
+    def describe_totals(self, totals: Counters) -> dict[str, float]:
+        """Return durations, cycles and shares of the whole inference by what they are called."""
+        return dict(describe_totals(totals, self.host_task))
 
     def list_task(self, name: str, kind: str, index: int, counters: Counters, totals: Counters,
                   clocks_hz: Clocks) -> list[str]:

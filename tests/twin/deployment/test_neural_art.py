@@ -124,9 +124,9 @@ def test_a_compiled_network_needs_a_board_with_an_accelerator(tmp_path):
     path = str(write(tmp_path, made_info()))
     compiled_by = find_compiler(path)
     assert compiled_by is not None and find_compiler("kws") is None
-    sheet, (remark,) = side_of_compiled(path, compiled_by, BOARD)
+    sheet, (remark,) = side_of_compiled(path, BOARD)
     assert "software" in remark
     assert sheet.whole.counts["max_cycles"] == 49152 + 245760 + 522
     assert sheet.parts[2].counts.get("core_npu_cycles") is None
     with pytest.raises(UsageError, match="no accelerator"):
-        side_of_compiled(path, compiled_by, load_board("nucleo_l4r5zi"))
+        side_of_compiled(path, load_board("nucleo_l4r5zi"))

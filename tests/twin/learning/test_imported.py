@@ -13,7 +13,7 @@ from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
 from hwmodels.board.file import load_board
 from twin.attribution.folders import _is_clear
-from twin.attribution.stated import describe_open, find_release, list_candidates, settle_runtime
+from twin.deployment.stated import describe_open, find_release, list_candidates, settle_runtime
 from twin.errors import RuntimeRefusedError, UsageError
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "tflm-cmsis-nn@2023"

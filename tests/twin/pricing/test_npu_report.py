@@ -11,12 +11,12 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.quantities import significant
 from hwmodels.schedule import BURST_BEATS
 from twin.attribution.measured import side_of_measurement
-from twin.attribution.predicted import side_of_prediction
+from twin.attribution.predicted import profile_whole, side_of_prediction
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.prediction import predict
 from twin.reports.tables.coverage import coverage_pairs
-from twin.reports.tables.tasks import model_lines, tasks_part
+from twin.reports.tables.tasks import tasks_part
 
 # Every label of the profiler document's report, epoch and whole model.
 COMPILER = ("epoch type", "operations", "processor units", "ops", "compute cycles", "ops/cycle",
@@ -50,7 +50,7 @@ def test_every_line_of_the_report_is_there(text, prediction):
     compiler, target = first.split("[target]")
     assert labels(compiler.splitlines()) == list(COMPILER)
     assert set(TARGET) <= set(labels(target.splitlines()))
-    assert set(MODEL) <= set(labels(model_lines(side_of_prediction(prediction))))
+    assert set(MODEL) <= set(labels(profile_whole(side_of_prediction(prediction))))
 
 
 def test_mcu_and_npu_cycles_give_the_same_time(prediction):

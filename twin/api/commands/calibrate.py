@@ -24,7 +24,7 @@ from twin.attribution.folders import (
     warm_of_campaign,
 )
 from twin.attribution.observations import find_contradictions, observe_folder
-from twin.attribution.stated import describe_open
+from twin.deployment.stated import describe_open
 from twin.errors import UsageError
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place

@@ -9,7 +9,6 @@ from hwmodels.files import File
 from twin.attribution.predicted import side_of_compiled
 from twin.attribution.side import Side
 from twin.deployment.choice import find_compiler
-from twin.errors import ModelError
 
 
 def is_compiled(path: str) -> bool:
@@ -34,10 +33,9 @@ def predict_compiled(path: File, board: str) -> tuple[Side, tuple[str, ...]]:
 
     Raises
     ------
+    ModelError
+        When no compiler wrote it.
     UsageError
         When the board has no accelerator.
     """
-    found, machine = find_compiler(fspath(path)), load_board(board)
-    if found is None:
-        raise ModelError(f"{path}: no output of a compiler for accelerators (.json, .csv)")
-    return side_of_compiled(fspath(path), found, machine)
+    return side_of_compiled(fspath(path), load_board(board))

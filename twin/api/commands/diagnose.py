@@ -25,7 +25,7 @@ from twin.attribution.diagnosis.why import Why
 from twin.attribution.lower_bound import find_impossible
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
-from twin.attribution.stated import is_known
+from twin.deployment.stated import is_known
 from twin.errors import UsageError
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict

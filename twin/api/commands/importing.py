@@ -16,7 +16,7 @@ from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
 from twin.api.requests.measurement import Import
-from twin.attribution.stated import identify
+from twin.deployment.stated import identify
 from twin.reports.export import check_place
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
     """
     from twin.attribution.compatibility import describe_unstated_clock
     from twin.attribution.folders import tell_library
-    from twin.attribution.stated import (
+    from twin.deployment.choice import find_library, settle_release
+    from twin.deployment.stated import (
         describe_open,
         find_release,
         is_known,
@@ -171,7 +172,6 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
         settle_runtime,
         without_tools,
     )
-    from twin.deployment.choice import find_library, settle_release
 
     header = measurement.header
     remark: tuple[str, ...] = ()
@@ -227,7 +227,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
         For more products in a cycle than the core does, unless it is taken anyway.
     """
     from twin.attribution.lower_bound import find_unreachable
-    from twin.attribution.stated import LISTED
+    from twin.deployment.stated import LISTED
     from twin.network.operators import layer_macs
 
     header = measurement.header
@@ -263,8 +263,8 @@ def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
     """Return what is faster than the library's instructions can be, where that is known."""
     from hwmodels.errors import TwinError
     from twin.attribution.lower_bound import find_impossible
-    from twin.attribution.stated import describe_open
     from twin.deployment.deploy import deploy
+    from twin.deployment.stated import describe_open
 
     if cycles is None or describe_open(measurement.header.runtime, board):
         return ()

@@ -14,10 +14,9 @@ from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.fault_list import change, list_faults
 from twin.attribution.diagnosis.faults import COMPILED, REBUILT, Fault
 from twin.attribution.diagnosis.remedies import link_kernels
-from twin.deployment.choice import list_defaults, portable_runtime
+from twin.deployment.choice import list_defaults, list_releases, portable_runtime
 from twin.deployment.deployment import Deployment
 from twin.pricing.prediction import Prediction
-from twin.runtimes.file import list_runtimes
 
 COUNTED_LEVELS = (("optimisation", "-Os", "os"), ("assertions", "assertions", "dcheck"))
 """Kind, name, and how such a release of a library ends."""
@@ -151,8 +150,7 @@ def _count_level(deployment: Deployment, library: str,
     The level is of the runtime's own release where that was counted, else of the newest.
     """
     present = deployment.runtime.identity
-    counted = [one for one in list_runtimes()
-               if one.startswith(f"{library}@") and one.endswith(f"-{ending}")]
+    counted = [one for one in list_releases(library) if one.endswith(f"-{ending}")]
     if not counted:
         return
     level = f"{present}-{ending}" if f"{present}-{ending}" in counted else counted[-1]

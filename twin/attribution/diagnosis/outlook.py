@@ -19,11 +19,11 @@ from hwmodels.frozen import entity
 from twin.attribution.diagnosis.builds import STEPS, UNIT, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
+from twin.deployment.choice import list_releases
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_at, predict_calibrated
 from twin.pricing.calibration import AUTO, Calibration, choose_calibration
 from twin.pricing.prediction import Prediction
-from twin.runtimes.file import list_runtimes
 
 TAILED_90 = 1.774
 """Standard deviations from the middle to the ends of a 90 % interval of errors of which one in
@@ -198,9 +198,8 @@ def _predict_releases(bases: Sequence[Prediction], calibration: Any) -> dict[str
     A network a release does not run is omitted with it.
     """
     runtime, found = bases[0].deployment.runtime, {}
-    for identity in list_runtimes():
-        name, _, version = identity.partition("@")
-        if name == runtime.name and ("-" not in version or identity == runtime.identity):
+    for identity in list_releases(runtime.name):
+        if "-" not in identity.partition("@")[2] or identity == runtime.identity:
             with suppress(TwinError):
                 found[identity] = np.array([math.log(predict_calibrated(
                     base.deployment.replace({"runtime": identity}), calibration=calibration,

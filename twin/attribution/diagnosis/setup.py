@@ -16,10 +16,10 @@ from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.folders import start_with_counter
 from twin.attribution.measured import read_folder
-from twin.attribution.stated import list_candidates, name_runtime
-from twin.deployment.choice import runs
+from twin.deployment.choice import find_library, list_releases, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
+from twin.deployment.stated import list_candidates, name_runtime
 from twin.errors import (
     BuildRefusedError,
     NotTheSameError,
@@ -28,8 +28,6 @@ from twin.errors import (
 )
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
-from twin.runtimes import load_runtime
-from twin.runtimes.file import list_runtimes
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
@@ -146,8 +144,8 @@ def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[st
         return frozenset({"optimisation"})
     if name_runtime("firmware", compiler) == deployment.runtime.identity:
         return frozenset({"optimisation", "-O0"})
-    others = {name.rpartition("-")[2].rpartition("@")[2] for name in list_runtimes()
-              if name.startswith("firmware@")} - {level[1]}
+    others = {name.rpartition("-")[2].rpartition("@")[2]
+              for name in list_releases("firmware")} - {level[1]}
     return frozenset({"-O0", *(f"built with -{other}" for other in others)})
 
 
@@ -185,7 +183,7 @@ def find_runtime(measurement: Measurement, model: str, board: str) -> str | None
     stem = label.partition("@")[0]
     for name in (label, stem):
         try:
-            load_runtime(name)
+            find_library(name)
             return name
         except RuntimeRefusedError:
             continue
@@ -196,14 +194,13 @@ def _find_candidate(stated: str, model: str, board: str) -> str | None:
     """Return the first library a log may be of that runs a network on a board."""
     graph, machine = read_model(model, assume_unsupported="copy"), load_board(board)
     return next((one.partition("@")[0] for one in list_candidates(stated, board=machine)
-                 if runs(graph, load_runtime(one), machine)), None)
+                 if runs(graph, find_library(one), machine)), None)
 
 
 def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
     """Whether other kernels are predicted than were measured: a log of "tflm" leaves them open."""
     stated, own = measured_runtime(measurement).partition("@")[0], deployment.runtime.name
-    known = any(identity.partition("@")[0] == stated for identity in list_runtimes())
-    return own != stated and (known or not own.startswith(f"{stated}-"))
+    return own != stated and (bool(list_releases(stated)) or not own.startswith(f"{stated}-"))
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:

@@ -27,9 +27,8 @@ from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
-from twin.attribution.folders import predict_planned
+from twin.attribution.folders import planned_runtime, predict_planned
 from twin.attribution.observations import Observation
-from twin.attribution.stated import identify
 from twin.errors import UsageError
 from twin.learning.overlays import stated_sds
 from twin.learning.own import learn_own
@@ -92,12 +91,7 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     prices.
     """
     measured = [(folder, read_measurement(folder)) for folder in folders]
-    environments = [dict(one.header.environment) for _, one in measured]
-    runtime = runtime or next((t["for_runtime"] for t in environments if "for_runtime" in t), None)
-    if runtime is None:
-        raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
-                         "correct?")
-    runtime = identify(runtime)
+    runtime = planned_runtime([one for _, one in measured], runtime)
     rows, remarks, kinds = _read_rows(measured, board, runtime)
     base = shipped_calibration(board, runtime)
     start = _stated(board, runtime) if base is None else base

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from hwmodels.quantities import format_time
-from twin.attribution.predicted import side_of_prediction
+from twin.attribution.predicted import profile_whole, side_of_prediction
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Group, Text, spaced, tabulate
-from twin.reports.tables.tasks import model_lines
 
 _DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
 """Columns given up, in this order, where the console has no room for all."""
@@ -37,4 +36,4 @@ def task_table(prediction: Prediction) -> Content:
         Column("waits for", lambda task: "" if not task.run.exposed else max(
             task.run.exposed, key=lambda part: part.npu_cycles).resource)]
     return spaced([tabulate(columns, prediction.tasks, drops=_DROP_ORDER),
-                   Group(*(Text(line) for line in model_lines(side)))])
+                   Group(*(Text(line) for line in profile_whole(side)))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twin.attribution.predicted import compiler_of, side_of_prediction
+from twin.attribution.predicted import profile_tasks, profile_whole, side_of_prediction
 from twin.attribution.side import Side
 from twin.network.graph import Tensor
 from twin.pricing.prediction import Prediction
@@ -45,15 +45,6 @@ def _describe_tensor(tensor: Tensor) -> str:
 
 def tasks_part(side: Side) -> Content:
     """Return every task and the whole model, line by line as the profiler prints them."""
-    compiler, totals = compiler_of(side.runtime), side.whole.counts
-    parts: list[Content] = []
-    for part in side.parts:
-        head, *lines = compiler.list_task(part.name, part.op, part.index or 0, part.counts, totals,
-                                          side.clocks_hz)
-        parts.append(Group(Text(head, style="bold"), *map(Text, lines)))
-    return spaced([*parts, Group(*map(Text, model_lines(side)))])
-
-
-def model_lines(side: Side) -> list[str]:
-    """Return the final part of the profiler's report: of the whole model."""
-    return compiler_of(side.runtime).list_model(side.whole.counts, side.clocks_hz)
+    return spaced([*(Group(Text(head, style="bold"), *map(Text, lines))
+                     for head, *lines in profile_tasks(side)),
+                   Group(*map(Text, profile_whole(side)))])

@@ -90,9 +90,3 @@ FAMILIES = {
     "quantize": "quantize", "dequantize": "quantize",
 }
 """Family of an operator's kernel; of any other it is "activation"."""
-
-OUR_UNOPTIMISED = (("conv_2d 1x1", 2.4), ("fully_connected", 2.55), ("conv_2d", 2.1),
-                   ("depthwise_conv_2d", 1.85), ("softmax", 1.15))
-"""Instructions of -O0 over -O2 by how a kernel is labelled (gcc 12.2, kws and
-mobilenet_v1_0.25_32, counted in an emulator), and a tenth for loads and stores of the stack, which
-take longer than others: assumed."""

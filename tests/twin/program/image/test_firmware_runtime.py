@@ -12,8 +12,8 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
-from twin.attribution.stated import name_runtime
 from twin.deployment.deploy import deploy
+from twin.deployment.stated import name_runtime
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.pricing.prediction import predict
 from twin.program.image.compile import store

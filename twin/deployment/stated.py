@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
-from twin.deployment.choice import find_counted, find_library
+from twin.deployment.choice import find_counted, find_library, list_releases
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
     known = _load(stated)
     related = any(ours in family and theirs in family for family in ONE_MAKER)
     if known is None:
-        allowed = not _is_family(theirs) or ours == theirs or related
+        allowed = not list_releases(theirs) or ours == theirs or related
     else:
         allowed = known == identity or ("@" not in stated and (ours == theirs or related))
     if not allowed:
@@ -155,10 +155,6 @@ def without_tools(stated: str) -> str:
     return stated.partition(",")[0].strip()
 
 
-def _is_family(stem: str) -> bool:
-    return any(identity.partition("@")[0] == stem for identity in list_runtimes())
-
-
 def is_known(name: str) -> bool:
     """Whether a name is of one of our runtimes, with a version or without."""
     return _load(name) is not None
@@ -192,4 +188,4 @@ def name_runtime(runtime: str, compiler: str) -> str:
     if compiler.endswith("CMSIS-NN"):
         return load_runtime("cmsis-nn").identity
     named = f"firmware@{'clang-' * compiler.startswith('clang')}{level[1]}"
-    return named if named in list_runtimes() else runtime
+    return named if named in list_releases("firmware") else runtime
