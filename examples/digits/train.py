@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from twin.network.accuracy import store_input
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
 from twin.network.rewrites.precision import change_precision
 from twin.network.writers.tflite import encode_tflite
+from twin.studies.accuracy import store_input
 
 TRAINED, RANGED, CLASSES = 1200, 100, 10
 EPOCHS, BATCH, RATE = 40, 32, 3e-3

@@ -346,7 +346,7 @@ def _arrays() -> list[bytes]:
 
 
 def _labelled(path: Path) -> None:
-    from twin.network.labelled import read_data
+    from twin.studies.labelled import read_data
 
     read_data(path)
 

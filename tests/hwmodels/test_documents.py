@@ -93,7 +93,7 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
               ("hwmodels/file_cache.py", "json", "loads"),
               ("twin/program/child.py", "pickle", "load"),  # what its own parent sends
               ("twin/api/commands/backends.py", "pickle", "loads"),
-              ("twin/network/counted.py", "pickle", "loads"),
+              ("twin/studies/counted.py", "pickle", "loads"),
               ("twin/program/finding.py", "json", "loads")}  # what its own child sends
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),
                ("yaml", "safe_load_all"), ("yaml", "unsafe_load"), ("json", "load"),

@@ -194,6 +194,18 @@ class Model(TypedDict):
     parameters: Annotated[Count | None, Says("null: not known of a program"), Of(graph_parameters)]
 
 
+class ModelRow(TypedDict):
+    """A network of the zoo."""
+
+    name: str
+    layers: Annotated[Count, Of(lambda graph: len(graph.layers))]
+    macs: Annotated[Count, Of(graph_macs)]
+    parameters: Annotated[Count, Of(graph_parameters)]
+    input_shapes: Annotated[list[list[Count]], Of(lambda graph: [
+        graph.tensors[index].shape for index in graph.inputs])]
+    sha256: str
+
+
 class Supply(TypedDict):
     """What feeds the board; the note says which scale a changed clock took."""
 

@@ -20,7 +20,16 @@ from twin.deployment.costs import (
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
-from twin.network.operators import FUNCTION, is_alias, layer_macs, list_work
+from twin.network.operators import (
+    FUNCTION,
+    graph_macs,
+    graph_parameters,
+    is_alias,
+    layer_macs,
+    list_work,
+    name_precision,
+    parameter_bytes,
+)
 from twin.pricing.certainty import Certainty, say_assumed_currents
 from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.structure import is_layer_assumed
@@ -222,6 +231,23 @@ class Prediction:
         """Nominal multiply-accumulates of the model; of one compiled before, those of its tasks."""
         return sum(layer.macs for layer in self.layers) or sum(
             work.macs for task in self.tasks for work in task.run.task.units)
+
+    @property
+    def network_sizes(self) -> tuple[int, int, int]:
+        """Multiply-accumulates of the network, those without dead channels, and its parameters."""
+        graph = self.deployment.graph
+        return graph_macs(graph), graph_macs(self.deployment.executed), graph_parameters(graph)
+
+    @property
+    def parameter_bytes(self) -> tuple[int, ...]:
+        """Bytes of the constants each layer reads, as stored."""
+        graph = self.deployment.graph
+        return tuple(parameter_bytes(graph, [layer]) for layer in graph.layers)
+
+    @property
+    def precision(self) -> str:
+        """Type of the weights, by `name_precision`."""
+        return name_precision(self.deployment.graph)
 
     @property
     def cycles_by_clock(self) -> dict[str, int]:

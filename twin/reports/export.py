@@ -15,7 +15,6 @@ from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from hwmodels.schedule.bill import EVENT_OF_CAUSE
 from twin.errors import UsageError
-from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
     bill_energy_uj,
@@ -140,10 +139,11 @@ def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
     return [{
         "layer": layer.name,
         "output_elements": sum(tensor.elements for tensor in graph.layer_outputs(layer)),
-        "parameter_bytes": parameter_bytes(graph, [layer]),
+        "parameter_bytes": size_bytes,
         "activation_bytes": sum(tensor.size_bytes for tensor in graph.layer_outputs(layer)),
         "macs": predicted.macs,
-    } for layer, predicted in zip(graph.layers, prediction.layers, strict=True)]
+    } for layer, predicted, size_bytes in zip(graph.layers, prediction.layers,
+                                              prediction.parameter_bytes, strict=True)]
 
 
 def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
@@ -156,13 +156,12 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     limits where the prediction was held to none: it is one run, so the share is 1 or 0. Memory is
     that of parameters, in MiB as the framework's `model_memory_mb` counts.
     """
-    graph = prediction.deployment.graph
     energy_uj = prediction.energy_uj
     return [{
-        "precision": name_precision(graph),
+        "precision": prediction.precision,
         "accuracy_mean": accuracy,
         "latency_ms_mean": prediction.time_us / 1e3,
-        "memory_mb_mean": parameter_bytes(graph, graph.layers) / 1024**2,
+        "memory_mb_mean": sum(prediction.parameter_bytes) / 1024**2,
         "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
         "accepted_ratio": None if accepted is None else float(accepted),
     }]

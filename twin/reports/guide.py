@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.quantities import format_energy, format_frequency, format_time
-from twin.network.model_names import name_model
 from twin.reports.charts import Axis, Chart, Curve
 from twin.reports.columns import Column, number
 from twin.reports.page.charts import plot_chart
@@ -147,9 +146,8 @@ def _cite(place: int, row: Row) -> str:
 
 def _list_uses(classes: Sequence[HardwareClass]) -> Table:
     def best(one: HardwareClass) -> str:
-        phrases = [f"{what}: {', '.join(map(name_model, names))}" for what, names in (
-            ("time", one.fastest), ("energy", one.lowest_energy)) if names]
-        return "; ".join(phrases) or "nothing here"
+        return "; ".join(f"{what}: {names}" for what, names in one.best_at.items()) or (
+            "nothing here")
 
     def avoid(one: HardwareClass) -> str:
         phrases = [f"{failure} ({count} rows)" for failure, count in one.refusals]

@@ -9,7 +9,7 @@ from hwmodels.frozen import frozen
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
-    from twin.network.accuracy import Accuracy
+    from twin.studies.accuracy import Accuracy
 
 
 @frozen

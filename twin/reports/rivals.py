@@ -15,7 +15,6 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.network.model_names import name_model
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN
@@ -67,7 +66,7 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     """Name rows by what they differ in: board, library, clock, then each axis with its name."""
     groups: list[tuple[str, list[str]]] = [
         ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
-        ("model", [name_model(row.model) for row in rows])]
+        ("model", [row.network for row in rows])]
     names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
     if "clock" in names or any(name.startswith("clocks.") for name in names):

@@ -8,7 +8,6 @@ from pathlib import PurePath
 from statistics import median
 
 from hwmodels.quantities import significant
-from twin.network.model_names import name_model
 from twin.reports.charts import Axis, Chart, Curve, Grid, label_rows, look_of, share_of_log
 from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
@@ -199,7 +198,8 @@ def _choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:
     rows = [row for row in table.predicted
             if all(dict(row.inputs).get(axis, "") == value for axis, value in fixed.items())]
     return across, up, rows, ", ".join(
-        name_model(value) if axis == "model" else f"{axis.rpartition('.')[2]} {value}"
+        table.predicted[0].named_inputs.get(axis, "") if axis == "model"
+        else f"{axis.rpartition('.')[2]} {value}"
         for axis, value in fixed.items())
 
 

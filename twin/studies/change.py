@@ -57,6 +57,11 @@ class Change:
     lost: float = 0.0
 
     @property
+    def rank(self) -> int:
+        """Place of its effort among `EFFORTS`, the least first."""
+        return EFFORTS.index(self.effort)
+
+    @property
     def risks_accuracy(self) -> bool:
         """Whether the network may answer otherwise."""
         return "accuracy" in self.costs
@@ -102,7 +107,7 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
     least of the network is first; else a single one before a pair.
     """
     def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, float]:
-        return (not one.row.met, not one.row.sure, EFFORTS.index(one.effort), one.risks_accuracy,
+        return (not one.row.met, not one.row.sure, one.rank, one.risks_accuracy,
                 round(one.lost, 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
                 excess(one.row, limits))
 

@@ -158,6 +158,12 @@ class HardwareClass:
     refusals: tuple[tuple[str, int], ...]
     uses: tuple[str, ...] = ()
 
+    @property
+    def best_at(self) -> dict[str, str]:
+        """Networks it runs in least time, and with least energy, as they are called."""
+        return {what: ", ".join(map(name_model, models)) for what, models in (
+            ("time", self.fastest), ("energy", self.lowest_energy)) if models}
+
 
 @frozen
 class Guidelines:

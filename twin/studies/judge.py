@@ -1,6 +1,6 @@
 """How often networks are right, as a column beside time and energy: on data, or as a user says.
 
-A network is run as `twin.network.accuracy` runs it: a .tflite or changed one by LiteRT, an .onnx
+A network is run as `twin.studies.accuracy` runs it: a .tflite or changed one by LiteRT, an .onnx
 file by ONNX Runtime, to the bit. What was found is kept by content of network, changes and data.
 """
 
@@ -19,11 +19,11 @@ from hwmodels.frozen import frozen
 from hwmodels.processes import map_forked
 from twin.deployment.kept_counts import load_counts, save_counts
 from twin.errors import NotApplicableError, UsageError
-from twin.network.accuracy import Accuracy, change_network, measure_accuracy, wilson_interval
 from twin.network.graph import Graph
-from twin.network.labelled import Data, read_data
 from twin.network.rewrites.rewrite import is_neutral, rewrite_network
+from twin.studies.accuracy import Accuracy, change_network, measure_accuracy, wilson_interval
 from twin.studies.functions import load_function
+from twin.studies.labelled import Data, read_data
 
 Function = Callable[[Graph], "float | tuple[int, int]"]
 """A user's: a network, changed where changes are asked -> share of right answers, or right answers

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from calibration.fitting.intervals import Interval
 from hwmodels.frozen import frozen
+from twin.network.model_names import name_model
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all, probability_within
 
@@ -152,6 +153,16 @@ class Row:
     violations: tuple[str, ...] = ()
     probability: float | None = None
     front: str = ""
+
+    @property
+    def network(self) -> str:
+        """What its model is called."""
+        return name_model(self.model)
+
+    @property
+    def named_inputs(self) -> dict[str, str]:
+        """What varied, by axis; a model as it is called."""
+        return {axis: name_model(value) for axis, value in self.inputs}
 
     @property
     def is_program(self) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from hwmodels.processes import map_forked
-from twin.network.rewrites.rewrite import makes_another
+from twin.network.rewrites.rewrite import find_rewrites, load_rewrite, makes_another
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -67,6 +67,18 @@ def rivals_of(row: Row, objectives: Sequence[str]) -> tuple[str, ...]:
     powers are, whose idle draw between inferences is counted on both sides.
     """
     return *network_of(row), *map(row.compared_as, objectives)
+
+
+def list_changed(rows: Iterable[Row]) -> list[str]:
+    """Return the axes of rows whose values make another network of their model."""
+    return sorted({name for row in rows for name, _ in row.inputs if makes_another(name)})
+
+
+def list_roundings(rows: Iterable[Row]) -> dict[str, str]:
+    """Return how values of the axes of rows are rounded, by axis; of others nothing."""
+    asked = dict.fromkeys(name for row in rows for name, _ in row.inputs)
+    return {name: rounds for name in asked if name in find_rewrites()
+            if (rounds := load_rewrite(name).rounds)}
 
 
 def network_of(row: Row) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from calibration.errors import MeasurementError
 from calibration.virtual_board.host import bound_to, describe_host, list_processors
 from twin.api.commands.backends import _ask
 from twin.errors import UsageError
-from twin.network.accuracy import open_onnx
+from twin.studies.accuracy import open_onnx
 
 linux = pytest.mark.skipif(not list_processors(), reason="nothing says which processors there are")
 

@@ -9,12 +9,12 @@ import pytest
 
 from twin.deployment.deploy import deploy
 from twin.errors import ModelError, UsageError
-from twin.network.accuracy import measure_accuracy
 from twin.network.operators import graph_macs, graph_parameters, is_alias
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import derive
 from twin.pricing.prediction import predict
 from twin.reports.tables.header import answer_pairs
+from twin.studies.accuracy import measure_accuracy
 
 FOLDER = Path(__file__).parents[2] / "made" / "executorch"
 READ = ("net", "net_q", "gru", "attn", "up", "net_cortex_m", "bn_cortex_m", "seq_cortex_m")

@@ -17,12 +17,12 @@ from twin.api.commands.measure import Measured
 from twin.api.sessions.agreement import Agreement, Comparison
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.cli import app
-from twin.network.accuracy import Accuracy
 from twin.network.zoo import build
 from twin.program.image.compile.verification import BoardRun, LayerRun
 from twin.program.image.tuning import Candidate, Tuning
 from twin.reports.documents import SCHEMAS, load_schema, write_json, write_schemas
 from twin.reports.outcomes import Accuracies, Flashed, Removed
+from twin.studies.accuracy import Accuracy
 
 
 def test_every_schema_is_one_and_is_written_where_the_package_is_built(tmp_path):

@@ -8,10 +8,10 @@ from made_graphs import separable
 
 import twin
 from twin.errors import UsageError
-from twin.network.accuracy import measure_accuracy
-from twin.network.labelled import read_data
 from twin.network.writers.tflite import encode_tflite
+from twin.studies.accuracy import measure_accuracy
 from twin.studies.judge import Judge, make_judge
+from twin.studies.labelled import read_data
 from twin.studies.limits import read_limits
 from twin.studies.results import list_columns, read_row
 from twin.studies.rows import Row, judge

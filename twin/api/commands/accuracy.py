@@ -7,9 +7,9 @@ from pathlib import Path
 
 from twin.api.requests import prediction as request
 from twin.api.requests import takes
-from twin.network.accuracy import Accuracy, change_network, measure_accuracy
-from twin.network.labelled import read_data
 from twin.network.readers import read_model
+from twin.studies.accuracy import Accuracy, change_network, measure_accuracy
+from twin.studies.labelled import read_data
 
 
 @takes(request.Accuracy)

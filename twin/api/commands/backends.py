@@ -37,9 +37,9 @@ from hwmodels.extensions import blamed, find_entries, load_entry
 from hwmodels.files import DocumentError, parse_json
 from hwmodels.processes import command_of, environment, limit_memory
 from twin.errors import UsageError
-from twin.network.accuracy import open_litert, open_onnx
 from twin.network.graph import Graph
 from twin.network.writers import write_model
+from twin.studies.accuracy import open_litert, open_onnx
 
 GROUP = "twin.backends"
 MEMORY_BYTES = 1 << 32
@@ -62,7 +62,7 @@ class Backend(Protocol):
 
 @dataclass(slots=True)
 class _Interpreter:
-    """An interpreter of `twin.network.accuracy`."""
+    """An interpreter of `twin.studies.accuracy`."""
 
     SUFFIX: str
     open: Callable[[bytes], tuple[Any, ...]]

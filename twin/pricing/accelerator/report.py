@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from hwmodels.quantities import apportion
+from twin.network.graph import Tensor
 from twin.pricing.prediction import Prediction
 from twin.runtimes.compiler import Compiler
 from twin.runtimes.task_lines import PHASES, Counters
@@ -67,3 +68,31 @@ def round_phases(tasks: Iterable[Counters]) -> tuple[Counters, ...]:
                      strict=True))
     return tuple({name: float(whole.get((place, name), value))
                   for name, value in counters.items()} for place, counters in enumerate(counted))
+
+
+def describe_head(prediction: Prediction) -> list[str]:
+    """Return the initial part of the profiler's report: inputs and outputs, nodes, device."""
+    deployment, graph = prediction.deployment, prediction.deployment.graph
+    board = deployment.board
+    ends = [(letter, place + 1, len(ids), graph.tensors[i])
+            for letter, ids in (("I", graph.inputs), ("O", graph.outputs))
+            for place, i in enumerate(ids)]
+    clocks = ",".join(f"{clock.name}_freq={clock.frequency_hz * 1e-6:g}MHz"
+                      for clock in board.clocks)
+    return [
+        f"Summary '{graph.name}' - predicted, no device was asked",
+        *(f"{letter}[{place}/{count}] '{tensor.name}' : {_describe_tensor(tensor)}, activations"
+          for letter, place, count, tensor in ends),
+        f"n_nodes          : {len(prediction.tasks)}",
+        f"activations      : {deployment.placement.arena_bytes}",
+        f"tools            : {deployment.runtime.identity}",
+        f"device.desc      : {board.soc} on {board.name}, {board.core.model}",
+        f"device.attrs     : {clocks}"]
+
+
+def _describe_tensor(tensor: Tensor) -> str:
+    """Return type, shape, size and scale of a tensor, as ST's tools write them."""
+    quantization = tensor.quantization
+    scale = "" if quantization is None else (
+        f", QLinear({quantization.scales[0]:.9f},{quantization.zero_points[0]},{tensor.dtype})")
+    return (f"{tensor.dtype}[{','.join(map(str, tensor.shape))}], {tensor.size_bytes} Bytes{scale}")

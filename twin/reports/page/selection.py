@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hwmodels.quantities import significant
-from twin.network.model_names import name_model
 from twin.reports.bars import BarChart, list_bars
 from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
@@ -44,7 +43,8 @@ SCORE = number("score", "score", "{:.0f}")
 
 def describe_selection(selection: Selection, command: str = "") -> Page:
     """Return the page of boards ranked for networks, a part a network."""
-    models = list(dict.fromkeys(one.row.model for one in selection.choices))
+    called = {one.row.model: one.row.network for one in selection.choices}
+    models = list(called)
     boards = len({one.row.board for one in selection.choices})
     first = _name([one for one in selection.choices if one.row.model == models[0]])
     feasible = [one for one in first if one.row.met]
@@ -57,9 +57,9 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     verdict = say_how_many([one for one in selection.choices if one.row.model == models[0]],
                            selection.limits)
     return Page(
-        title=f"Hardware for {', '.join(map(name_model, models))}",
+        title=f"Hardware for {', '.join(called.values())}",
         subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
-        verdict=verdict if len(models) == 1 else f"{name_model(models[0])}: {verdict}",
+        verdict=verdict if len(models) == 1 else f"{called[models[0]]}: {verdict}",
         tone="good" if feasible else "bad", sentence=_say(selection, first, feasible),
         answers=list_answers(first), sections=(*sections, made_by(command)))
 
@@ -83,7 +83,7 @@ def _describe_model(selection: Selection, model: str, mark: str) -> list[Section
     mine = [one for one in selection.choices if one.row.model == model]
     rivals = _name(mine)
     runs = [(one, rival) for one, rival in zip(mine, rivals, strict=True) if not one.row.failure]
-    head = f"{name_model(model)}: " if mark else ""
+    head = f"{mine[0].row.network}: " if mark else ""
     sections = []
     if runs:
         ranked = [rival for _, rival in runs]

@@ -11,7 +11,6 @@ from typing import Any
 
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular_text
 from hwmodels.quantities import significant
-from twin.network.model_names import name_model
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio
 from twin.reports.page.charts import plot_chart, plot_grid
@@ -118,7 +117,7 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
             for axis in study.space.axes if axis.name not in ("model", "board")]
     cases = [(f"case {name}", ", ".join(f"{path}={value}" for path, value in changes.items())
               or "as it is") for name, changes in study.cases.items()]
-    method = [("networks", ", ".join(dict.fromkeys(name_model(row.model) for row in table.rows))),
+    method = [("networks", ", ".join(dict.fromkeys(row.network for row in table.rows))),
               *axes, *cases, ("caches", ", ".join(study.temperatures)),
               ("drawn", "every combination" if study.space.sample is None and not study.search
                else f"{study.space.sample or study.search}")]
@@ -158,7 +157,7 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
 
 def describe_table(table: Points, command: str = "") -> Page:
     """Return the page of a sweep: the best first, then all of it."""
-    models = dict.fromkeys(name_model(row.model) for row in table.rows)
+    models = dict.fromkeys(row.network for row in table.rows)
     boards = dict.fromkeys(row.board for row in table.rows)
     return _describe(
         table, title=f"{_few(models)} on {_few(boards)}",

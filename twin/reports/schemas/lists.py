@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from twin.documents import ABSENT, Amount, Count, Of, Positive, fill
-from twin.network.operators import graph_macs, graph_parameters
-from twin.pricing.document_types import Supply
+from twin.pricing.document_types import ModelRow, Supply
 from twin.reports.tables.catalogue import sum_memories
 
 if TYPE_CHECKING:
@@ -143,18 +142,6 @@ class Runtime(RuntimeRow):
     fuses_padding: bool
     overlaps: Annotated[bool, Of(lambda runtime: bool(runtime.overlaps))]
     facts: list[Fact]
-
-
-class ModelRow(TypedDict):
-    """A network of the zoo."""
-
-    name: str
-    layers: Annotated[Count, Of(lambda graph: len(graph.layers))]
-    macs: Annotated[Count, Of(graph_macs)]
-    parameters: Annotated[Count, Of(graph_parameters)]
-    input_shapes: Annotated[list[list[Count]], Of(lambda graph: [
-        graph.tensors[index].shape for index in graph.inputs])]
-    sha256: str
 
 
 class Models(TypedDict):

@@ -8,7 +8,7 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Table, tabulate
 
 if TYPE_CHECKING:
-    from twin.network.accuracy import Accuracy
+    from twin.studies.accuracy import Accuracy
 
 
 def accuracy_table(before: Accuracy, after: Accuracy | None) -> Table:

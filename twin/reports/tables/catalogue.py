@@ -8,6 +8,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
+from twin.documents import fill
+from twin.pricing.document_types import ModelRow
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,
@@ -22,7 +24,6 @@ from twin.reports.tables.parts import (
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board, Cache, Counters, Fact
-    from twin.network.graph import Graph
     from twin.reports.glossary import Entry
 
 
@@ -119,14 +120,12 @@ def runtime_report(runtime: Any) -> Content:
     ])
 
 
-def models_table(graphs: Mapping[str, Graph]) -> Table:
+def models_table(graphs: Mapping[str, object]) -> Table:
     """Return one row per network of the zoo: name, layers, MACs, parameters."""
-    from twin.network.operators import graph_macs, graph_parameters
-
     return tabulate((
-        Column("model", itemgetter(0)), number("layers", lambda row: len(row[1].layers), "{}"),
-        number("MACs", lambda row: graph_macs(row[1])),
-        number("parameters", lambda row: graph_parameters(row[1]))), graphs.items())
+        Column("model", itemgetter("model")), number("layers", itemgetter("layers"), "{}"),
+        number("MACs", itemgetter("macs")), number("parameters", itemgetter("parameters"))),
+        [fill(ModelRow, graph) | {"model": name} for name, graph in graphs.items()])
 
 
 FACTS = (

@@ -18,7 +18,6 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.network.operators import graph_macs, graph_parameters
 from twin.pricing.ledger import (
     Ledger,
     bill_energy_uj,
@@ -192,13 +191,13 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
     """Return what stands for the network in the header, and for its memory."""
     deployment = prediction.deployment
     graph = deployment.graph
-    executed_macs, macs = graph_macs(deployment.executed), graph_macs(graph)
+    macs, executed_macs, parameters = prediction.network_sizes
     live = f" ({executed_macs:,} without dead channels)" if executed_macs != macs else ""
     peak = deployment.placement.peak_layer
     return [
         ("model", f"{graph.name}, sha256 {graph.sha256[:12]}, architecture "
                   f"{graph.architecture_id}"),
-        ("", f"{macs:,} MACs{live}, {graph_parameters(graph):,} parameters"),
+        ("", f"{macs:,} MACs{live}, {parameters:,} parameters"),
     ], [
         ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "
                     f"arena in {deployment.arena_named}, code in {deployment.code}"),

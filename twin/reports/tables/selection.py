@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from hwmodels.quantities import format_power, format_size, list_first, significant
-from twin.network.model_names import name_model
-from twin.network.rewrites.rewrite import EFFORTS
 from twin.pricing.variables import CAUSE
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
@@ -61,18 +59,18 @@ def say_pick(selection: Selection, model: str) -> str:
     mine = [one for one in selection.choices if one.row.model == model]
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
     changed = sorted(
-        (not best.row.sure, EFFORTS.index(best.effort), -(best.row.probability or 0.0), place)
+        (not best.row.sure, best.rank, -(best.row.probability or 0.0), place)
         for place, one in enumerate(mine) for best in ((one.advice and one.advice.best),) if best)
     if all(one.row.failure for one in mine):
-        return f"{name_model(model)}: no board runs it"
+        return f"{mine[0].row.network}: no board runs it"
     if not met:
         nearest = mine[changed[0][3]] if changed and not may else mine[0]
         headline = "no board meets as it is; with a change" if changed and not may else (
             "no board surely meets; nearest is")
-        return f"{name_model(model)}: {headline} {nearest.row.board}: {explain_miss(nearest)}"
+        return f"{mine[0].row.network}: {headline} {nearest.row.board}: {explain_miss(nearest)}"
     pick, *others = met
     quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
-    headline = f"{name_model(model)}: " + (
+    headline = f"{mine[0].row.network}: " + (
         "pick" if pick.row.sure else f"no board meets with {SURE:.0%} or more; best is"
         ) + f" {describe_row(pick.row)}"
     if pick.row.price_usd is not None:
@@ -130,7 +128,7 @@ def _model_parts(selection: Selection, model: str, console: Console) -> list[Con
     mine = [one for one in selection.choices if one.row.model == model]
     feasible = [one for one in mine if one.row.met]
     parts: list[Content] = [Text(
-        f"{name_model(model)}: {say_how_many(mine, selection.limits)}",
+        f"{mine[0].row.network}: {say_how_many(mine, selection.limits)}",
         style="bold")]
     parts += [Text(line) for line in _say_winners(selection, model)]
     if feasible:

@@ -14,8 +14,6 @@ from hwmodels.quantities import (
     format_size,
     significant,
 )
-from twin.network.model_names import name_model
-from twin.network.rewrites.rewrite import makes_another
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
@@ -36,7 +34,7 @@ from twin.reports.tables.study_sentences import (
 from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import SURE, WORDS, Row
-from twin.studies.sweep import network_of
+from twin.studies.sweep import list_changed, network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
 """Of the front, as `twin.studies.sweep` names them."""
@@ -140,7 +138,7 @@ def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
     if "front" not in legend:
         legend = legend.replace("on it", "on the Pareto front", 1)
     over = ", ".join(WORDS[name] for name in table.objectives)
-    others = sorted({name for row in table.rows for name, _ in row.inputs if makes_another(name)})
+    others = list_changed(table.rows)
     each = f" of a network ({', '.join(others)} makes another)" if others else " of a network"
     judged = all(row.accuracy is not None for row in rows)
     return [f"{legend}; among all rows{'' if judged else each}, over {over}"] if legend else []
@@ -185,11 +183,11 @@ def summarise(table: Table) -> list[str]:
         met, sure = len(table.met), sum(row.sure for row in rows)
         lines[0] += (f"; {met} meet{'s' if met == 1 else ''} {describe_limits(limits)}"
                      + f" ({sure} with {SURE:.0%} or more)" * (sure < met) + say_others(rows))
-    shared = {name: value for name, value in rows[0].inputs if len(
+    shared = {name: value for name, value in rows[0].named_inputs.items() if len(
         {dict(row.inputs).get(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("in all rows: " + ", ".join(
-            f"{name} {name_model(value)}" for name, value in shared.items()))
+            f"{name} {value}" for name, value in shared.items()))
     many = len(set(map(network_of, rows))) > 1
     won = group_by((describe_row(row, changes=not many), what) for what, row in list_winners(table))
     return [*lines, *(f"{', '.join(words)}: {text}" for text, words in won.items())]
@@ -242,7 +240,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
     columns = [Column("", mark_row)]
     named = [
-        Column("model", "model", name_model), Column("board", "board"),
+        Column("model", "network"), Column("board", "board"),
         Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
         Column("scale", "voltage_scale"), Column("prices", "cell")]

@@ -14,8 +14,6 @@ from hwmodels.quantities import (
     list_first,
     significant,
 )
-from twin.network.model_names import name_model
-from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
 from twin.pricing.calibrated import OWN_CURRENTS
 from twin.reports.tables.limits import format_chance
 from twin.studies.duty import IDLE, TYPED
@@ -23,7 +21,7 @@ from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import VERDICTS, WORDS, Row
 from twin.studies.selection import find_winners
-from twin.studies.sweep import network_of
+from twin.studies.sweep import list_roundings, network_of
 
 LISTED = 4
 """Most boards a note names."""
@@ -182,10 +180,8 @@ def say_prices(rows: Sequence[Row]) -> list[str]:
 
 def say_rounding(rows: Sequence[Row]) -> list[str]:
     """Say how values of axes are rounded, so that two of them may be one network."""
-    asked = dict.fromkeys(name for row in rows for name, _ in row.inputs)
-    found = {name: load_rewrite(name).rounds for name in asked if name in find_rewrites()}
     return [f"{name}: {rounds}; values that round alike are one network"
-            for name, rounds in found.items() if rounds]
+            for name, rounds in list_roundings(rows).items()]
 
 
 def group_by(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, None]]:
@@ -199,6 +195,6 @@ def group_by(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, None]]:
 
 def name_network(row: Row) -> str:
     """Return a row's network: its model, and what was changed of it."""
-    return " ".join((name_model(row.model), *(
+    return " ".join((row.network, *(
         f"{name.removeprefix('network.')} {value}" for name, value in row.inputs
         if name.startswith("network."))))

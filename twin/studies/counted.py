@@ -14,7 +14,7 @@ import numpy as np
 
 from hwmodels.errors import TwinError, tell_in_one_line
 from hwmodels.processes import limit_memory
-from twin.network.accuracy import open_litert, open_onnx, store_input
+from twin.studies.accuracy import open_litert, open_onnx, store_input
 
 MEMORY_BYTES = 1 << 30
 """It may take beside its own and ten times what it is given."""

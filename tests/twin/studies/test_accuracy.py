@@ -11,12 +11,12 @@ import pytest
 import twin
 from twin.errors import UsageError
 from twin.network import zoo
-from twin.network.accuracy import change_network, wilson_interval
 from twin.network.arithmetic import run_network
-from twin.network.labelled import read_data
 from twin.network.rewrites.patches import live_bytes
 from twin.network.rewrites.rewrite import rewrite_network
 from twin.network.writers import write_model
+from twin.studies.accuracy import change_network, wilson_interval
+from twin.studies.labelled import read_data
 
 pytest.importorskip("ai_edge_litert.interpreter", reason="needs ai-edge-litert")
 
@@ -147,8 +147,8 @@ def test_patches_answer_bit_for_bit_with_less_memory(model, value) -> None:
     graph = zoo.build(model)
     split = rewrite_network(graph, {"network.patches": value})
     assert live_bytes(split) < live_bytes(graph)
-    from twin.network.accuracy import open_litert
     from twin.network.writers.tflite import encode_tflite
+    from twin.studies.accuracy import open_litert
 
     entry = graph.tensors[graph.inputs[0]]
     values = np.random.default_rng(0).integers(-128, 128, entry.shape).astype("int8")
@@ -158,7 +158,7 @@ def test_patches_answer_bit_for_bit_with_less_memory(model, value) -> None:
 
 def test_ranges_need_data_of_their_own() -> None:
     from twin.errors import NotApplicableError
-    from twin.network.labelled import Data
+    from twin.studies.labelled import Data
 
     floats = rewrite_network(zoo.build("kws"), {"network.precision": "float32"})
     one = Data(inputs=np.zeros((1, 49, 10, 1), np.float32), labels=np.zeros(1, np.int64))
@@ -174,7 +174,7 @@ def test_what_ends_an_interpreter_is_a_refusal(kws_data, monkeypatch, child, sai
     import sys
 
     from twin.errors import NotApplicableError
-    from twin.network import accuracy
+    from twin.studies import accuracy
 
     monkeypatch.setattr(accuracy, "command_of", lambda _: (sys.executable, "-c", child))
     if "sleep" in child:

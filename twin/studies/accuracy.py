@@ -19,11 +19,11 @@ from hwmodels.processes import command_of, environment
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
-from twin.network.labelled import Data
 from twin.network.model_names import MODELS
 from twin.network.rewrites.precision import change_precision
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.writers.tflite import encode_tflite
+from twin.studies.labelled import Data
 
 RANGED = 100
 """Inputs at most that ranges of activations are taken from; they are not measured on."""
@@ -110,7 +110,7 @@ def _count_right(asked: tuple[str, bytes, Data, Tensor], name: str) -> tuple[int
     """Run a network where nothing its file does to the interpreter can reach this process."""
     late_s = patient(START_S + INPUT_S * len(asked[2].labels))
     try:
-        done = subprocess.run(command_of("twin.network.counted"), capture_output=True, check=False,
+        done = subprocess.run(command_of("twin.studies.counted"), capture_output=True, check=False,
                               input=pickle.dumps(asked), env=environment(), timeout=late_s)
     except subprocess.TimeoutExpired:
         raise NotApplicableError(f"{name}: the interpreter took more than {late_s:,.0f} s"
