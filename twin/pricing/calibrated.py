@@ -275,11 +275,18 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
     return dataclasses.replace(raw, deployment=deployment)
 
 
-def predict_other(prediction: Prediction, model: str, calibration: Calibration) -> Prediction:
-    """Predict another network on a prediction's board, under its library; raises `TwinError`."""
+def predict_other(prediction: Prediction, model: str, calibration: Calibration,
+                  board: Board) -> Prediction:
+    """Predict another network under a prediction's library; of stated prices is the board.
+
+    Raises
+    ------
+    TwinError
+        When the network does not fit, or the library does not run it.
+    """
     own = prediction.deployment
     return predict(apply_calibration(deploy(
-        model, own.board, runtime=own.runtime.identity, weights=own.weights), calibration))
+        model, board, runtime=own.runtime.identity, weights=own.weights), calibration))
 
 
 OWN_CURRENTS = "what the currents you state give, in every cycle: no learnt factor is applied"

@@ -21,7 +21,7 @@ from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.portability.new_board import Wanted, write_board
-from twin.learning.portability.plan import believe, rank_benchmarks
+from twin.learning.portability.plan import believe, network_rows, rank_benchmarks
 from twin.learning.portability.port import FAMILIES, check_families, gather, predict_unmeasured
 from twin.learning.portability.probed import learn_probes, split_odd
 from twin.learning.portability.probes import choose_benchmarks, find_rooms, read_plan
@@ -31,6 +31,7 @@ from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
+from twin.pricing.unmeasured import RUN
 from twin.reports.documents import load_schema
 
 TFLM = "tflm-cmsis-nn@2023"
@@ -78,6 +79,17 @@ def test_every_candidate_narrows_and_two_do_more_than_one(new_file):
     for one in (*found.single, found.best, *found.runs):
         assert before.low <= one.time_us.low < found.prediction.time_us
         assert found.prediction.time_us < one.time_us.high <= before.high
+
+
+def test_networks_that_may_be_run_are_priced_by_learnt_factors_once():
+    """What a memory was learnt to cost is on the prediction's board already."""
+    ic, kws = (deploy(model, "nucleo_l4r5zi", runtime=LOWERED) for model in ("ic", "kws"))
+    calibration = choose_calibration(ic)
+    once, other = (predict(apply_calibration(one, calibration)) for one in (ic, kws))
+    assert dict(zip(TIME_PRICES, calibration.time.factors, strict=True))["memory"] > 1.05
+    work = price_cycles(other).sum(axis=0)
+    found = network_rows(once, calibration, ic.board)[RUN + "kws"].shares
+    assert found == pytest.approx(work / work.sum(), rel=1e-9)
 
 
 def test_a_memory_that_is_waited_for_more_is_asked_for_more():

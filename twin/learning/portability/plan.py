@@ -53,6 +53,8 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     ----------
     prediction
         Of a deployment `calibration` was applied to.
+    board
+        As stated: before it was applied.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     rows = expected_rows(names, prediction)
     if not rows:
         raise UsageError(f"no micro-benchmark of {board.name} measures a price this network has")
-    runs = _network_rows(prediction, calibration)
+    runs = network_rows(prediction, calibration, board)
 
     def judge(chosen: Iterable[ProbeRow]) -> Expected:
         return _judge(tuple(chosen), prediction, certainty, calibration, policies)
@@ -114,13 +116,14 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
                          high=highest * (bounds.high / highest)**ratio))
 
 
-def _network_rows(prediction: Prediction, calibration: Calibration) -> Mapping[str, ProbeRow]:
-    """Rows of whole networks under the same library on the same board."""
+def network_rows(prediction: Prediction, calibration: Calibration,
+                 board: Board) -> Mapping[str, ProbeRow]:
+    """Return rows of whole networks under the same library on a board, as stated."""
     found, own = {}, prediction.deployment.graph
     learnt = calibration.entry.time
     for name in NETWORKS:
         try:
-            other = predict_other(prediction, name, calibration)
+            other = predict_other(prediction, name, calibration, board)
         except TwinError:
             continue  # does not fit: cannot be run either
         if other.deployment.graph.architecture_id == own.architecture_id:
