@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band, choose_power_band
-from calibration.fitting.cell import find_series, known_power
-from calibration.fitting.intervals import Band, concentrate
+from calibration.fitting.cell import UNSEEN_RUNTIME, find_series, known_power
+from calibration.fitting.intervals import Band, concentrate, even_sides
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import HeldOut, total_error
@@ -144,7 +144,8 @@ def validate(*, cache: Path | None = None, sealed: bool = False) -> Validation:
     for name, key in _protocols(fit).items():
         # intervals of boards, releases and cores not measured rest on no past errors
         guesses[name] = _leave_out(fit, layers, key, known=name not in (LIBRARY, BOARD, CORE),
-                                   judged=name not in (LIBRARY, RELEASE, BOARD, CORE))
+                                   judged=name not in (LIBRARY, RELEASE, BOARD, CORE),
+                                   asked=undescribe(fit, cache) if name == LIBRARY else fit)
     if sealed:
         guesses |= _judge_sealed(learning, fit, collect(published_rows(use="test"), cache))
     return Validation(guesses={name: found for name, found in guesses.items() if found},
@@ -157,6 +158,19 @@ def collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...
     for row in rows:
         cases += [Case(row=row, observation=one) for one in observe_any([row], cache=cache)]
     return tuple(cases)
+
+
+def undescribe(cases: Iterable[Case], cache: Path | None) -> tuple[Case, ...]:
+    """Return rows as of a library nobody described, who knows nothing its file says of its loops.
+
+    Left out are those that do not fit its board without what its file says of placement.
+    """
+    found = []
+    for case in cases:
+        for one in observe_any([replace(case.row, runtime=UNSEEN_RUNTIME)], cache=cache):
+            found.append(replace(case, observation=replace(
+                case.observation, design=one.design, arena=one.arena)))
+    return tuple(found)
 
 
 def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | None]]:
@@ -232,14 +246,14 @@ def _with_energy(cases: Iterable[Case]) -> tuple[Case, ...]:
 
 def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
                key: Callable[[Case], Hashable | None], *, judged: bool, known: bool,
-               ) -> tuple[Guess, ...]:
-    """Predict rows without those of their key; `known`: whether their series may be known."""
+               asked: Sequence[Case]) -> tuple[Guess, ...]:
+    """Predict rows `asked` without those of their key; `known`: whether series may be known."""
     guesses: list[Guess] = []
     for left in dict.fromkeys(key(case) for case in cases):
         if left is None:
             continue
         rest = [case for case in cases if key(case) != left]
-        out = [case if known else _outside(case, rest) for case in cases if key(case) == left]
+        out = [case if known else _outside(case, rest) for case in asked if key(case) == left]
         # the layers of a core, or of a library, that is held out leave with it
         kept = [layer for layer in layers
                 if layer.cell.core not in {case.observation.cell.core for case in out}
@@ -275,14 +289,16 @@ def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None
     evidence = time_evidence([case.observation for case in cases])
     totals, variances = predict_totals(learning.time, evidence)
     sds = np.sqrt(variances + total_error(learning.time, evidence.concentration))
-    sds = sds + [measure_beyond(learning.observations, case.observation,
-                                lambda cell: learning.time.estimate(cell).log) for case in cases]
+    beyond = np.array([measure_beyond(learning.observations, case.observation,
+                                      lambda cell: learning.time.estimate(cell).log)
+                       for case in cases])
     guesses = []
-    for case, total, sd in zip(cases, totals, sds, strict=True):
+    for case, total, sd, unlearned in zip(cases, totals, sds + beyond, beyond / (sds + beyond),
+                                       strict=True):
         seen = case.observation
         energy_error, energy_sd = _guess_energy(learning, case, total, sd)
         says = {} if baselines is None else baselines.predict(case.row, math.exp(total))
-        band = _band(learning, learning.time, learning.left_out, seen)
+        band = even_sides(_band(learning, learning.time, learning.left_out, seen), float(unlearned))
         power_band = None if learning.energy is None or seen.power is None else join_bands(
             band, sd, choose_power_band(learning.energy, learning.energy_left_out, known_power(
                 seen.power, learning.energy.evidence.cells), without=name_family(seen.network)),

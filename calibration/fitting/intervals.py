@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -323,6 +323,26 @@ def widest(band: Band, *others: Band) -> Band:
     """Return a band that reaches as far as any of them, on either side; the first says why."""
     return replace(band, down=max(one.down for one in (band, *others)),
                    up=max(one.up for one in (band, *others)))
+
+
+def even_sides(band: Band, unlearned: Any) -> Band:
+    """Return a band where part of a deviation is of what past errors had not: it may go either way.
+
+    Parameters
+    ----------
+    band
+        Whose sides may differ, as past errors went.
+    unlearned : float or ndarray of float
+        That part of the stated deviation, 0 to 1.
+
+    Returns
+    -------
+    Band
+        Sides of the shape of `unlearned`: its part reaches as far on either as on the farther.
+    """
+    farther = max(band.down, band.up)
+    return replace(band, down=band.down + unlearned * (farther - band.down),
+                   up=band.up + unlearned * (farther - band.up))
 
 
 def bound(value: float, sd: float, band: Band) -> Interval:

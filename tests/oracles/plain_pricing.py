@@ -172,9 +172,10 @@ def leave_open(prediction, calibration):
 
 
 def deviate_plainly(prediction, calibration):
-    """Return deviations of the logarithms of the time and of each layer's; and shares of the time.
+    """Return deviations of the logarithms of the time and of each layer's; shares of the time.
 
-    The time's is no further than that of a library nobody measured, where no row is of the board.
+    And which part of the time's no row informs. The time's is no further than that of a library
+    nobody measured, where no row is of the board.
     """
     entry, deployment = calibration.entry, prediction.deployment
     board, network = deployment.board, deployment.graph.architecture_id
@@ -185,9 +186,10 @@ def deviate_plainly(prediction, calibration):
     open_sd = leave_open(prediction, calibration)
     away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
                   measured=entry.board is not None)
-    sds = [max(between_sd(network, entry, time=True),
-               spread(calibration.time.covariance, cycles.sum(axis=0) / totals.sum(), entry.time,
-                      weights) + weights @ open_sd + away)]
+    priced = spread(calibration.time.covariance, cycles.sum(axis=0) / totals.sum(), entry.time,
+                    weights)
+    missing = weights @ open_sd + away
+    sds = [max(between_sd(network, entry, time=True), priced + missing)]
     sds += [math.hypot(spread(calibration.time.covariance, own / total, entry.time, one),
                        LAYER_SD[deployment.runtime.structure], more) + away if total else 0.0
             for own, total, more in zip(cycles, totals, open_sd, strict=True)]
@@ -196,7 +198,7 @@ def deviate_plainly(prediction, calibration):
         unseen = unseen_prices(board)
         scale = unseen.entry.time.band.up / entry.time.band.up
         sds[0] = min(sds[0], deviate_plainly(prediction, unseen)[0][0] * scale)
-    return sds, weights
+    return sds, weights, missing / (priced + missing)
 
 
 def bound_plainly(prediction, calibration):
@@ -206,7 +208,7 @@ def bound_plainly(prediction, calibration):
     """
     entry, deployment, one = calibration.entry, prediction.deployment, np.ones(1)
     network = deployment.graph.architecture_id
-    sds, weights = deviate_plainly(prediction, calibration)
+    sds, weights, part_open = deviate_plainly(prediction, calibration)
     policies = replacement_range(deployment)
     times, energies = [], []
     for place, (part, sd) in enumerate(zip([prediction, *prediction.layers], sds, strict=True)):
@@ -214,6 +216,10 @@ def bound_plainly(prediction, calibration):
         band = entry.time.band.band()
         if place and calibration.origin == "shipped":
             band = dataclasses.replace(band, down=LAYER_REACH, up=LAYER_REACH)
+        elif not place:  # what no row informs goes as far either way as the farther side
+            band = dataclasses.replace(band, **{
+                side: (1 - part_open) * own + part_open * max(band.down, band.up)
+                for side, own in (("down", band.down), ("up", band.up))})
         times.append((part.time_us * math.exp(-band.down * sd) * widest[0],
                       part.time_us * math.exp(band.up * sd) * widest[1]))
         least = 0.0 if place else between_sd(network, entry, time=False)

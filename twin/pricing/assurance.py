@@ -30,6 +30,7 @@ from calibration.fitting.intervals import (
     Interval,
     bound,
     concentrate,
+    even_sides,
     find_ends,
     remaining_sd,
 )
@@ -180,6 +181,12 @@ class Deviations:
     missing: Floats
     total: Floats
 
+    @property
+    def unlearned_part(self) -> Floats:
+        """Part of each total that no row informs, 0 to 1, shape (rows,)."""
+        part: Floats = self.missing / (self.priced + self.missing)
+        return part
+
 
 def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     """Return how sure total times are.
@@ -307,9 +314,9 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         power=np.ones((1, len(ENERGY_PRICES))))
     found = deviate(item, doubted, work)
     sds, sd = deviate_layers(item, doubted, work, found)[0], float(found.total[0])
-    priced, missing = float(found.priced[0]), float(found.missing[0])
-    band, rivals = entry.time.band.band(), count_rivals(item, work)[0]
-    if missing >= (priced + missing) / 2:
+    priced, part = float(found.priced[0]), float(found.unlearned_part[0])
+    band, rivals = even_sides(entry.time.band.band(), part), count_rivals(item, work)[0]
+    if part >= 0.5:
         band = dataclasses.replace(band, basis="model-based")
     whole = bound(prediction.time_us, sd, band)
     terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])

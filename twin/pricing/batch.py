@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.fitting.intervals import Band, find_ends
+from calibration.fitting.intervals import Band, even_sides, find_ends
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity, frozen
@@ -320,7 +320,8 @@ def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, w
 def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: Work,
            terms: Floats, power: Floats) -> None:
     calibration, found = doubted.calibration, deviate(item, doubted, work)
-    band, rivals, sd = calibration.entry.time.band.band(), count_rivals(item, work), found.total
+    band, sd = even_sides(calibration.entry.time.band.band(), found.unlearned_part), found.total
+    rivals = count_rivals(item, work)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     write_ends(batch, at, sd, band, bound_energies(
         calibration, terms, sd, band, found.spread, factors=power, least=doubted.least_power))

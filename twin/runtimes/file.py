@@ -168,7 +168,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
              "counted_on", "learnt_on", "weight_passes", "learnt", "base", "arena",
-             "barrier_cycles")
+             "barrier_cycles", "weight_tile_bytes")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -180,7 +180,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
     check_choices(path, merged)
     facts: list[Fact] = []
     numbers = {key: read_number(path, document, key, merged[key], facts)
-               for key in (*_NUMBERS, "barrier_cycles") if key in merged}
+               for key in (*_NUMBERS, "barrier_cycles", "weight_tile_bytes") if key in merged}
     efficiency = {}
     for family, raw in read_mapping(path, "efficiency", merged.get("efficiency")).items():
         if family not in FAMILIES:
@@ -210,6 +210,7 @@ def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         barrier_cycles=numbers.get("barrier_cycles", 0.0),
+        weight_tile_bytes=int(numbers.get("weight_tile_bytes", 0)),
         facts=tuple(facts), offload=offload, target=target,
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),

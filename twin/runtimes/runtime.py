@@ -112,6 +112,8 @@ class Runtime:
         Endings of the model files it alone runs, beside networks of other files.
     weight_passes
         How often a convolution's weights leave their memory; None: as its loops read them.
+    weight_tile_bytes
+        Of the tile a convolution widens its weights into; 0: it widens them as it multiplies.
     barrier_cycles
         Core cycles of handing a layer to two cores and waiting for both; 0: one core runs.
     skips_nudge
@@ -171,6 +173,7 @@ class Runtime:
     files: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()
     weight_passes: int | None = None
+    weight_tile_bytes: int = 0
     splits_memories: bool = False
     unpacks_weights: bool = False
     links_model: bool = False
@@ -276,6 +279,10 @@ class Runtime:
             return lower_stand_in(self.identity, op)
         if foreign:
             return assume(lowering)
+        if self.weight_tile_bytes:
+            from twin.runtimes.cmsis_nn.convolution import tile_weights
+
+            lowering = tile_weights(lowering, self.weight_tile_bytes)
         if self.weight_passes is not None:
             from twin.runtimes.lowering.passes import pass_weights
 

@@ -13,6 +13,7 @@ from calibration.fitting.intervals import (
     bound,
     conformal_quantile,
     describe_basis,
+    even_sides,
     make_band,
     probability_less,
     student_band,
@@ -59,6 +60,16 @@ def test_bounds_are_factors_and_so_asymmetric() -> None:
     assert interval.holds(100.0) and not interval.holds(125.0)
     with pytest.raises(FitError):
         Interval(low=2.0, high=1.0, level=0.9)
+
+
+def test_what_past_errors_had_none_of_may_go_either_way() -> None:
+    band = Band(down=0.5, up=2.0, level=0.9, basis="conformal", count=30)
+    assert even_sides(band, 0.0) == band
+    wholly = even_sides(band, 1.0)
+    assert (wholly.down, wholly.up) == (2.0, 2.0)
+    many = even_sides(Band(down=2.0, up=0.5, level=0.9, basis="conformal", count=30),
+                      np.array([0.0, 0.5, 1.0]))
+    assert many.up.tolist() == [0.5, 1.25, 2.0] and many.down.tolist() == [2.0, 2.0, 2.0]
 
 
 def test_probability_of_being_less() -> None:

@@ -112,3 +112,52 @@ def test_a_deviation_that_is_none_is_refused(tmp_path: Path,
     monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
     with pytest.raises(RuntimeRefusedError, match="a relative deviation >= 0 is expected, not 'wi"):
         load_runtime("mine")
+
+
+def list_windowed(deployment: Deployment, tile_bytes: int) -> list[Kernel]:
+    """Kernels of convolutions with a window, weights read as their loops do."""
+    runtime = replace(deployment.runtime, weight_tile_bytes=tile_bytes, weight_passes=None)
+    return [kernel for kernel in kernels(deployment.replace(runtime=runtime))
+            if kernel.name == "arm_convolve_s8"]
+
+
+def trips(kernel: Kernel, name: str) -> int:
+    return sum(block.trips for block in kernel.blocks if block.name == name)
+
+
+def test_a_tile_that_holds_all_weights_gathers_once_and_widens_each_weight_once() -> None:
+    placed = deploy(build("ic"), BOARD, runtime=CLOSED[0])
+    for plain, tiled in zip(list_windowed(placed, 0), list_windowed(placed, 1 << 20),
+                            strict=True):
+        assert trips(tiled, "gather pixel") == trips(plain, "gather pixel")
+        assert tiled.nests == plain.nests and tiled.useful_macs == plain.useful_macs
+        weights, = (one.size_bytes for one in tiled.operands if one.name == "weights")
+        assert 4 * trips(tiled, "widen four weights") + trips(tiled, "widen weights") == weights
+        for name in ("4 columns 2x2", "4 columns 1x1", "two rows"):
+            assert trips(tiled, name) == trips(plain, name)
+
+
+@pytest.mark.parametrize("tile_bytes", [1, 2_560, 5_120])
+def test_windows_are_gathered_again_for_each_tile_and_every_product_is_made_once(
+        tile_bytes: int) -> None:
+    placed = deploy(build("ic"), BOARD, runtime=CLOSED[0])
+    for plain, tiled in zip(list_windowed(placed, 0), list_windowed(placed, tile_bytes),
+                            strict=True):
+        weights, = (one.size_bytes for one in tiled.operands if one.name == "weights")
+        filters = next(one.size_bytes for one in tiled.operands if one.name == "bias") // 4
+        depth = weights // filters
+        tiles = -(-filters // min(filters, max(1, tile_bytes // (2 * depth))))
+        assert trips(tiled, "gather pixel") == tiles * trips(plain, "gather pixel")
+        assert tiled.nests == plain.nests and tiled.useful_macs == plain.useful_macs
+        assert 4 * trips(tiled, "4 columns 2x2") + 2 * trips(tiled, "4 columns 1x2") == (
+            4 * trips(plain, "4 columns 2x2") + 2 * trips(plain, "4 columns 1x2"))
+
+
+def test_only_convolutions_with_a_window_pass_through_tiles_and_only_of_closed_libraries() -> None:
+    for name in CLOSED:
+        assert load_runtime(name).weight_tile_bytes == 5_120
+    assert load_runtime("tflm-cmsis-nn").weight_tile_bytes == 0
+    placed = deploy(build("vww"), BOARD, runtime=CLOSED[0])
+    whole = placed.replace(runtime=replace(placed.runtime, weight_tile_bytes=0))
+    for ours, theirs in zip(kernels(placed), kernels(whole), strict=True):
+        assert (ours.blocks == theirs.blocks) == (ours.name != "arm_convolve_s8")

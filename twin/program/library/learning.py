@@ -221,6 +221,8 @@ def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> dict[s
         document["counted"] = dict(zip(("kernels", "level"), borrowed.counted, strict=True))
     if borrowed.weight_passes is not None:
         document["weight_passes"] = [borrowed.weight_passes, "assumed", "base"]
+    if borrowed.weight_tile_bytes:
+        document["weight_tile_bytes"] = [borrowed.weight_tile_bytes, "assumed", "base"]
     return {**document, "learnt": {"sha256": digest(learnt), **learnt}}
 
 

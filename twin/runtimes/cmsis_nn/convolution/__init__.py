@@ -8,7 +8,8 @@ function), arm_convolve_1x1_s8_fast.c, arm_convolve_1x1_s8.c, arm_convolve_1_x_n
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Nest
@@ -27,7 +28,7 @@ from twin.runtimes.cmsis_nn.convolution.windows import (
     scratch_bytes_mve,
 )
 from twin.runtimes.cmsis_nn.sequences import CODE, entry
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
 from twin.runtimes.lowering.geometry import Geometry, read_geometry
 from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
@@ -35,12 +36,23 @@ from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 _CODE = CODE["convolution"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site, tile_bytes: int = 0) -> tuple[Kernel, ...]:
     """Return the wrapper's choice in C and with DSP."""
     shape = read_geometry(graph, layer)
     if shape.is_pointwise and layer.groups == 1:
         return (_lower_pointwise(shape, site),)
-    return (lower_windows(shape, layer.groups, site),)
+    return (lower_windows(shape, layer.groups, site, tile_bytes),)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def tile_weights(lowering: Lowering, tile_bytes: int) -> Lowering:
+    """Return a convolution that widens its weights tile by tile: `lower_windows`.
+
+    Any other lowering is returned as it is. Working memory stays: ignores the room of the tile.
+    """
+    if lowering.lower is not _lower:
+        return lowering
+    return replace(lowering, lower=partial(_lower, tile_bytes=tile_bytes))
 
 
 def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:

@@ -72,24 +72,44 @@ def _columns(shape: Geometry, groups: int) -> int:
     return shape.kernel_rows * shape.kernel_columns * shape.input_channels // groups
 
 
-def lower_windows(shape: Geometry, groups: int, site: Site) -> Kernel:
+_INNER = ((_CODE.multiply_4_2x2, _CODE.multiply_4_1x2, _CODE.multiply_4_1x1),
+          (_CODE.widened_4_2x2, _CODE.widened_4_1x2, _CODE.widened_4_1x1))
+"""Loops over four columns, weight rows by pixels: with weights that are unpacked, or widened."""
+
+
+def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0) -> Kernel:
     """Lower a convolution that widens two windows to int16 and multiplies them with all rows.
 
     Parameters
     ----------
     site
         Instruction set and operands.
+    tile_bytes
+        With DSP, weights are widened into a tile of so many bytes before all windows are gathered
+        and multiplied with it, tile after tile, at least a filter each; 0: weights are widened as
+        they are multiplied. Accesses are those without tiles: what is gathered
+        again, and the tile, lie near.
     """
     dialect = choose_dialect(site.isa)
     runs = shape.batches * groups
     columns, filters = _columns(shape, groups), shape.output_channels // groups
     pairs, single = runs * (shape.pixels // 2), runs * (shape.pixels % 2)
+    tiled = bool(tile_bytes) and dialect == "dsp"
+    fit = min(filters, max(1, tile_bytes // (2 * columns))) if tiled else filters
+    tiles = [(count, size) for count, size in ((filters // fit, fit), (1, filters % fit)) if size]
+    gathers = sum(count for count, _ in tiles)
+    quads, rest = in_fours(dialect, columns)
     blocks = (
         entry(dialect, 120, 1),
-        *_gather_blocks(dialect, shape, groups, runs),
-        entry(dialect, 95, pairs, "call matrix product"),
-        *_pair_blocks(dialect, columns, filters, shape.has_bias, pairs),
-        *_single_blocks(dialect, columns, filters, shape.has_bias, single))
+        *((block("widen four weights", _CODE.widen_4, runs * filters * quads, runs * filters,
+                 _IM2COL),
+           block("widen weights", _CODE.codes[dialect]["widen"], runs * filters * rest,
+                 runs * filters, _IM2COL)) if tiled else ()),
+        *_gather_blocks(dialect, shape, groups, runs * gathers),
+        entry(dialect, 95, pairs * gathers, "call matrix product"),
+        *(one for count, size in tiles for one in (
+            *_pair_blocks(dialect, columns, size, shape.has_bias, pairs * count, tiled),
+            *_single_blocks(dialect, columns, size, shape.has_bias, single * count, tiled))))
     one_row = shape.input_rows == 1 and shape.kernel_rows == 1
     name = "arm_convolve_s8"
     if one_row and shape.output_columns % 4 == 0 and shape.window.dilation[1] == 1:
@@ -187,7 +207,7 @@ def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, co
 
 
 def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
-                 pairs: int) -> tuple[Block, ...]:
+                 pairs: int, widened: bool) -> tuple[Block, ...]:
     """Two columns by all weight rows, two rows at a time and a last one alone."""
     codes = _CODE.codes[dialect]
     quads, rest = in_fours(dialect, columns)
@@ -195,25 +215,25 @@ def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
     twice, odd = pairs * (filters // 2), pairs * (filters % 2)
     jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
     return (
-        block("4 columns 2x2", _CODE.multiply_4_2x2, twice * quads, twice),
+        block("4 columns 2x2", _INNER[widened][0], twice * quads, twice),
         block("column 2x2", codes["multiply_2x2"], twice * rest, twice),
         block("two rows", join(
             *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps),
             requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
-        block("4 columns 1x2", _CODE.multiply_4_1x2, odd * quads, odd),
+        block("4 columns 1x2", _INNER[widened][1], odd * quads, odd),
         block("column 1x2", codes["multiply_1x2"], odd * rest, odd),
         block("last row", join(bias, bookkeeping(dialect, 8, 3, 9),
                                requantise(dialect, 2)), odd))
 
 
 def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
-                   pixels: int) -> tuple[Block, ...]:
+                   pixels: int, widened: bool) -> tuple[Block, ...]:
     """Return the odd pixel left over: one column by one weight row at a time."""
     quads, rest = in_fours(dialect, columns)
     bias = bias_load(dialect) if has_bias else ""
     rows = pixels * filters
     return (
-        block("4 columns 1x1", _CODE.multiply_4_1x1, rows * quads, rows),
+        block("4 columns 1x1", _INNER[widened][2], rows * quads, rows),
         block("column 1x1", _CODE.codes[dialect]["multiply_1x1"], rows * rest, rows),
         block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8),
                                        requantise(dialect, 1), BRANCH[dialect]), rows, pixels))
