@@ -264,13 +264,16 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file", text=other)
 
 
-def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> str:
-    """Say which clock the core is taken to run at where ticks are of another; "" where stated.
+def find_ticks_hz(clocks_hz: Mapping[str, float]) -> float | None:
+    """Return the clock of ticks that may be an unstated core's; of a microsecond they are none."""
+    hertz = clocks_hz.get("timer", 0.0)
+    return hertz if hertz > 1e6 and "cpu" not in clocks_hz else None
 
-    Ticks of a microsecond or longer are no core's, and say nothing of it.
-    """
-    ticks_hz = clocks_hz.get("timer", core_hz)
-    if "cpu" in clocks_hz or ticks_hz <= 1e6 or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
+
+def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> str:
+    """Say which clock the core is taken to run at where ticks are of another; "" where stated."""
+    ticks_hz = find_ticks_hz(clocks_hz)
+    if ticks_hz is None or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
         return ""
     return (f"not stated: the core is taken to run at {core_hz / 1e6:g} MHz, the log's ticks are "
             f"of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` states it")

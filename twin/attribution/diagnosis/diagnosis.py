@@ -60,6 +60,7 @@ from twin.attribution.diagnosis.marks import (
     ruled_out,
 )
 from twin.attribution.diagnosis.ranking import rank
+from twin.attribution.diagnosis.remedies import state_ticks
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
     SAME_IMAGE,
@@ -163,7 +164,7 @@ def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
     return dataclasses.replace(
         found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
         observations=(*found.observations, *same),
-        telling=found.telling if found.stated >= SETTLED else _tell(found, case))
+        telling=found.telling if found.stated >= SETTLED else _tell(found, case, measurement))
 
 
 def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
@@ -217,14 +218,15 @@ def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
     measurement = case.also.measurement
     own = dataclasses.replace(
         evidence, pattern=case.also.pattern, declared=second[0], reference=None, right=None,
-        marks=read_marks(measurement, case.also.base.deployment),
+        marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
+                                  ticks_hz=None),  # no other clock than the first's
         hidden=_sum_hidden(faults, second))
     quiet = own.marks if (masked := is_masked(measurement)) else None  # scatter without interrupts
     return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or quiet)
 
 
-def _tell(found: Diagnosis, case: Case) -> str:
-    """Say which measurement distinguishes the likeliest explanations."""
+def _tell(found: Diagnosis, case: Case, measurement: Measurement) -> str:
+    """Say which measurement, or statement, distinguishes the likeliest explanations."""
     def tell(rivals: Sequence[Fault]) -> str:
         return tell_apart(rivals, case.deployment, case.forecasts, case.prices, case.base,
                           case.pattern)
@@ -235,7 +237,10 @@ def _tell(found: Diagnosis, case: Case) -> str:
     foreseen = [one.fault for one in found.findings if one.fault.deployment is not None
                 and one.fault.name in found.not_distinguishable and not one.fault.shifts_clock]
     besides = tell([found.verdict.fault, foreseen[0]]) if foreseen and case.also is None else ""
-    return "; or ".join(filter(None, (tell_otherwise(found), besides)))
+    marks = read_marks(measurement, case.deployment)
+    ticks = state_ticks(marks.ticks_hz) if marks.ticks_hz and not marks.own_ticks(
+        marks.core_hz) else ""
+    return "; or ".join(filter(None, (tell_otherwise(found, ticks), besides)))
 
 
 def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
@@ -243,11 +248,12 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     """Return the faults a measurement leaves possible; last those its header speaks against."""
     stated = may_be_other(measurement, deployment) and bool(measurement.count("cpu_cycles"))
     observed = None if stated else _observe_clock(marks, deployment)
-    key = (observed, marks.clock_sd, stated, runtime := measured_runtime(measurement))
+    key = (observed, marks.clock_sd, stated, runtime := measured_runtime(measurement),
+           marks.ticks_hz)
     if key not in forecasts.faults:
         forecasts.faults[key] = (
             *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd,
-                         stated=runtime),
+                         stated=runtime, ticks_hz=marks.ticks_hz),
             *list_others(deployment, runtime))
     out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]

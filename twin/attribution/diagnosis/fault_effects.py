@@ -74,15 +74,15 @@ class Forecasts:
         By kind and name of the fault, and the pattern's quantity and layers.
     faults
         Those that are possible, by the clock that was observed, its error, whether it is only
-        stated, and the runtime as the log says it.
+        stated, the runtime as the log says it, and the clock of its ticks.
     second
         Of the same deployment as second measurements were taken, by what was otherwise.
     """
 
     predictions: dict[tuple[str, str], Prediction] = field(default_factory=dict)
     effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
-    faults: dict[tuple[float | None, float, bool, str], tuple[Fault, ...]] = field(
-        default_factory=dict)
+    faults: dict[tuple[float | None, float, bool, str, float | None],
+                 tuple[Fault, ...]] = field(default_factory=dict)
     second: dict[str, Forecasts] = field(default_factory=dict)
 
     def predict(self, name: tuple[str, str], deployment: Deployment, prices: Calibration | None,

@@ -29,13 +29,14 @@ from twin.attribution.diagnosis.faults import (
     ErrorModel,
     Fault,
 )
-from twin.attribution.diagnosis.marks import CLOCK_SD
+from twin.attribution.diagnosis.marks import CLOCK_SD, SAME_TICKS
 from twin.attribution.diagnosis.remedies import (
     build_for,
     enable_caches,
     flash_register,
     link_kernels,
     look_at_waits,
+    state_ticks,
 )
 from twin.deployment.choice import find_library, list_releases
 from twin.deployment.core import lower_network
@@ -78,10 +79,10 @@ SIDES = (32, 64, 96, 128, 160, 192, 224)
 MORE_WAIT_STATES = (1, 2, 4, 8)
 STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
 WAITS = (0.1, 0.3, 1.0)
-COUNTED = (("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
+COUNTED = (("half", 0.5), ("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
 COUNTS = (
-    ("everything", True, "look at the counter's prescaler and clock, its unit, and whether runs "
-                         "are added up"),
+    ("everything", True, "look at the counter's prescaler and clock, its unit, and how many runs "
+                         "it is of"),
     ("cycles alone", False, "look at the cycle counter's prescaler and clock, and its unit; other "
                             "counters are not off"))
 """Sizes that are tried: wait states added; shares interrupts take; cycles an access waits for
@@ -89,7 +90,8 @@ another master; prescalers of counters, and runs added up."""
 
 
 def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed: bool = True,
-                clock_sd: float = CLOCK_SD, stated: str = "") -> tuple[Fault, ...]:
+                clock_sd: float = CLOCK_SD, stated: str = "",
+                ticks_hz: float | None = None) -> tuple[Fault, ...]:
     """Return every single hypothesis that is possible for a deployment.
 
     Parameters
@@ -103,6 +105,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed:
     stated
         Runtime as a log says it: of a release with open kernels what another build of it executes
         is counted; else its effect is as unsure as that of other kernels.
+    ticks_hz
+        Clock of the ticks of a log that does not state the core's: it may be that.
 
     Returns
     -------
@@ -113,7 +117,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed:
     return (
         Fault(kind=DECLARED, name=DECLARED, remedy=""),
         *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
-        *_other_clocks(deployment, clock_hz, timed, clock_sd), *_weaker(deployment, counted),
+        *_other_clocks(deployment, clock_hz, timed, clock_sd, ticks_hz),
+        *_weaker(deployment, counted),
         *_other_levels(deployment), *_reference(deployment, counted), *_other_npus(deployment),
         _unoptimised(deployment),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
@@ -230,7 +235,7 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
 
 
 def _other_clocks(deployment: Deployment, observed_hz: float | None,
-                  timed: bool, clock_sd: float) -> Iterator[Fault]:
+                  timed: bool, clock_sd: float, ticks_hz: float | None) -> Iterator[Fault]:
     """Yield clocks the part allows; of those only cycles could tell, one for each wait state.
 
     Set-up code gives a flash the wait states of the clock it sets, so a lower clock waits for less.
@@ -241,6 +246,8 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None,
     common = deployment.board.clock(clock).settings_hz or (
         *COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
     tried = common if observed_hz is None else (observed_hz,)
+    if ticks_hz is not None and not deployment.board.clock(clock).settings_hz:
+        tried = (ticks_hz, *(one for one in tried if abs(one / ticks_hz - 1) >= SAME_TICKS))
     if observed_hz is not None and clock_sd > CLOCK_SD:
         tried += tuple(hertz for hertz in common
                        if abs(math.log(hertz / observed_hz)) < 3 * clock_sd)
@@ -260,7 +267,8 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None,
         yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz{text}",
                     deployment=changed, shifts_clock=True,
                     clock_log=None if observed_hz in (None, hertz) else math.log(hertz / asked),
-                    remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for"
+                    remedy=f"{state_ticks(hertz)}; else " * (hertz == ticks_hz)
+                           + f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for"
                            + "; time a run by a host's clock" * (not timed))
 
 

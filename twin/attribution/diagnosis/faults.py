@@ -199,10 +199,14 @@ PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
-    COUNTER: 0.04, ONE_LAYER: 0.4, ONE_OPERATOR: 0.2, BOARD: 0.4,
+    ONE_LAYER: 0.4, ONE_OPERATOR: 0.2, BOARD: 0.4,
     RIVAL: 10.0}
 """Share of an equal part the rarer kinds have: assumed. Where a log does not say its library,
 another one is as likely as the one that is predicted."""
+
+COUNTED: Mapping[str, float] = {"cycles": 0.04, "time": 0.3, "ticks": 1.0}
+"""Share a wrong counter has, by what was measured: assumed. A core's own counter of cycles has no
+prescaler, times may be of runs added up, and the frequency of a timer's ticks somebody stated."""
 
 ADDED_UP = 0.1
 """Share of wrong counters that are wrong alike, as where runs are added up: assumed. A prescaler or
@@ -218,16 +222,23 @@ two in a third of the cases."""
 
 
 def prior_of(faults: tuple[Fault, ...],
-             stated: Mapping[str, float] = MappingProxyType({})) -> tuple[float, ...]:
+             stated: Mapping[str, float] = MappingProxyType({}), *,
+             measured: str = "cycles") -> tuple[float, ...]:
     """Return the prior probability of each; pairs share what is theirs.
 
     Of kinds a user states a probability of, variants share that; the others have what is left. The
     sum is 1 but for what is not listed: pairs, and layers and operators that are not off alone.
+
+    Parameters
+    ----------
+    measured
+        Of `COUNTED`, as cycles where it is none.
     """
+    rare = {COUNTER: COUNTED.get(measured, COUNTED["cycles"]), **RARE}
     pairs = [fault for fault in faults if JOINED in fault.kind]
     others = sorted({fault.kind for fault in faults if JOINED not in fault.kind} - set(PRIOR))
     left = 1.0 - sum(PRIOR.values()) - (PAIRS_PRIOR if pairs else 0.0)
-    share = left / max(math.fsum(RARE.get(kind, 1.0) for kind in others), 1e-9)
+    share = left / max(math.fsum(rare.get(kind, 1.0) for kind in others), 1e-9)
     sizes = {fault.kind: sum(other.kind == fault.kind for other in faults) for fault in faults}
     every = [fault.counts_all for fault in faults if fault.kind == COUNTER]
     possible = max(len(others) * (len(others) - 1) / 2, 1.0)
@@ -241,8 +252,8 @@ def prior_of(faults: tuple[Fault, ...],
             if fault.kind == COUNTER and len(set(every)) > 1:
                 part = (ADDED_UP if fault.counts_all else 1 - ADDED_UP) / every.count(
                     fault.counts_all)
-            weights.append(PRIOR.get(fault.kind, share * RARE.get(fault.kind, 1.0)) * part)
-    given = {kind: PRIOR.get(kind, share * RARE.get(kind, 1.0)) for kind in stated}
+            weights.append(PRIOR.get(fault.kind, share * rare.get(fault.kind, 1.0)) * part)
+    given = {kind: PRIOR.get(kind, share * rare.get(kind, 1.0)) for kind in stated}
     rest = max(1 - math.fsum(stated.values()), 0.0) / max(1 - math.fsum(given.values()), 1e-9)
     return tuple(weight * (stated[fault.kind] / given[fault.kind] if fault.kind in stated else rest)
                  for weight, fault in zip(weights, faults, strict=True))

@@ -32,6 +32,11 @@ GIVE = "give a measurement known to be right (--healthy DIR), or "
 NONE_NEEDED = "none needed"
 """What to do where what was expected was measured."""
 
+FAR_OFF = ("look at the timer's clock and prescaler, the unit, how many runs were added up, the "
+           "core's clock, and the library (--runtime): prices are seldom so far off, and learnt "
+           "from this they would hide what is wrong")
+"""What to do in place of learning prices where the total is more than `FAR` off."""
+
 FAR = 2.0
 """Standard deviations of what all layers may be off by, beyond which "as declared" is doubted."""
 
@@ -203,7 +208,8 @@ class Diagnosis:
                 if self.repeats is not None else
                 "how well runs repeat is not known from a single one (assumed: within "
                 f"{100 * REPEATS_FLOOR:.2g} %)")
-        return (f"{runs}: no listed fault is likelier than "
+        return (f"{runs}: no listed fault is surely likelier than another cause" if self.is_far else
+                f"{runs}: no listed fault is likelier than "
                 f"{'chance' if self.healthy else 'prices that are off'}")
 
     def _advise(self) -> str:
@@ -216,7 +222,7 @@ class Diagnosis:
             return NONE_NEEDED
         return f"{self.gap}, and {self.reason}" + (
             "; state the library first (twin import --runtime): it was inferred from these times"
-            if self.inferred else "" if self.healthy else
+            if self.inferred else "" if self.healthy else f"; {GIVE}{FAR_OFF}" if self.is_far else
             f"; {GIVE}learn the board's prices (twin calibrate)")
 
 

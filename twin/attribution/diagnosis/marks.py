@@ -12,6 +12,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
 from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
+from twin.attribution.compatibility import find_ticks_hz
 from twin.attribution.diagnosis.faults import Fault
 from twin.deployment.deployment import Deployment
 
@@ -43,6 +44,13 @@ CLOCK_SD = 0.004
 LOG_STATED = math.log(0.5)
 """How likely a clock that is only stated is stated as asked for where the core runs at another: a
 header says what was set, not what runs. Assumed."""
+
+LOG_OWN_TICKS, LOG_OTHER_TICKS = math.log(0.9), math.log(0.01)
+"""How likely a log's ticks are of the core's clock (a profiler reads the core's counter of cycles),
+and of one other frequency: assumed, ten are common."""
+
+SAME_TICKS = 0.01
+"""Clocks that differ by less, as a share, are one."""
 
 CLOCK_RANGE = math.log(100.0)
 """The range a wrong clock may lie in, as a logarithm."""
@@ -96,6 +104,10 @@ class Marks:
         Of a run's cycles, what these take at least.
     unchecked
         The clock was stated, and set against no other.
+    ticks_hz, core_hz
+        Clock of the ticks of a log that does not state the core's, and the one asked for.
+    ticked
+        Times are of ticks.
     """
 
     clock_log: float | None
@@ -107,11 +119,18 @@ class Marks:
     clock_sd: float = CLOCK_SD
     step: tuple[int, float] | None = None
     loose: float | None = None
+    ticks_hz: float | None = None
+    core_hz: float = 0.0
+    ticked: bool = False
 
     @property
     def is_clock_right(self) -> bool:
         """Whether the clock seen is the one asked for, within its error."""
         return self.clock_log is not None and abs(self.clock_log) < 3 * self.clock_sd
+
+    def own_ticks(self, core_hz: float) -> bool:
+        """Whether ticks are of a core's clock."""
+        return self.ticks_hz is not None and abs(self.ticks_hz / core_hz - 1) < SAME_TICKS
 
 
 def clock_hz_of(deployment: Deployment) -> float:
@@ -175,7 +194,9 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     cycles = measurement.count("cpu_cycles") and measurement.percentile("cpu_cycles", 50)
     share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
     seen = Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
-                 least_share=share, unchecked=unchecked, clock_sd=clock_sd)
+                 least_share=share, unchecked=unchecked, clock_sd=clock_sd,
+                 ticks_hz=None if hertz is not None or checked else find_ticks_hz(clocks),
+                 core_hz=clock_hz_of(deployment), ticked="timer" in clocks)
     if values is None:
         return seen
     trend: np.ndarray = np.zeros(len(values))
@@ -275,6 +296,9 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
         total += LOG_STATED if fault.shifts_clock else 0.0
     elif marks.clock_log is not None:
         total += _weigh_clock(fault, marks.clock_log, marks.clock_sd)
+    if marks.ticks_hz is not None:
+        core_hz = marks.core_hz if fault.deployment is None else clock_hz_of(fault.deployment)
+        total += LOG_OWN_TICKS if marks.own_ticks(core_hz) else LOG_OTHER_TICKS
     if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
         # runs that interrupts hit may have come in this order by chance
         total += math.log(marks.step[1])

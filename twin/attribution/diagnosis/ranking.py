@@ -44,7 +44,8 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         Within which runs repeat.
     """
     pattern = evidence.pattern
-    priors = prior_of(faults, evidence.priors)
+    priors = prior_of(faults, evidence.priors, measured=(
+        "ticks" if evidence.marks.ticked and pattern.quantity == "time" else pattern.quantity))
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
         priors, [one.shape for one in weighed], [one.total for one in weighed],
         [one.marks for one in weighed])

@@ -38,6 +38,12 @@ def flash_register(board: Board) -> str:
     return f"the set-up of the flash controller of the {board.soc}"
 
 
+def state_ticks(hertz: float) -> str:
+    """Return how the clock of a log's ticks is stated to be the core's."""
+    return ("state the core's clock if it is that of the log's ticks (twin import --cpu-clock "
+            f"{hertz / 1e6:g}MHz)")
+
+
 def look_at_waits(board: Board, memory: Memory) -> str:
     """Return where wait states that are too many are found."""
     scale = ("; a lower voltage scale needs more"

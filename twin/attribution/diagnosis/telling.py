@@ -86,13 +86,15 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
     return rivals if by_clock and rivals and rivals[0] is found.verdict.fault else []
 
 
-def tell_otherwise(found: Diagnosis) -> str:
+def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
     """Say what distinguishes the two likeliest kinds where no clock is known to.
 
     Parameters
     ----------
     found
         Of which no clock that was tried distinguishes the likeliest two.
+    ticks
+        What a clock of a log's ticks asks to be stated first; "" without.
 
     Returns
     -------
@@ -114,6 +116,8 @@ def tell_otherwise(found: Diagnosis) -> str:
                     "the other, or none")
     if not found.healthy:
         ways.insert(0, "measure the same image where it is known to be right (--healthy)")
+    if ticks:
+        ways.insert(0, ticks)
     return text + ("; or ".join(dict.fromkeys(ways[:2])) if ways else
                    "no measurement of cycles does, as one of them is any other cause; count "
                    "instructions and cache misses where a core can")

@@ -164,8 +164,9 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
         marks += log_direction(left.residual, moved, doing, whole, measured)
     if reference is None and fault.kind not in (UNKNOWN, ONE_LAYER, ONE_OPERATOR):
         declared = np.exp(evidence.declared.logs).sum()
-        if (math.log(np.exp(effect.logs).sum() / declared) > EXACT
-                and math.log(measured.sum() / declared) < -FASTER * evidence.errors.common):
+        does = math.log(np.exp(effect.logs).sum() / declared)
+        gap = math.log(measured.sum() / declared)
+        if does * gap < 0 and abs(does) > EXACT and abs(gap) > AWAY * evidence.errors.common:
             marks += math.log(LEAST_CHANCE)
     marks += weigh_again(fault, evidence, effect, parts, left.residual)
     for off, sd in compare_counts(fault, effect, evidence):
@@ -255,9 +256,9 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
 LEAST_FACTOR = math.log(1.3)
 """A layer that is off by less is within what kernels of other shapes are off by."""
 
-FASTER = 1.0
+AWAY = 1.0
 """Standard deviations of all layers' common error: where a network is faster than declared by more,
-what would make it slower is no explanation. Assumed."""
+what would make it slower is no explanation, nor the reverse. Assumed."""
 
 FAR = 6.0
 """A layer's own error, in its standard deviations, from which on it is one that is off alone."""

@@ -154,9 +154,66 @@ def test_time_by_a_clock_nobody_checked_may_be_of_another_clock(deployment):
         for one in declared.samples))
     assert read_marks(timed, deployment).clock_log is None
     found = diagnose(deployment, timed)
-    assert found.kinds["clock"] > 0.1 > found.kinds["placement"]  # one of some; none before
+    assert found.kinds[COUNTER] > found.kinds["clock"] > 0.05 > found.kinds["placement"]
     assert any("not checked" in text for text in found.observations)
     assert "stated, and set against no other" in diagnose(deployment, declared).observations[0]
+
+
+def _log(deployment, factor, ticks_hz):
+    """A profiler's log: times of its ticks, layers off by 3 %, the core's clock not stated."""
+    declared = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1))
+    hertz = dict(declared.header.clocks_hz)["cpu"]
+    return dataclasses.replace(declared, header=dataclasses.replace(
+        declared.header, clocks_hz=(("timer", ticks_hz),)), samples=tuple(dataclasses.replace(
+            one, counter="latency", unit="us", clock=None, value=factor * one.value / hertz * 1e6)
+            for one in declared.samples if one.layer is not None))
+
+
+@pytest.mark.parametrize(("factor", "name"), [
+    (0.5, "everything counted half"), (2.0, "everything counted twice")])
+def test_a_timer_that_counts_half_or_twice_is_found_though_layers_scatter(
+        deployment, factor, name):
+    """Its ticks are of the clock declared of the core, so another clock is no explanation."""
+    found = diagnose(deployment, _log(deployment, factor, 280e6))
+    assert found.verdict.fault.name == name and found.stated > 0.5, found.kinds
+    assert found.kinds[COUNTER] > 10 * found.kinds["clock"]
+    assert "prescaler" in found.remedy
+
+
+def test_the_clock_of_a_logs_ticks_is_likely_the_cores(deployment):
+    """Ticks of 140 MHz, the core taken to run at 280: times are nearly twice as long."""
+    log = _log(deployment, 2.0, 140e6)
+    assert read_marks(log, deployment).ticks_hz == 140e6
+    found = diagnose(deployment, log)
+    assert found.verdict.fault.name == "cpu at 140 MHz" and found.stated > 0.7, found.kinds
+    assert "twin import --cpu-clock 140MHz" in found.remedy
+    unsure = diagnose(deployment, _log(deployment, 1.5, 140e6))
+    assert unsure.telling.partition(": ")[2].startswith("state the core's clock"), unsure.telling
+    stated = dataclasses.replace(log, header=dataclasses.replace(
+        log.header, clocks_hz=(("timer", 140e6), ("cpu", 280e6))))
+    assert read_marks(stated, deployment).ticks_hz is None  # nor ticks of a microsecond
+    assert read_marks(_log(deployment, 2.0, 1e6), deployment).ticks_hz is None
+
+
+@pytest.mark.parametrize(("factor", "faster"), [(1.6, True), (0.6, False)])
+def test_what_moves_a_network_away_from_what_was_measured_is_not_listed(
+        deployment, factor, faster):
+    found = diagnose(deployment, _log(deployment, factor, 280e6))
+    declared = sum(next(one for one in found.findings
+                        if one.fault.kind == DECLARED).predicted.values())
+    away = [one for one in found.findings if one.fault.kind not in (UNKNOWN, ONE_LAYER)
+            and (math.log(sum(one.predicted.values()) / declared) < -0.01 if faster else
+                 math.log(sum(one.predicted.values()) / declared) > 0.01)]
+    assert away and max(one.probability for one in away) < 1e-6
+    assert not {one.fault.name for one in away} & set(found.not_distinguishable)
+
+
+@pytest.mark.parametrize(("factor", "learns"), [(1.5, False), (1.3, True)])
+def test_prices_are_not_learnt_from_a_total_that_is_far_off(deployment, factor, learns):
+    found = diagnose(deployment, _log(deployment, factor, 280e6))
+    assert found.verdict.fault.kind == DECLARED and found.is_far is not learns
+    assert ("twin calibrate" in found.remedy) is learns
+    assert ("prescaler" in found.remedy) is not learns
 
 
 @pytest.mark.parametrize(("steps", "drift"), [
