@@ -206,6 +206,6 @@ def port(model: Model, asked: prediction.Port, to: To, placed: Placed, output: P
          page: Paged, json: Json) -> object:
     """Predict for an unmeasured board, with prices learnt on other boards."""
     deployment = deploy(model, to, placed)
-    with Steps("learnt from") as steps:
+    with Steps("reading rows of") as steps:
         steps.tell(0, 1, ", ".join(map(str, asked.sources)))
         return twin.port(deployment, **asked.arguments)

@@ -390,9 +390,10 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
 
 
 def list_other_makers(runtime: Runtime, board: Board) -> list[str]:
-    """Return the makers a closed library is for, where the board's part is of none; else nothing.
+    """Return the makers a library of assumed loops is for, where the part is of none; else nothing.
 
-    Those whose parts it was measured on: nobody could link it elsewhere.
+    Those whose parts it was measured on: nobody links a closed one elsewhere, and of another
+    nothing says what it takes there.
     """
     rows = list_measured() if runtime.structure == "assumed" else ()
     makers = {maker_of(row.soc) for row in rows if row.runtime.partition("@")[0] == runtime.name}
@@ -410,7 +411,7 @@ def find_library(name: str, board: Board | None = None) -> Runtime:
     runtime = load_runtime(name)
     if board is not None and (makers := list_other_makers(runtime, board)):
         raise RuntimeRefusedError(
-            f"{runtime.identity} is closed; {board.name} has {board.soc}, accepted: boards "
+            f"{runtime.identity} {runtime.unread}; {board.name} has {board.soc}, accepted: boards "
             f"with parts named {' or '.join(f'{maker}...' for maker in makers)}")
     return runtime
 

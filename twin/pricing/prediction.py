@@ -370,7 +370,8 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     warnings += _describe_host(deployment.plan.reasons, layers)
     if runtime.structure == "assumed":
         taken = ("runs loops taken to be those of the reference kernels"
-                 if runtime.library == "reference" else f"is closed; {deployment.target.borrowed}")
+                 if runtime.library == "reference" else
+                 f"{runtime.unread}; {deployment.target.borrowed}")
         warnings.append(f"structural assumption: {runtime.identity} {taken}")
     if runtime.learnt is not None:
         sources = runtime.learnt.sources

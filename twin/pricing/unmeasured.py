@@ -111,11 +111,17 @@ class Ported:
     ranking: Ranking | None
 
     @property
+    def is_of_all(self) -> bool:
+        """Whether its prices are the shipped ones, which every published row is behind."""
+        return (self.shipped.certainty is not None
+                and self.shipped.certainty.time_us == self.certainty.time_us)
+
+    @property
     def difference(self) -> str:
         """Why shipped prices say something else, in words."""
         if self.shipped.certainty is None:
             return "stated prices: none are shipped for this runtime"
-        if self.shipped.certainty.time_us == self.certainty.time_us:
+        if self.is_of_all:
             return "the same: every published row is behind both"
         boards = len({one.board for one in self.behind})
         return (f"{self.shipped.certainty.calibration}: every published row is behind it; above, "

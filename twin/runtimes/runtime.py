@@ -60,8 +60,9 @@ class Runtime:
     dtypes
         Activation types it executes.
     structure
-        "open" (loop structure read from source), "read" (from a program's code) or "assumed"
-        (closed library).
+        "open" (loop structure read from source), "read" (from a program's code) or "assumed".
+    closed
+        Whether its sources are not public.
     drops_dead_channels
         Whether channels that are zero for every input are removed when code is generated.
     fuses_padding
@@ -166,6 +167,7 @@ class Runtime:
     scales_in_float: bool = False
     prefers_external_ram: bool = False
     skips_nudge: bool = False
+    closed: bool = False
     barrier_cycles: float = 0.0
     scalar_on_helium: tuple[str, ...] = ()
     vectors_on_helium: tuple[str, ...] = ()
@@ -187,6 +189,11 @@ class Runtime:
     def identity(self) -> str:
         """The runtime as commands name it."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def unread(self) -> str:
+        """Why its loops are assumed, in words."""
+        return "is closed" if self.closed else "was not read from its sources"
 
     @property
     def factor_sd(self) -> float:

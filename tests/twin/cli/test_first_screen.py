@@ -45,7 +45,10 @@ def test_the_first_screen_answers() -> None:
     assert pairs["arena"] == "AI_NETWORK_DATA_ACTIVATIONS_SIZE >= 10,560 bytes"
     assert pairs["library"].startswith("x-cube-ai@9.0.0, ") and "its loops" in pairs["library"]
     assert pairs["mostly"] == "40 % alu: requantisation and addresses of 1x1 convolutions"
-    assert "twin advise MODEL -b BOARD --max-ms 36" in pairs["helps"]
+    command = pairs["helps"].rpartition("; ")[2].strip("`")
+    assert command == "twin advise kws -b nucleo_l4r5zi --max-ms 36"
+    ran = CliRunner().invoke(app, command.split()[1:])
+    assert ran.exit_code == 0, ran.stderr
     lines = ended.stdout.partition("\n\n")[0].splitlines()
     assert len(lines) <= 14 and max(map(len, ended.stdout.splitlines())) <= 80
     assert not ended.stderr, "what the screen says is not said again"
@@ -91,6 +94,8 @@ def test_without_a_board_five_are_listed() -> None:
         row = next(line for line in ended.stdout.splitlines() if line.startswith(board))
         assert "KiB" in row and "@" in row
     assert "twin predict ad -b stm32n6570_dk" in ended.stdout and "twin select ad" in ended.stdout
+    never, = (line for line in ended.stdout.splitlines() if ": not measured" in line)
+    assert never.startswith("esp32s3_devkitc: not measured with this library")
     rows = json.loads(run("ad", "--json").stdout)["rows"]
     assert {row["board"] for row in rows} == set(FIRST_BOARDS)
 

@@ -87,7 +87,8 @@ def test_a_step_longer_than_a_second_is_named_in_its_midst(timers, capsys) -> No
 @pytest.mark.parametrize("verb, command, told", [
     ("what_if", "whatif kws -b nucleo_l4r5zi --set clocks.cpu.frequency_hz=40MHz",
      "predicting: before and after"),
-    ("port", "port kws --from nucleo_u575zi_q --to nucleo_l4r5zi", "learnt from: nucleo_u575zi_q"),
+    ("port", "port kws --from nucleo_u575zi_q --to nucleo_l4r5zi",
+     "reading rows of: nucleo_u575zi_q"),
     ("plan", "plan kws -b nucleo_l4r5zi",
      "ranked: micro-benchmarks of nucleo_l4r5zi, and whole networks"),
     ("run_scenario", "scenario run keyword_spotting", "run: keyword_spotting"),

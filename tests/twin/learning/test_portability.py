@@ -248,6 +248,9 @@ def test_port_says_what_predict_says(new_file, cache):
         assert one["time_interval_us"]["high"] == said.certainty.time_us.high
     assert ported["energy_interval_uj"]["high"] == said.certainty.energy_uj.high
     assert "the same" in ported["shipped"]["why_it_differs"]
+    _, out, _ = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file, "--cache", cache)
+    assert "what boards of all published rows took" in " ".join(out.split())
+    assert "Rests on all published rows; of the boards named, these" in out
 
 
 def test_port_from_a_choice_of_networks_says_why_it_differs(new_file, cache):

@@ -307,3 +307,10 @@ def test_what_names_a_file_is_one_or_refused(tmp_path, name, content, told):
         (tmp_path / name).write_text(content)
     with pytest.raises(RuntimeRefusedError, match=told):
         load_runtime(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("microtvm@2022", "was not read from its sources"), ("x-cube-ai@9.0.0", "is closed")])
+def test_assumed_loops_say_whether_the_library_is_closed(name, why):
+    prediction = predict(deploy("kws", "nucleo_l4r5zi", runtime=name))
+    assert any(f"{name} {why}; its loops are taken to be" in one for one in prediction.warnings)

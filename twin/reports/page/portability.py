@@ -13,7 +13,7 @@ from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
 from twin.reports.palette import BLUE, GREEN, SKY
-from twin.reports.tables.portability import BEHIND, NARROWING, name_runs
+from twin.reports.tables.portability import BEHIND, NARROWING, name_runs, say_behind
 
 DRAWN = (("physics", (SKY, ".")), ("ported", (BLUE, "")), ("twin predict", (GREEN, "/")))
 
@@ -94,9 +94,8 @@ def draw_makeup(ported: Ported) -> Plot:
 
 
 def _describe_behind(ported: Ported) -> Section:
-    total = sum(one.rows for one in ported.behind)
     return Section(name="behind", title="What it rests on", items=(make_table(
-        "behind-table", f"{total} rows it learns from", BEHIND, ported.behind),))
+        "behind-table", say_behind(ported), BEHIND, ported.behind),))
 
 
 def describe_narrowing(ranking: Ranking) -> Section:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval, describe_basis
+from hwmodels.board.file import list_boards
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -143,8 +145,11 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
         lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
         if not deployment.target.executes:
-            lines["helps"] += ("; `twin advise MODEL -b BOARD --max-ms "
-                               f"{significant(0.8e-3 * prediction.time_us, 2).replace(',', '')}`")
+            limit = significant(0.8e-3 * prediction.time_us, 2).replace(",", "")
+            words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b",
+                     board.name + ".yaml" * (board.name not in list_boards()),
+                     "--max-ms", limit)
+            lines["helps"] += f"; `{shlex.join(words)}`"
     notes = place_warnings(prediction).beside
     return [pair for name, text in lines.items() if text
             for pair in ((name, text), *([("", notes[name])] if name in notes else []))]

@@ -65,8 +65,9 @@ def ported_report(ported: Ported) -> Content:
     pairs = new_pairs([
         *_what(prediction),
         ("physics", f"{_ms(ported.physics_us)} ms: counts on this board at datasheet prices"),
-        ("learnt", f"x {prediction.time_us / ported.physics_us:.2f}: what the boards below took "
-                   "over what their datasheets say"),
+        ("learnt", f"x {prediction.time_us / ported.physics_us:.2f}: what "
+                   + ("boards of all published rows" if ported.is_of_all else "the boards below")
+                   + " took over what their datasheets say"),
         ("predicted", f"{_ms(prediction.time_us)} ms, {interval_text(certainty.time_us)} "
                       f"({certainty.basis})"),
         ("twin predict", f"{_ms(shipped.time_us)} ms"
@@ -77,10 +78,17 @@ def ported_report(ported: Ported) -> Content:
         ("interval of", f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
                         f"prices left open, {makeup.model:.0%} what no price explains (variance "
                         "of log time)")])
-    parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, "Rests on")]
+    parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, say_behind(ported))]
     if ported.ranking is not None:
         parts.append(narrowing_table(ported.ranking))
     return spaced(parts)
+
+
+def say_behind(ported: Ported) -> str:
+    """Return what the rows of the boards named are: all it rests on, or some of it."""
+    rows = sum(one.rows for one in ported.behind)
+    return (f"Rests on all published rows; of the boards named, these {rows}" if ported.is_of_all
+            else f"Rests on these {rows} rows alone")
 
 
 def interval_text(interval: Interval) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from calibration.fitting.cell import list_measured
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
     format_size,
@@ -89,7 +90,8 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
 
 
 def first_boards(table: Table, chosen: str = (
-        "five kinds of core; for each, the board with the most published measurements")) -> Content:
+        "five kinds of core; for each, the board with the most published measurements, or a common "
+        "one where none was measured")) -> Content:
     """Return what a network takes on boards nobody asked for, and how to go on."""
     rows = [*rank_rows(table), *table.failed]
     model = shlex.quote(table.rows[0].model)
@@ -105,6 +107,11 @@ def first_boards(table: Table, chosen: str = (
     notes = [f"{', '.join(row.board for row in same)}: {same[0].reason}"
              for same in group_alike(sorted(table.failed, key=lambda row: row.reason.partition(
                  ": ")[2]), lambda row: row.reason)]
+    known = {(one.board, one.runtime) for one in list_measured()}
+    if unseen := [row.board for row in rows
+                  if not row.failure and (row.board, row.runtime) not in known]:
+        notes.append(f"{', '.join(unseen)}: not measured with this library; intervals rest on "
+                     "other boards")
     notes += say_idle(rows)
     return Group(
         Text(chosen), Text(""), tabulate(columns, rows, gap=1), Text(""),
