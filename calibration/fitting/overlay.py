@@ -85,7 +85,7 @@ SAME_SD = 0.25
 
 TIED, HARDLY, STANDS_IN, KEEPS_PRIOR = (
     "fitted as one with others", "hardly identified", "stands for what no price counts",
-    "keeps its prior")
+    "not identifiable: within its stated sd")
 """Why a learnt price is no finding."""
 
 
@@ -210,8 +210,10 @@ class Entry:
         return self.board is not None and self.powers_of in ("", self.board)
 
 
-DOUBTED = "doubted"
-"""Among kinds of measurements: an energy that can hardly be right was learnt from."""
+DOUBTED, CONTRADICTING = "doubted", "contradicting"
+DOUBTS = {DOUBTED: "powers were learnt from an energy that can hardly be right",
+          CONTRADICTING: "it was learnt from measurements that contradict each other"}
+"""Among kinds of measurements: what was learnt from all the same."""
 
 
 @frozen
@@ -266,15 +268,16 @@ class Overlay:
 
 
 def doubt_powers(overlay: Overlay, sd: float) -> Overlay:
-    """Return an overlay whose own powers are unsure by a standard deviation more, of a logarithm.
-
-    Its kinds say so.
-    """
+    """Return an overlay whose own powers are unsure by a standard deviation more (logarithm)."""
     entries = tuple(one if one.energy is None or one.powers_of else replace(one, energy=replace(
         one.energy, row_sd=float(f"{math.hypot(one.energy.row_sd, sd):.6g}")))
         for one in overlay.entries)
-    return replace(overlay, entries=entries,
-                   data=replace(overlay.data, kinds=(*overlay.data.kinds, DOUBTED)))
+    return mark_doubt(replace(overlay, entries=entries), DOUBTED)
+
+
+def mark_doubt(overlay: Overlay, kind: str) -> Overlay:
+    """Return an overlay whose data say that one of `DOUBTS` was learnt from."""
+    return replace(overlay, data=replace(overlay.data, kinds=(*overlay.data.kinds, kind)))
 
 
 def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entry | None:

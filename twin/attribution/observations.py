@@ -341,6 +341,5 @@ def find_contradictions(folders: Mapping[str, Sequence[Observation]]) -> list[st
         if max(total_us / other_us, other_us / total_us) > APART:
             found.append(
                 f"{folder}: {format_time(total_us)} for {format_time(other_us)} of {other}, the "
-                "same network, library and clock: prices are learnt between the two; `twin "
-                "diagnose` says what may be wrong with one")
+                "same network, library and clock; `twin diagnose` says what may be wrong with one")
     return found

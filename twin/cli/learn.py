@@ -293,12 +293,18 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
     if board is None:
         raise UsageError("--board is needed: which board was measured?")
     target = Path(asked.output or f"{twin.show_board(board).name}.overlay.yaml")
+    totals: list[Any] = []
     overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=asked.cache,
-                             anyway=anyway, on_remark=lambda remark: warn([remark]))
+                             anyway=anyway, on_remark=lambda remark: warn([remark]),
+                             on_total=totals.append)
     if as_json:
         show_json(overlay)
     else:
         show_overlay(overlay)
+        if totals:
+            from twin.reports.tables.calibration import totals_table
+
+            show(open_console(), totals_table(totals))
     note_written(target)
 
 
@@ -333,9 +339,9 @@ def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
     helps = ("micro-benchmarks tell (twin plan)" if "call" in names  # a price of cores
              else "logs of other networks would distinguish them")
     for found, why in (
-            (kept, "not identifiable from these rows: each keeps its prior"),
-            (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
-                   f"itself; {helps}"),
+            (kept, "not identifiable from these rows: each stays within its stated sd"),
+            (tied, "no row asks for prices of their own: one factor on what was believed of each, "
+                   f"and none is a finding by itself; {helps}"),
             (time.strained(names), "further from what is stated than its spread: it takes up "
                                    f"what the model has no price for or a fault: `twin "
                                    f"diagnose` first; {helps}")):

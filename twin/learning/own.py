@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -31,6 +31,7 @@ from calibration.fitting.spread import (
 from calibration.fitting.ties import Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
+from hwmodels.frozen import frozen
 from twin.attribution.observations import Observation
 from twin.learning.beyond import network_cycles, tell_operators
 from twin.learning.evidence import energy_evidence, time_evidence, with_energy
@@ -110,6 +111,34 @@ def learn_own(observations: Sequence[Observation], board: Board,
     return bundle(", ".join(dict.fromkeys(o.cell.library for o in observations)), entries,
                   observations, observations, use="own", operators=operators,
                   kinds=() if start is None else start.kinds)
+
+
+@frozen
+class Total:
+    """What the timed layers of a folder take: before it was learnt from, now, and measured."""
+
+    folder: str
+    before_us: float
+    now_us: float
+    measured_us: float
+
+
+def list_totals(folders: Mapping[str, Sequence[Observation]], overlay: Overlay,
+                board: Board) -> Iterator[Total]:
+    """Yield the total of each folder at the prices before, at those of an overlay, and measured."""
+    entries = {entry.runtime: entry for entry in overlay.entries}
+    for folder, rows in folders.items():
+        timed = [row for row in rows if row.timed]
+        if not timed:
+            continue
+        evidence, runtime = time_evidence(timed), timed[0].runtime
+        start = None if timed[0].prices != TIME_PRICES else shipped_calibration(board, runtime)
+        before = np.zeros(len(evidence.names)) if start is None else start.time.log
+        clocks = np.array([row.clock_hz for row in timed]) / 1e6
+        before_us, now_us, measured_us = (float((cycles / clocks).sum()) for cycles in (
+            evidence.amounts @ np.exp(before),
+            evidence.amounts @ np.exp(np.array(entries[runtime].time.log)), evidence.measured))
+        yield Total(folder=folder, before_us=before_us, now_us=now_us, measured_us=measured_us)
 
 
 def _same(log: np.ndarray, cell: Cell) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from calibration.fitting.cell import PARTS, UNSEEN_RUNTIME, Estimate, locate
 from calibration.fitting.intervals import CORE_SD
 from calibration.fitting.overlay import (
-    DOUBTED,
+    DOUBTS,
     Entry,
     Overlay,
     find_entry,
@@ -30,6 +30,9 @@ from twin.pricing.price_names import ENERGY_PRICES, EXECUTED, TIME_PRICES
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
+
+FAR = math.log(1.5)
+"""Logarithm from which a strained price is doubted that is not shipped so: assumed."""
 
 
 @frozen
@@ -50,6 +53,8 @@ class Calibration:
         Of the measurements it was learnt from.
     counted
         Where instructions were counted that no row is asked for: what `tell_basis` returns.
+    far
+        Time prices of a file that are `FAR` from those shipped and strained: not believed.
     """
 
     origin: str
@@ -61,6 +66,7 @@ class Calibration:
     operators: Mapping[str, float]
     kinds: tuple[str, ...] = ()
     counted: str = ""
+    far: tuple[str, ...] = ()
 
     @property
     def version(self) -> str:
@@ -105,17 +111,21 @@ class Calibration:
         """Whether rows behind its times are of this board and library, not all emulated."""
         entry = self.entry
         return (entry.board is not None and entry.time.rows > 0 and not self.counted
-                and {*self.kinds} - {DOUBTED} != {"simulated"})
+                and {*self.kinds} - {*DOUBTS} != {"simulated"})
 
     @property
     def description(self) -> str:
         """What it is, for a report's header."""
-        text = self._describe() + (
-            "; doubted: powers were learnt from an energy that can hardly be right, as --anyway "
-            "asked" if DOUBTED in self.kinds else "")
+        doubts = [f"{DOUBTS[kind]}, as --anyway asked" for kind in self.kinds if kind in DOUBTS]
+        if self.far:
+            factors = dict(zip(self.time.names, np.exp(self.time.log), strict=True))
+            doubts.append(", ".join(f"{name} at {factors[name]:.3g} x" for name in self.far)
+                          + " what is stated, further than its spread: a fault, or what no price "
+                          "counts")
+        text = "; doubted: ".join((self._describe(), *doubts))
         if "simulated" not in self.kinds:
             return text
-        others = " and ".join(kind for kind in self.kinds if kind not in ("simulated", DOUBTED))
+        others = " and ".join(kind for kind in self.kinds if kind not in ("simulated", *DOUBTS))
         return f"{text}; simulated: of an emulated board" + (
             f" and {others}" if others else ", not of hardware")
 
@@ -194,7 +204,13 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     if (overlay.time_prices, overlay.energy_prices) != prices:
         raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
                          "calibrate again")
-    return _take(overlay, entry, Path(wanted).name, board)
+    found = _take(overlay, entry, Path(wanted).name, board)
+    start = None if deployment.accelerated else shipped_calibration(board, runtime)
+    before = np.zeros(len(found.time.log)) if start is None else start.time.log
+    far = {name for name, log, shipped in zip(found.time.names, found.time.log, before, strict=True)
+           if abs(log - shipped) > FAR}
+    return replace(found, far=tuple(
+        name for name in entry.time.strained(found.time.names) if name in far))
 
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:

@@ -66,8 +66,13 @@ def test_what_contradicts_itself_or_cannot_be_is_not_learnt_in_silence(tmp_path,
     with pytest.raises(MeasurementError, match="has 1 of layer 6: a log that was cut"):
         twin.calibrate(cut, BOARD)
     twin.import_log("tflm", write_log(tmp_path, kws, 1.65), **stated, output=slow)
-    twin.calibrate([once, slow], BOARD, on_remark=remarks.append)
+    with pytest.raises(UsageError, match=r"same network, library and clock; .* or --anyway"):
+        twin.calibrate([once, slow], BOARD)
+    torn = tmp_path / "torn.yaml"
+    twin.calibrate([once, slow], BOARD, anyway=True, on_remark=remarks.append, output=torn)
     assert [f"of {once}, the same network, library and clock" in one for one in remarks] == [True]
+    assert "contradict each other, as --anyway asked" in twin.predict(
+        kws.deployment, calibration=torn).certainty.calibration
     samples = once / "samples.jsonl"
     lines = samples.read_text().splitlines()
     for key, value, said in (("value", -5, "accepted: 0 to 1e"), ("value", 1e30, "accepted: 0 to"),

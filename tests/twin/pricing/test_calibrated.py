@@ -15,6 +15,7 @@ from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import load_board
+from twin import calibrate
 from twin.attribution.observations import observe_any, observe_folder, observe_rows
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
@@ -377,7 +378,10 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
         console.print(overlay_table(overlay, replace(entry, time=replace(
             entry.time, residuals={"kws 3": math.log(1000)}))))
     assert "+99900.0 % (kws 3), or a fault: `twin diagnose` first" in captured.get()
-    assert f"wrote {path}" in result.stderr and "keeps its prior" in result.stderr
+    assert f"wrote {path}" in result.stderr and "within its stated sd" in result.stderr
+    (line,) = (line for line in result.stdout.splitlines() if line.startswith(str(folder)))
+    before, now, measured = map(float, line.split()[-3:])
+    assert abs(now / measured - 1) < 0.02 < abs(before / measured - 1)
     ended = CliRunner().invoke(app, ["predict", "kws", "-b", BOARD, "--runtime", RUNTIME,
                                     "--calibration", str(path)])
     assert ended.exit_code == 0, ended.stderr
@@ -387,6 +391,20 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
                             (["calibrate", "published", "-b", BOARD], 2),
                             (["calibrate", "-b", BOARD, str(tmp_path)], 3)):
         assert CliRunner().invoke(app, arguments).exit_code == code, arguments
+
+
+@pytest.mark.parametrize("runtime", ["x-cube-ai@9.0.0", "tflm-cmsis-nn@2026"])
+def test_a_price_that_takes_up_a_fault_is_doubted_wherever_it_is_used(runtime, tmp_path) -> None:
+    deployment, learnt = deploy("kws", BOARD, runtime=runtime), {}
+    usual = dict(zip(TIME_PRICES, np.exp(choose_calibration(deployment).time.log), strict=True))
+    for factor in (1.1, 3.0):
+        folder = write_folder(tmp_path / f"{factor:g}", deployment,
+                              usual | {"depthwise": factor * usual["depthwise"]}, layers=True)
+        path = tmp_path / f"{factor:g}.yaml"
+        calibrate(folder, BOARD, output=path)
+        learnt[factor] = predict_calibrated(deployment, calibration=str(path)).certainty.calibration
+    assert "doubted: " in learnt[3.0] and "depthwise at " in learnt[3.0].partition("doubted")[2]
+    assert "doubted" not in learnt[1.1]
 
 
 def test_what_nobody_measured_here_draws_what_networks_do_on_the_board(tmp_path: Path) -> None:

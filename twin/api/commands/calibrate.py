@@ -9,7 +9,13 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibration.fitting.overlay import Overlay, doubt_powers, write_overlay
+from calibration.fitting.overlay import (
+    CONTRADICTING,
+    Overlay,
+    doubt_powers,
+    mark_doubt,
+    write_overlay,
+)
 from calibration.measurement.measurement import BOARD_HASH, INFERRED, read_header, read_measurement
 from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
@@ -26,6 +32,7 @@ from twin.attribution.folders import (
 from twin.attribution.observations import find_contradictions, observe_folder
 from twin.deployment.stated import describe_open
 from twin.errors import UsageError
+from twin.learning.own import list_totals
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 from twin.reports.export import check_place
 
@@ -38,13 +45,14 @@ def calibrate(asked: Calibrate) -> Overlay:
     """Learn prices of one's own board from measurements: of networks, micro-benchmarks, or both.
 
     Prices, their covariance, and what they rest on; written where `output` says, for `predict`.
-    `on_remark` is called with what to know of the micro-benchmarks and of folders named twice.
+    `on_remark` is called with what to know of the micro-benchmarks and of folders named twice,
+    `on_total` with what each network was predicted to take, and is now.
 
     Raises
     ------
     UsageError
-        For a folder without a measurement, an overlay that could not be written, or an energy that
-        can hardly be right.
+        For a folder without a measurement, an overlay that could not be written, and, unless
+        `anyway`, for an energy that can hardly be right and folders that contradict each other.
     MeasurementError
         For a folder that is of another board or runtime, or does not say of which.
     """
@@ -81,12 +89,19 @@ def calibrate(asked: Calibrate) -> Overlay:
                                        runtime=None if probes and not describe_open(
                                            read_header(folder).runtime) else runtime)
                 for folder, energy in pairs.items()}
-    for remark in (*find_contradictions(observed),
-                   *(() if probed is None else probed.remarks)):
+    apart = find_contradictions(observed)
+    if apart and not asked.anyway:
+        raise UsageError(f"{apart[0]}. Accepted: folders that agree, or --anyway")
+    for remark in (*(f"{one}. Prices are learnt between the two, as --anyway asks"
+                     for one in apart), *(() if probed is None else probed.remarks)):
         on_remark(remark)
     overlay = learn_all([one for each in observed.values() for one in each], probed, machine)
     if doubted:
         overlay = doubt_powers(overlay, math.log(FAR))
+    if apart:
+        overlay = mark_doubt(overlay, CONTRADICTING)
+    for total in list_totals(observed, overlay, machine):
+        asked.on_total(total)
     if output is not None:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)

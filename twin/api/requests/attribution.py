@@ -28,6 +28,7 @@ from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Overlay
+    from twin.learning.own import Total
     from twin.pricing.prediction import Prediction
 
 Progress = Callable[[int, int, str], None]
@@ -225,5 +226,7 @@ class Calibrate(Learnt):
         "--runtime", "NAME", "Library the folders are of, where they do not say; whose prices "
         "micro-benchmarks correct, by default that of their plan.")] = None
     anyway: Annotated[bool, Option(
-        "--anyway", None, "Learn from an energy that can hardly be right, too.")] = False
+        "--anyway", None, "Learn from an energy that can hardly be right, and from folders that "
+        "contradict each other, too; the overlay says so.")] = False
     on_remark: Callable[[str], None] = lambda remark: None
+    on_total: "Callable[[Total], None]" = lambda total: None

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
-from calibration.fitting.overlay import Entry, Learnt, Overlay
+import numpy as np
+
+from calibration.fitting.intervals import concentrate
+from calibration.fitting.overlay import TIED, Entry, Learnt, Overlay
+from hwmodels.quantities import significant
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
@@ -21,7 +26,8 @@ def overlay_table(overlay: Overlay, entry: Entry) -> Content:
         ("data", " and ".join(overlay.data.kinds)),
         ("rows", _rows(time)),
         ("unexplained", f"{100 * time.network_sd:.1f} % of a network, "
-                        f"{100 * time.row_sd:.1f} % of a row"),
+                        f"{100 * time.row_sd:.1f} % of a row (sd; of a single layer "
+                        f"{concentrate(np.ones(1)):.1f} times that)"),
     ]
     if time.rows and not (entry.energy is not None and entry.energy.rows and not entry.powers_of):
         pairs.append(("energy", "no row measured it: powers are " + (
@@ -29,9 +35,10 @@ def overlay_table(overlay: Overlay, entry: Entry) -> Content:
             "stated by the board's file" if entry.energy is None else "those of other boards")))
     if time.confused and not time.tied:
         pairs.append(("known as sums", "; ".join(" + ".join(pair) for pair in time.confused)))
-    if time.tied:
-        pairs.append(("fitted as one", ", ".join(time.tied)
-                      + ": no row asks for prices of their own"))
+    tied = [name for name, why in time.doubtful(overlay.time_prices).items() if why == TIED]
+    if tied:
+        pairs.append(("fitted as one", ", ".join(tied) + ": no row asks for prices of their own; "
+                      "one factor on what was believed of each, which differed"))
     parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
     if entry.energy is not None and entry.energy.rows and not entry.powers_of:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
@@ -46,6 +53,18 @@ def overlay_table(overlay: Overlay, entry: Entry) -> Content:
     return spaced(parts)
 
 
+def totals_table(totals: Sequence[Any]) -> Table:
+    """Return what each folder's timed layers take: as predicted before, now, and measured."""
+    return tabulate((
+        Column("folder", "folder"), number("before, ms", "before_us", _show_ms),
+        number("now, ms", "now_us", _show_ms), number("measured, ms", "measured_us", _show_ms)),
+        totals, "Predicted before, predicted now, and measured")
+
+
+def _show_ms(time_us: float) -> str:
+    return significant(time_us / 1e3, 4)
+
+
 def _rows(time: Learnt) -> str:
     if not time.rows:
         return f"{len(time.residuals)} of micro-benchmarks, none of a network"
@@ -58,7 +77,7 @@ def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
     doubtful, variances = learnt.doubtful(names), learnt.matrix().diagonal()
     return tabulate((
         Column(f"price of {what}", lambda place: names[place]),
-        number("factor", lambda place: math.exp(learnt.log[place]), "{:.3f}"),
+        number("x stated", lambda place: math.exp(learnt.log[place]), "{:.3f}"),
         number("sd, %", lambda place: 100 * math.sqrt(max(variances[place], 0.0)), "{:.1f}"),
         number("stated sd, %", lambda place: 100 * learnt.prior_sd[place], "{:.1f}"),
         Column("", lambda place: doubtful.get(names[place]))), range(len(names)))
