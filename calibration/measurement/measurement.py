@@ -357,6 +357,9 @@ def read_header(folder: str | Path) -> Header:
     try:
         text = read_regular_text(path, LARGEST_HEADER_BYTES)
     except (OSError, UnicodeDecodeError) as error:
+        if not path.parent.is_dir():
+            raise MeasurementError(f"{folder}: no such folder; accepted: a measurement "
+                                   "folder") from error
         why = getattr(error, "strerror", None) or error
         parts = [part for part in ("warm", "cold") if (path.parent / part / HEADER_FILE).exists()]
         advice = f"did you mean {' or '.join(str(path.parent / part) for part in parts)}?" \

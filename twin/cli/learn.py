@@ -294,6 +294,7 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
         raise UsageError("--board is needed: which board was measured?")
     target = Path(asked.output or f"{twin.show_board(board).name}.overlay.yaml")
     totals: list[Any] = []
+    replaced = target.exists()
     overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=asked.cache,
                              anyway=anyway, on_remark=lambda remark: warn([remark]),
                              on_total=totals.append)
@@ -305,7 +306,7 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
             from twin.reports.tables.calibration import totals_table
 
             show(open_console(), totals_table(totals))
-    note_written(target)
+    note_written(f"{target}, in place of the one that was there" if replaced else target)
 
 
 def note_published(overlay: Overlay, board: str | None, path: Path | None) -> None:

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import json
 import os
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,9 @@ MOST_ENTRIES = 4096
 
 LARGEST_ENTRY_BYTES = 16 << 20
 """Of a network of thousands of kernels, unpacked; larger ones are not kept."""
+
+STALE_NS = 86_400_000_000_000
+"""Age at which counts of other code are nobody's."""
 
 SAVES_BETWEEN_LOOKS = 64
 """Entries a process writes before it looks at the folder's size again."""
@@ -89,17 +93,21 @@ class CountStore(Store):
             self.saves += 1
 
     def tidy(self) -> None:
-        """Drop entries of other code, and the oldest where there are too many."""
-        found = []
+        """Drop entries of other code nobody read for a day, and the oldest of too many.
+
+        Several versions of the code may run side by side, and share the folder.
+        """
+        found, stale_ns = [], time.time_ns() - STALE_NS
         for path in self.folder.glob("counts.*"):
             with contextlib.suppress(OSError):
                 status = path.stat()
                 found.append((f".{hash_code()[:16]}." in path.name, status.st_mtime_ns,
                               status.st_size, path))
         size = number = 0
-        for current, _, own, path in sorted(found, reverse=True):
+        for current, used, own, path in sorted(found, reverse=True):
             size, number = size + own, number + 1
-            if not current or size > LARGEST_FOLDER_BYTES or number > MOST_ENTRIES:
+            if ((not current and used < stale_ns) or size > LARGEST_FOLDER_BYTES
+                    or number > MOST_ENTRIES):
                 with contextlib.suppress(OSError):
                     path.unlink()
 

@@ -176,8 +176,10 @@ def test_wrong_header_names_file_and_key(tmp_path, changes, message):
 
 
 def test_missing_folder_and_key_are_typed_errors(tmp_path):
-    with pytest.raises(MeasurementError, match="no readable header"):
+    with pytest.raises(MeasurementError, match="nowhere: no such folder"):
         read_measurement(tmp_path / "nowhere")
+    with pytest.raises(MeasurementError, match="no readable header"):
+        read_measurement(tmp_path)
     write_measurement(tmp_path / "campaign" / "warm", Measurement(header=HEADER))
     with pytest.raises(MeasurementError, match=r"did you mean .*campaign/warm\?"):
         read_measurement(tmp_path / "campaign")

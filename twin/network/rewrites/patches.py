@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor, Window
@@ -29,6 +30,7 @@ Area = tuple[Span, Span]
 """Rows and columns."""
 
 
+@lru_cache(maxsize=32)  # They share their constants with the network.
 def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None = None) -> Graph:
     """Return a network whose first layers run patch by patch.
 

@@ -25,7 +25,7 @@ from twin.reports.columns import Cell, Column, number, write_cells
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Notes, Plot, Section, Table, make_table, notes
-from twin.reports.tables.published import OF_ROW
+from twin.reports.tables.published import OF_ROW, SET_UP, note_row
 
 MOST_FAULTS, MOST_LIKELY = 10, 0.99
 """Faults that are listed: the likeliest, until they make up so much or are so many."""
@@ -201,12 +201,13 @@ def describe_published(view: PublishedView) -> Section:
     """Return predictions beside every open published row; sealed ones appear as one median only."""
     rows = [one for one in view.comparisons if not one.sealed]
     lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
-            "in sample." if rows else f"No open published result of {view.model} on "
+            f"in sample; {SET_UP}." if rows else f"No open published result of {view.model} on "
             f"{view.board.name} is known.")
     covered = tell_coverage(view)
     lead += f" {covered}." if covered else ""
     table = make_table("published-table", "One warm inference", PUBLISHED, rows,
-                       details=lambda one: (("why not", one.reason),) if one.reason else ())
+                       details=lambda one: (("why not", one.reason),) if one.reason else (
+                           ("set up", note_row(one)),) if note_row(one) else ())
     plots = (_draw_published(view),) if any(one.latency_ratio for one in rows) else ()
     return Section(name="published", title="Predicted beside published", lead=lead, items=(
         *((table,) if rows else ()), *plots, *notes(*describe_sealed(view.comparisons))))

@@ -24,8 +24,8 @@ OF_ROW = (Column("runtime", lambda item: item.row.runtime or item.row.software),
 NONE = ("no published result of {model} on {board} is known to this command; errors of "
         "accelerators: docs/dsp.md, docs/npu.md")
 
-SET_UP = ("each row is predicted as its publisher set the board up (column note), `twin predict` "
-          "as its file does; rows marked accelerator have no ratio of uJ")
+SET_UP = ("each row is predicted as its publisher set the board up (clock, width of flash, "
+          "voltage), `twin predict` as its file does")
 
 
 def _milliseconds(value: float | None) -> str:
@@ -51,7 +51,7 @@ def published_report(model: str, board: str,
         number("published, uJ", "row.energy_uj", format_number),
         number("predicted, uJ", lambda item: Cell(text="") if item.reason else
                item.predicted_uj, format_number), number("ratio of uJ", "energy_ratio", "{:.2f}"),
-        Column("use", "row.use"), Column("note", _note)), comparisons, drops=(
+        Column("use", "row.use"), Column("note", note_row)), comparisons, drops=(
         "use", "note", "published by",
         "MHz" * (len({item.row.clock_hz for item in comparisons}) < 2), "published, uJ",
         "predicted, uJ", "90 %", "MHz"))
@@ -65,7 +65,9 @@ def published_report(model: str, board: str,
     missing = dict.fromkeys(f"{item.row.runtime or item.row.software} is not predicted: "
                             f"{item.reason}" for item in comparisons if item.reason)
     return Group(*parts[:1], Text(""), *parts[1:], *map(Text, missing),
-                 *_describe_releases(comparisons), Text(SET_UP), *content)
+                 *_describe_releases(comparisons),
+                 Text(f"{SET_UP}; rows marked accelerator have no ratio of uJ"),
+                 *content)
 
 
 def _describe_releases(comparisons: Iterable[Comparison]) -> list[Text]:
@@ -104,7 +106,8 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
     return Group(table, *([Text("")] if content else []), *content)
 
 
-def _note(item: Comparison) -> str:
+def note_row(item: Comparison) -> str:
+    """Return how a row's publisher set the board up, and what else differs; "" for nothing."""
     if item.reason:
         return "not predicted"
     other = [f"predicted as {item.runtime}"] if item.stood_in else []
