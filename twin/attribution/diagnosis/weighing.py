@@ -166,7 +166,8 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
         declared = np.exp(evidence.declared.logs).sum()
         does = math.log(np.exp(effect.logs).sum() / declared)
         gap = math.log(measured.sum() / declared)
-        if does * gap < 0 and abs(does) > EXACT and abs(gap) > AWAY * evidence.errors.common:
+        if does * gap < 0 and abs(does) > EXACT and not (
+                -FASTER * evidence.errors.common < gap < SLOWER * evidence.errors.common):
             marks += math.log(LEAST_CHANCE)
     marks += weigh_again(fault, evidence, effect, parts, left.residual)
     for off, sd in compare_counts(fault, effect, evidence):
@@ -256,9 +257,10 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
 LEAST_FACTOR = math.log(1.3)
 """A layer that is off by less is within what kernels of other shapes are off by."""
 
-AWAY = 1.0
+FASTER, SLOWER = 1.0, 2.0
 """Standard deviations of all layers' common error: where a network is faster than declared by more,
-what would make it slower is no explanation, nor the reverse. Assumed."""
+what would make it slower is no explanation, nor the reverse: prices that are too low are common.
+Assumed."""
 
 FAR = 6.0
 """A layer's own error, in its standard deviations, from which on it is one that is off alone."""
