@@ -175,7 +175,7 @@ def deviate_plainly(prediction, calibration):
     """Return deviations of the logarithms of the time and of each layer's; shares of the time.
 
     And which part of the time's no row informs. The time's is no further than that of a library
-    nobody measured, where no row is of the board.
+    nobody measured, where no row is of the release on the board.
     """
     entry, deployment = calibration.entry, prediction.deployment
     board, network = deployment.board, deployment.graph.architecture_id
@@ -193,8 +193,8 @@ def deviate_plainly(prediction, calibration):
     sds += [math.hypot(spread(calibration.time.covariance, own / total, entry.time, one),
                        LAYER_SD[deployment.runtime.structure], more) + away if total else 0.0
             for own, total, more in zip(cycles, totals, open_sd, strict=True)]
-    if (entry.board is None and not calibration.counted and calibration.origin == "shipped"
-            and entry.runtime != UNSEEN_RUNTIME):
+    if ((entry.board is None or not entry.time.rows) and not calibration.counted
+            and calibration.origin == "shipped" and entry.runtime != UNSEEN_RUNTIME):
         unseen = unseen_prices(board)
         scale = unseen.entry.time.band.up / entry.time.band.up
         sds[0] = min(sds[0], deviate_plainly(prediction, unseen)[0][0] * scale)

@@ -93,8 +93,8 @@ class Doubt:
     least_time, least_power
         The least a total is known to: `between_sd`.
     unseen
-        Of the same deployment under a library nobody measured, where no row is of this board: a
-        library that is known deviates no further.
+        Of the same deployment under a library nobody measured, where no row is of this release on
+        this board: one that is known deviates no further.
     """
 
     calibration: Calibration
@@ -148,8 +148,8 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
 def _doubt_unseen(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt | None:
     """Return the doubt of a library nobody measured; None where rows or counts tell more."""
     entry = calibration.entry
-    if (entry.board is not None or entry.runtime == UNSEEN_RUNTIME or calibration.counted
-            or calibration.origin != "shipped"):
+    if (entry.board is not None and entry.time.rows or entry.runtime == UNSEEN_RUNTIME
+            or calibration.counted or calibration.origin != "shipped"):
         return None
     unseen = unseen_prices(deployment.board)
     return None if unseen is None else doubt(deployment, unseen, item)
