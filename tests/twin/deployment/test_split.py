@@ -177,16 +177,19 @@ def test_the_largest_leave_and_what_still_fits_comes_back() -> None:
 
 
 def test_rows_published_with_more_ram_than_the_chip_has_are_deployed() -> None:
-    """SqueezeNet v1.1 and MobileNetV1 1.0 at 224: activations beyond AXI SRAM's 512 KiB."""
+    """SqueezeNet v1.1 and MobileNetV1 1.0 at 224: activations beyond AXI SRAM's 512 KiB.
+
+    Those of the SSD are published as 521 KiB; the plan here takes 434 and stays on the chip.
+    """
     from calibration.datasets import published_rows
     from twin.attribution.published import build_published, deploy_row
 
     rows = [row for row in published_rows(use="fit") if row.board == BOARD and row.model
             and (row.activations_bytes or 0) > 512 * 1024]
-    assert len(rows) == 6
+    assert len(rows) == 7
     graphs = {row.model: build_published(row.model) for row in rows if row.model}
     for row in rows:
         placed = deploy_row(row, graphs[str(row.model)])
-        assert placed.arena_named == "sram+sdram"
+        assert placed.arena_named == ("sram" if "ssd" in str(row.model) else "sram+sdram")
         large = "1.0_224" in str(row.model)  # 4.1 MiB of weights, 2 MiB of flash
         assert placed.weights_named == ("flash+nor" if large else "flash")
