@@ -148,7 +148,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
 def _doubt_unseen(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt | None:
     """Return the doubt of a library nobody measured; None where rows or counts tell more."""
     entry = calibration.entry
-    if (entry.board is not None and entry.time.rows or entry.runtime == UNSEEN_RUNTIME
+    if ((entry.board is not None and entry.time.rows) or entry.runtime == UNSEEN_RUNTIME
             or calibration.counted or calibration.origin != "shipped"):
         return None
     unseen = unseen_prices(deployment.board)

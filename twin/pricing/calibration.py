@@ -32,7 +32,8 @@ AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
 
 FAR = math.log(1.5)
-"""Logarithm from which a strained price is doubted that is not shipped so: assumed."""
+"""Logarithm from which a price is doubted that is not shipped so, where that was learnt from rows of
+the board, or where it is strained: assumed."""
 
 
 @frozen
@@ -54,7 +55,7 @@ class Calibration:
     counted
         Where instructions were counted that no row is asked for: what `tell_basis` returns.
     far
-        Time prices of a file that are `FAR` from those shipped and strained: not believed.
+        Time prices of a file that are `FAR` from those shipped: not believed.
     """
 
     origin: str
@@ -209,8 +210,10 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     before = np.zeros(len(found.time.log)) if start is None else start.time.log
     far = {name for name, log, shipped in zip(found.time.names, found.time.log, before, strict=True)
            if abs(log - shipped) > FAR}
-    return replace(found, far=tuple(
-        name for name in entry.time.strained(found.time.names) if name in far))
+    here = start is not None and start.entry.board is not None and start.entry.time.rows
+    doubtful = {*entry.time.strained(found.time.names), *(
+        {*found.time.names} - {*entry.time.unidentified, *entry.time.tied} if here else ())}
+    return replace(found, far=tuple(name for name in found.time.names if name in doubtful & far))
 
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:

@@ -101,4 +101,4 @@ def test_prices_that_are_no_findings_say_why() -> None:
     said = learnt.doubtful(("a", "b", "c", "d"))
     assert sorted(said) == ["a", "b", "c", "d"]
     assert "as one" in said["a"] and "hardly identified" in said["d"]
-    assert "prior" in said["b"] and "no price counts" in said["c"]
+    assert "not identifiable" in said["b"] and "no price counts" in said["c"]

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import load_isa
 from twin.attribution.diagnosis.faults import (
     BOARD,
@@ -58,11 +60,8 @@ UNOPTIMISED_SD = 0.2
 """Logarithm of what -O0 costs the core over -O2, and its spread: assumed; kernels of this firmware
 take 8 to 14 times the cycles by layer (gcc 12.2, kws on an emulated Cortex-M4)."""
 
-OUR_UNOPTIMISED = (("conv_2d 1x1", 2.4), ("fully_connected", 2.55), ("conv_2d", 2.1),
-                   ("depthwise_conv_2d", 1.85), ("softmax", 1.15))
-"""Instructions of -O0 over -O2 by how a kernel is labelled (gcc 12.2, kws and
-mobilenet_v1_0.25_32, counted in an emulator), and a tenth for loads and stores of the stack, which
-take longer than others: assumed."""
+OUR_UNOPTIMISED = tuple(read_yaml_once(Path(__file__).with_name("unoptimised.yaml")).items())
+"""Instructions of -O0 over -O2 by how a kernel is labelled."""
 
 OUR_UNOPTIMISED_SD = 0.1
 """Of our own firmware, whose kernels were counted: `OUR_UNOPTIMISED`."""
