@@ -32,8 +32,8 @@ AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
 
 FAR = math.log(1.5)
-"""Logarithm from which a price is doubted that is not shipped so, where that was learnt from rows of
-the board, or where it is strained: assumed."""
+"""Logarithm from which a price is doubted that is not shipped so, where that was learnt from rows
+of the board, or where it is strained: assumed."""
 
 
 @frozen
