@@ -30,7 +30,7 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo loops test once twice lint site gate dist bench accuracy gallery tools lock sbom fuzz clean
+.PHONY: demo loops test twice lint site gate dist bench accuracy gallery tools lock sbom fuzz clean
 
 demo: $(CORE) loops
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -44,12 +44,10 @@ loops: $(CORE)
 	PYTHONPATH=. $(dir $(COMPILING))bin/python -m hwmodels.kernels; } || \
 	echo "note: simulation loops are not compiled, they run as plain Python, slowly"
 
-# Types are checked, which is one process, beside what is tested twice; when one of both has ended,
-# so that no core waits for the other, everything begins, a process per core.
+# Types are checked, which is one process, beside what is tested twice; then everything, a process
+# per core.
 test: $(TEST) $(DOCS) loops tools
-	$(MAKE) -j2 lint twice once
-
-once: $(TEST) tools
+	$(MAKE) -j2 lint twice
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # Once more: the firmware under sanitizers, compiled loops as plain Python, and with every index
