@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import fspath
 from pathlib import Path
@@ -48,39 +48,14 @@ def why(asked: Why) -> weighing.Why:
     published = None if asked.published is None else _read_us(asked.published, "--published")
     arena = None if asked.arena_bytes is None else int(
         parse_quantity(asked.arena_bytes, "bytes", "--arena-bytes"))
-    present, absent = (split_words(words or "") for words in (asked.present, asked.absent))
-    weighing.check_causes((*present, *absent, *({*priors} - {"expected"})))
-    if len(set(present)) > 2:
-        raise UsageError(f"--is {' --is '.join(present)}: at most two causes are weighed together; "
-                         "accepted: the two largest")
-    if both := set(present) & set(absent):
-        raise UsageError(f"{both.pop()}: --is and --not exclude each other")
-    calibration = fspath(asked.calibration)
-    deployed = {}
-    for model in dict.fromkeys(models):
-        deployment = deploy_as_stated(
-            model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
-            weights=asked.weights, arena=asked.arena, changes=asked.changes,
-            assume_unsupported=asked.assume_unsupported, calibration=calibration)
-        check_set_once(deployment, asked)
-        deployed[model] = deployment.replace(asked.changes) if asked.changes else deployment
-    deployments = [foreseeing.at_clock(deployed[model], clock)
-                   for model, clock in zip(models, clocks, strict=True)]
-    if len({*zip(models, map(clock_hz_of, deployments), strict=True)}) < len(times):
-        raise UsageError("--measured: two times of one network at one clock; accepted: one of each "
-                         "(the median of its runs), others as TIME@CLOCK or NETWORK=TIME")
-    for text, time, deployment in zip(split_words(asked.measured), times, deployments, strict=True):
-        if time * clock_hz_of(deployment) < 1e6:
-            raise UsageError(f"--measured {text}: is less than a cycle of the core at "
-                             f"{format_frequency(clock_hz_of(deployment))}; accepted: the time of "
-                             "an inference")
+    present, absent = _read_answers(asked, priors)
+    deployments = _deploy(asked, models, times, clocks)
     hertz = None if asked.cycles is None else observe_clock(
         asked.cycles, times[0], deployments[0])
-    if hertz is not None and "clock" in absent and hertz != deployments[0].board.clock(
-            deployments[0].board.core.clock).frequency_hz:
+    if hertz is not None and "clock" in absent and hertz != clock_hz_of(deployments[0]):
         raise UsageError(f"--not clock: --cycles {asked.cycles} in {format_time(times[0])} are "
                          f"{format_frequency(hertz)}; accepted: one of the two")
-    outlook = foreseeing.foresee(deployments, calibration=calibration, clock_hz=hertz,
+    outlook = foreseeing.foresee(deployments, calibration=fspath(asked.calibration), clock_hz=hertz,
                                  library=foreseeing.describe_library(asked.runtime))
     if published is not None:
         _check_published(asked.published, published, outlook.bases[0].time_us)
@@ -102,6 +77,54 @@ def why(asked: Why) -> weighing.Why:
                          *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
                          *_describe_stated(published, found.expected_us, outlook.bases[0].time_us,
                                            present, absent)))
+
+
+def _read_answers(asked: Why, priors: Mapping[str, float]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the causes that are known to be there, and known not to be.
+
+    Raises
+    ------
+    UsageError
+        For a cause there is not, more than two that are there, and one of both.
+    """
+    present, absent = (split_words(words or "") for words in (asked.present, asked.absent))
+    weighing.check_causes((*present, *absent, *({*priors} - {"expected"})))
+    if len(set(present)) > 2:
+        raise UsageError(f"--is {' --is '.join(present)}: at most two causes are weighed together; "
+                         "accepted: the two largest")
+    if both := set(present) & set(absent):
+        raise UsageError(f"{both.pop()}: --is and --not exclude each other")
+    return present, absent
+
+
+def _deploy(asked: Why, models: Sequence[str], times: Sequence[float],
+            clocks: Sequence[float | None]) -> list[Deployment]:
+    """Return the deployment each time is of.
+
+    Raises
+    ------
+    UsageError
+        For two times of one, and one that is less than a cycle.
+    """
+    deployed = {}
+    for model in dict.fromkeys(models):
+        deployment = deploy_as_stated(
+            model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
+            weights=asked.weights, arena=asked.arena, changes=asked.changes,
+            assume_unsupported=asked.assume_unsupported, calibration=fspath(asked.calibration))
+        check_set_once(deployment, asked)
+        deployed[model] = deployment.replace(asked.changes) if asked.changes else deployment
+    deployments = [foreseeing.at_clock(deployed[model], clock)
+                   for model, clock in zip(models, clocks, strict=True)]
+    if len({*zip(models, map(clock_hz_of, deployments), strict=True)}) < len(times):
+        raise UsageError("--measured: two times of one network at one clock; accepted: one of each "
+                         "(the median of its runs), others as TIME@CLOCK or NETWORK=TIME")
+    for text, time, deployment in zip(split_words(asked.measured), times, deployments, strict=True):
+        if time * clock_hz_of(deployment) < 1e6:
+            raise UsageError(f"--measured {text}: is less than a cycle of the core at "
+                             f"{format_frequency(clock_hz_of(deployment))}; accepted: the time of "
+                             "an inference")
+    return deployments
 
 
 def _check_published(text: str | None, published_us: float, predicted_us: float) -> None:

@@ -19,9 +19,10 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from twin.attribution.diagnosis.builds import list_all
+from twin.attribution.diagnosis.chances import RARE, WIDER
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import ANYTHING_SD, CAUSES, DATA, TAILED_90
-from twin.attribution.diagnosis.why import RARE, WIDER, Row, Why
+from twin.attribution.diagnosis.why import Row, Why
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction

@@ -29,6 +29,13 @@ from hwmodels.errors import did_you_mean
 from hwmodels.frozen import entity, frozen
 from hwmodels.quantities import format_frequency, format_time
 from twin.attribution.diagnosis.builds import UNIT
+from twin.attribution.diagnosis.chances import (
+    expect,
+    find_priors,
+    find_reach,
+    sum_up,
+    weigh_hypotheses,
+)
 from twin.attribution.diagnosis.faults import JOINED
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
@@ -45,28 +52,8 @@ from twin.pricing.prediction import Prediction
 
 EXPECTED = "as expected"
 
-LEFT = math.log(10)
-"""What leaves more of a time unexplained, as a logarithm, is no explanation of it (assumed): what
-is left, nothing listed explains better, however far each of it is off."""
-
-IMPOSSIBLE = 1e6
-"""Of a logarithm of a likelihood: what nothing else is as unlikely as."""
-
 BEYOND = 2.0
 """Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
-
-PUBLISHED_SD, NOTHING_SD = 0.15, 1e6
-"""Of what was published of the same build on another board of the type: assumed; of nothing."""
-
-RARE, WIDER = 0.05, 3.0
-"""Share of cases that lie further off, and by how much. Chosen on planted builds of seeds 1 to 3
-(`tests/made/made_builds.py`)."""
-
-
-SHARPER = 1.6
-"""Power of the odds of "as expected": numbers near the expected one are so more often than the
-likelihood says, as few ask about a small excess. Learnt on planted builds of seeds 21 to 24."""
-
 
 HEALTHY, CERTAIN, DOUBTED = 0.7, 0.001, 0.03
 """Probability of "as expected" from which no question is asked; of a cause whose answer is known;
@@ -188,18 +175,19 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         Where what is known leaves no cause.
     """
     runs, base = np.array(list(outlook.releases.values())), outlook.bases[0]
-    parts = _expect(outlook, published_us, runs[:, 0])
-    sums = [_sum_up(*parts[:3], place) for place in range(len(runs))]
+    parts = expect(outlook, published_us, runs[:, 0])
+    sums = [sum_up(*parts[:3], place) for place in range(len(runs))]
     outlook = _drop_small(outlook, (runs + [[mean] for mean, _ in sums]).min(axis=0))
     indistinct = tuple(name for name in CAUSES if not any(
         name in one.causes for one in outlook.hypotheses))
     fits = _find_fitting(outlook, arena_bytes)
     found = _select(outlook, present, absent, arena_bytes, indistinct, is_run=bool(fits.any()))
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
-    weights, releases = _weigh(found, offs, runs, parts, _find_priors(found, priors or {}), fits)
+    weights, releases = weigh_hypotheses(found, offs, runs, parts,
+                                         find_priors(found, priors or {}), fits)
     shift, _ = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
     times_us = base.time_us * np.exp(runs[:, 0] + [mean for mean, _ in sums])
-    reach_us = _find_reach(found, weights, times_us.max(), base.time_us)
+    reach_us = find_reach(found, weights, times_us.max(), base.time_us)
     chances = defaultdict[tuple[str, ...], float](float)
     for one, weight in zip(found, weights.tolist(), strict=True):
         chances[tuple(sorted(one.causes))] += weight
@@ -274,14 +262,15 @@ def count_answers(outlook: Outlook, measured_us: Sequence[float], *, present: Co
         As for `explain`.
     """
     known: list[str] = []
-    while True:
+    while {*present, *absent} - {*known}:
         found = explain(outlook, measured_us, present={*present}.intersection(known),
                         absent={*absent}.intersection(known), **given)
         open_ones = _list_open(found.rows, known, found.as_expected)
         answer = next((row.cause for row in open_ones if row.cause in {*present, *absent}), None)
         if answer is None:
-            return len(known)
+            break
         known.append(answer)
+    return len(known)
 
 
 def _doubt(without: Why, present: Collection[str]) -> list[str]:
@@ -322,9 +311,8 @@ def _is_larger(one: Hypothesis, arena_bytes: int | None, *, is_run: bool) -> boo
     return any(not _is_within(each, arena_bytes) for each in changed) if changed else not is_run
 
 
-def _is_within(deployment: Deployment, arena_bytes: int | None) -> bool:
-    return (arena_bytes is None or deployment.buffer is None
-            or deployment.buffer.needed_bytes <= arena_bytes)
+def _is_within(deployment: Deployment, arena_bytes: int) -> bool:
+    return deployment.buffer is None or deployment.buffer.needed_bytes <= arena_bytes
 
 
 def _find_fitting(outlook: Outlook, arena_bytes: int | None) -> np.ndarray:
@@ -333,115 +321,6 @@ def _find_fitting(outlook: Outlook, arena_bytes: int | None) -> np.ndarray:
     return np.array([arena_bytes is None or _is_within(
         deployment.replace({"runtime": name}) if len(outlook.releases) > 1 else deployment,
         arena_bytes) for name in outlook.releases])
-
-
-def _expect(outlook: Outlook, published_us: float | None,
-            releases: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return what is expected in parts: prediction, publication, both or none are `RARE`.
-
-    Parameters
-    ----------
-    releases : ndarray of float, (releases,)
-        Logarithm of each one's time over the predicted.
-
-    Returns
-    -------
-    logs, shifts : ndarray of float, (parts, releases)
-        Logarithms of the weight, and of by how much the publication moves the time.
-    variances, wider : ndarray of float, (parts,)
-        Of the logarithm of that time; times a deviation is its usual one.
-    """
-    time_us, far = outlook.bases[0].time_us, np.array([1.0, WIDER])
-    own, other = np.repeat(far, 2), np.tile(far, 2)
-    off = math.log((published_us or time_us) / time_us) - releases
-    prior = (own * outlook.sd)**2
-    whole = prior + (other * (PUBLISHED_SD if published_us else NOTHING_SD))**2
-    rare = math.log(RARE / (1 - RARE)) * ((own > 1) * 1 + (other > 1))
-    logs = (rare - np.log(whole) / 2)[:, None] - off**2 / (2 * whole[:, None])
-    return logs, off * (prior / whole)[:, None], prior * (1 - prior / whole), own
-
-
-def _sum_up(logs: np.ndarray, shifts: np.ndarray, variances: np.ndarray,
-            release: int) -> tuple[float, float]:
-    """Return mean and usual deviation of the expected time of a release, as logarithms."""
-    moved, weights = shifts[:, release], np.exp(logs[:, release] - logs[:, release].max())
-    mean = np.average(moved, weights=weights)
-    spread = np.average(variances + (moved - mean)**2, weights=weights)
-    return float(mean), math.sqrt(spread / (1 + RARE * (WIDER**2 - 1)))
-
-
-def _find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
-    """Return the prior of each hypothesis; pairs share theirs by the product of their causes'.
-
-    A slip of the unit is made of any number, of an expected one as of one with a cause.
-    """
-    known = {name: float(given.get(name, cause["prior"])) for name, cause in CAUSES.items()}
-    of_build = [tuple(sorted({*one.causes} - {UNIT})) for one in found]
-    singles = math.fsum(known[name] for name, in {
-        causes for causes in of_build if len(causes) == 1}) or 1.0
-    both = math.fsum(math.prod(known[name] for name in causes) for causes in {
-        causes for causes in of_build if len(causes) == 2}) or 1.0
-    expected, pairs = given.get("expected", DATA["expected"]["prior"]), DATA["pairs"]["prior"]
-    parts = (expected, (1 - expected - pairs) / singles, pairs / both)
-    slip = parts[1] * known[UNIT]
-    return np.array([
-        parts[len(causes)] * one.share * math.prod(known[name] for name in causes)
-        * (slip if UNIT in one.causes else 1.0)
-        for one, causes in zip(found, of_build, strict=True)])
-
-
-def _find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
-                base_us: float) -> float:
-    """Return what half of the likely causes reach at most, a time in us.
-
-    Another board or network reaches any; without causes it is what is expected.
-
-    Parameters
-    ----------
-    most_us, base_us
-        What is expected of the slowest release, and what is predicted.
-    """
-    reached = [((math.exp(one.logs[0]) - one.added[0]) * most_us + one.added[0] * base_us, weight)
-               for one, weight in zip(found, weights.tolist(), strict=True)
-               if one.causes and "other" not in one.causes]
-    times, shares = np.array(sorted(reached) or [
-        (math.inf if any(one.causes for one in found) else most_us, 1.0)]).T
-    return float(times[np.searchsorted(shares.cumsum(), shares.sum() / 2)])
-
-
-def _weigh(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
-           parts: Sequence[np.ndarray], priors: np.ndarray,
-           fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probability of each hypothesis, summing to 1, and of each release if healthy.
-
-    Parameters
-    ----------
-    fits
-        Shape (releases,): whether it runs the network at all.
-    """
-    factors = np.array([one.logs for one in found])[:, None]
-    fixed = np.array([one.added for one in found])[:, None] / np.exp(factors)
-    known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
-    effects, logs = np.array([[one.sd] for one in found]), []
-    listed = np.array([["other" not in one.causes] for one in found])
-    bounded = listed & [[bool(one.causes)] for one in found]
-    for weight, shift, variance, wider in zip(*parts, strict=True):
-        moved = runs + shift[:, None]
-        rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
-        tau = variance + (wider * effects)**2
-        whole = 1 + tau * known.sum(axis=2)
-        square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
-        logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
-                    - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT))
-                    - IMPOSSIBLE * (listed & ~fits))
-    whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
-    weights = np.exp(whole - whole.max())
-    healthy = np.array([not one.causes for one in found])
-    right, wrong = weights[healthy].sum(), weights[~healthy].sum()
-    if right and wrong:
-        weights[healthy] *= (right / wrong) ** (SHARPER - 1)
-    weights /= weights.sum()
-    return weights.sum(axis=1), weights[healthy].sum(axis=0)
 
 
 def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,

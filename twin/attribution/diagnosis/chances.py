@@ -1,0 +1,142 @@
+"""Chances of hypotheses about one or more measured times: likelihood, priors, and what they reach.
+
+The equation is that of `why`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from twin.attribution.diagnosis.builds import UNIT
+from twin.attribution.diagnosis.outlook import CAUSES, DATA, Hypothesis, Outlook
+
+LEFT = math.log(10)
+"""What leaves more of a time unexplained, as a logarithm, is no explanation of it (assumed): what
+is left, nothing listed explains better, however far each of it is off."""
+
+IMPOSSIBLE = 1e6
+"""Of a logarithm of a likelihood: what nothing else is as unlikely as."""
+
+PUBLISHED_SD, NOTHING_SD = 0.15, 1e6
+"""Of what was published of the same build on another board of the type: assumed; of nothing."""
+
+RARE, WIDER = 0.05, 3.0
+"""Share of cases that lie further off, and by how much. Chosen on planted builds of seeds 1 to 3
+(`tests/made/made_builds.py`)."""
+
+
+SHARPER = 1.6
+"""Power of the odds of "as expected": numbers near the expected one are so more often than the
+likelihood says, as few ask about a small excess. Learnt on planted builds of seeds 21 to 24."""
+
+
+def expect(outlook: Outlook, published_us: float | None,
+           releases: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return what is expected in parts: prediction, publication, both or none are `RARE`.
+
+    Parameters
+    ----------
+    releases : ndarray of float, (releases,)
+        Logarithm of each one's time over the predicted.
+
+    Returns
+    -------
+    logs, shifts : ndarray of float, (parts, releases)
+        Logarithms of the weight, and of by how much the publication moves the time.
+    variances, wider : ndarray of float, (parts,)
+        Of the logarithm of that time; times a deviation is its usual one.
+    """
+    time_us, far = outlook.bases[0].time_us, np.array([1.0, WIDER])
+    own, other = np.repeat(far, 2), np.tile(far, 2)
+    off = math.log((published_us or time_us) / time_us) - releases
+    prior = (own * outlook.sd)**2
+    whole = prior + (other * (PUBLISHED_SD if published_us else NOTHING_SD))**2
+    rare = math.log(RARE / (1 - RARE)) * ((own > 1) * 1 + (other > 1))
+    logs = (rare - np.log(whole) / 2)[:, None] - off**2 / (2 * whole[:, None])
+    return logs, off * (prior / whole)[:, None], prior * (1 - prior / whole), own
+
+
+def sum_up(logs: np.ndarray, shifts: np.ndarray, variances: np.ndarray,
+           release: int) -> tuple[float, float]:
+    """Return mean and usual deviation of the expected time of a release, as logarithms."""
+    moved, weights = shifts[:, release], np.exp(logs[:, release] - logs[:, release].max())
+    mean = np.average(moved, weights=weights)
+    spread = np.average(variances + (moved - mean)**2, weights=weights)
+    return float(mean), math.sqrt(spread / (1 + RARE * (WIDER**2 - 1)))
+
+
+def find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
+    """Return the prior of each hypothesis; pairs share theirs by the product of their causes'.
+
+    A slip of the unit is made of any number, of an expected one as of one with a cause.
+    """
+    known = {name: float(given.get(name, cause["prior"])) for name, cause in CAUSES.items()}
+    of_build = [tuple(sorted({*one.causes} - {UNIT})) for one in found]
+    singles = math.fsum(known[name] for name, in {
+        causes for causes in of_build if len(causes) == 1}) or 1.0
+    both = math.fsum(math.prod(known[name] for name in causes) for causes in {
+        causes for causes in of_build if len(causes) == 2}) or 1.0
+    expected, pairs = given.get("expected", DATA["expected"]["prior"]), DATA["pairs"]["prior"]
+    parts = (expected, (1 - expected - pairs) / singles, pairs / both)
+    slip = parts[1] * known[UNIT]
+    return np.array([
+        parts[len(causes)] * one.share * math.prod(known[name] for name in causes)
+        * (slip if UNIT in one.causes else 1.0)
+        for one, causes in zip(found, of_build, strict=True)])
+
+
+def find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
+               base_us: float) -> float:
+    """Return what half of the likely causes reach at most, a time in us.
+
+    Another board or network reaches any; without causes it is what is expected.
+
+    Parameters
+    ----------
+    most_us, base_us
+        What is expected of the slowest release, and what is predicted.
+    """
+    reached = [((math.exp(one.logs[0]) - one.added[0]) * most_us + one.added[0] * base_us, weight)
+               for one, weight in zip(found, weights.tolist(), strict=True)
+               if one.causes and "other" not in one.causes]
+    times, shares = np.array(sorted(reached) or [
+        (math.inf if any(one.causes for one in found) else most_us, 1.0)]).T
+    return float(times[np.searchsorted(shares.cumsum(), shares.sum() / 2)])
+
+
+def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
+                     parts: Sequence[np.ndarray], priors: np.ndarray,
+                     fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the probability of each hypothesis, summing to 1, and of each release if healthy.
+
+    Parameters
+    ----------
+    fits
+        Shape (releases,): whether it runs the network at all.
+    """
+    factors = np.array([one.logs for one in found])[:, None]
+    fixed = np.array([one.added for one in found])[:, None] / np.exp(factors)
+    known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
+    effects, logs = np.array([[one.sd] for one in found]), []
+    listed = np.array([["other" not in one.causes] for one in found])
+    bounded = listed & [[bool(one.causes)] for one in found]
+    for weight, shift, variance, wider in zip(*parts, strict=True):
+        moved = runs + shift[:, None]
+        rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
+        tau = variance + (wider * effects)**2
+        whole = 1 + tau * known.sum(axis=2)
+        square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
+        logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
+                    - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT))
+                    - IMPOSSIBLE * (listed & ~fits))
+    whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
+    weights = np.exp(whole - whole.max())
+    healthy = np.array([not one.causes for one in found])
+    right, wrong = weights[healthy].sum(), weights[~healthy].sum()
+    if right and wrong:
+        weights[healthy] *= (right / wrong) ** (SHARPER - 1)
+    weights /= weights.sum()
+    return weights.sum(axis=1), weights[healthy].sum(axis=0)
