@@ -69,8 +69,8 @@ def settle_release(name: str, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     runtime, where = newest_release(name, board)
     if not where:
         return runtime, note_builds(runtime, board) if name == runtime.name else ()
-    others = ", ".join(one.removeprefix(name) for one in list_runtimes() if one != runtime.identity
-                       and one.startswith(f"{name}@") and "-" not in one.removeprefix(name))
+    others = ", ".join(one.removeprefix(name) for one in list_releases(name)
+                       if one != runtime.identity and "-" not in one.removeprefix(name))
     return runtime, (
         f"runtime: {name} is taken as {runtime.identity}, its newest release {where}; others may "
         f"be faster: {others}",)

@@ -207,13 +207,12 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
                          "calibrate again")
     found = _take(overlay, entry, Path(wanted).name, board)
     start = None if deployment.accelerated else shipped_calibration(board, runtime)
-    before = np.zeros(len(found.time.log)) if start is None else start.time.log
-    far = {name for name, log, shipped in zip(found.time.names, found.time.log, before, strict=True)
-           if abs(log - shipped) > FAR}
+    apart = np.abs(found.time.log - (0.0 if start is None else start.time.log)) > FAR
     here = start is not None and start.entry.board is not None and start.entry.time.rows
     doubtful = {*entry.time.strained(found.time.names), *(
         {*found.time.names} - {*entry.time.unidentified, *entry.time.tied} if here else ())}
-    return replace(found, far=tuple(name for name in found.time.names if name in doubtful & far))
+    return replace(found, far=tuple(name for name, far in zip(found.time.names, apart, strict=True)
+                                    if far and name in doubtful))
 
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:

@@ -145,7 +145,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         # nothing the header allows explains it: what it says may be wrong
         effects += case.foresee(listed[started:], started)
         found = _explain(listed, effects, evidence, case, repeats)
-    return _add_basis(found, case, measurement, healthy)
+    return _add_basis(found, case, measurement, healthy, evidence.marks)
 
 
 def _check_priors(priors: Mapping[str, float], kinds: set[str]) -> None:
@@ -156,7 +156,7 @@ def _check_priors(priors: Mapping[str, float], kinds: set[str]) -> None:
 
 
 def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
-               healthy: Measurement | None) -> Diagnosis:
+               healthy: Measurement | None, marks: Marks) -> Diagnosis:
     """Say what a diagnosis rests on, and where it is not sure what to measure next."""
     second = () if case.also is None else ("a second measurement (" + describe_changes(
         case.also.changes, masked=is_masked(case.also.measurement)) + ")",)
@@ -164,7 +164,7 @@ def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
     return dataclasses.replace(
         found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
         observations=(*found.observations, *same),
-        telling=found.telling if found.stated >= SETTLED else _tell(found, case, measurement))
+        telling=found.telling if found.stated >= SETTLED else _tell(found, case, marks))
 
 
 def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
@@ -225,7 +225,7 @@ def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
     return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or quiet)
 
 
-def _tell(found: Diagnosis, case: Case, measurement: Measurement) -> str:
+def _tell(found: Diagnosis, case: Case, marks: Marks) -> str:
     """Say which measurement, or statement, distinguishes the likeliest explanations."""
     def tell(rivals: Sequence[Fault]) -> str:
         return tell_apart(rivals, case.deployment, case.forecasts, case.prices, case.base,
@@ -237,7 +237,6 @@ def _tell(found: Diagnosis, case: Case, measurement: Measurement) -> str:
     foreseen = [one.fault for one in found.findings if one.fault.deployment is not None
                 and one.fault.name in found.not_distinguishable and not one.fault.shifts_clock]
     besides = tell([found.verdict.fault, foreseen[0]]) if foreseen and case.also is None else ""
-    marks = read_marks(measurement, case.deployment)
     ticks = state_ticks(marks.ticks_hz) if marks.ticks_hz and not marks.own_ticks(
         marks.core_hz) else ""
     return "; or ".join(filter(None, (tell_otherwise(found, ticks), besides)))

@@ -81,8 +81,7 @@ class Forecasts:
 
     predictions: dict[tuple[str, str], Prediction] = field(default_factory=dict)
     effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
-    faults: dict[tuple[float | None, float, bool, str, float | None],
-                 tuple[Fault, ...]] = field(default_factory=dict)
+    faults: dict[tuple[object, ...], tuple[Fault, ...]] = field(default_factory=dict)
     second: dict[str, Forecasts] = field(default_factory=dict)
 
     def predict(self, name: tuple[str, str], deployment: Deployment, prices: Calibration | None,

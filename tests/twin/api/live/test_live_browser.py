@@ -50,18 +50,18 @@ def visit(context, address):
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
-        told, asked = listen_to(page)
-        opened.append((page, told, asked, refused))
+        messages, asked = listen_to(page)
+        opened.append((page, messages, asked, refused))
         page.goto(address + query)
         page.wait_for_selector("html[data-ready]" if refused else "html[data-primed]",
                                state="attached")
         return page
 
     yield go
-    for page, told, asked, refused in opened:
+    for page, messages, asked, refused in opened:
         page.close()
         # A browser tells of every answer that is no success.
-        assert not [text for text in told
+        assert not [text for text in messages
                     if not (refused and ("422" in text or "503" in text))]
         own = urlsplit(address)[:2]
         assert all(urlsplit(url)[:2] == own or url.startswith(("data:", "blob:"))
