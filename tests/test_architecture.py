@@ -190,3 +190,51 @@ def test_a_package_of_nothing_but_a_cache_is_named(tmp_path) -> None:
                            capture_output=True, text=True, check=False)
     assert ended.returncode == 2, ended.stderr
     assert f"error: {tmp_path / 'hwmodels'}: left by an earlier installation" in ended.stderr
+
+
+NAMES_INSTRUCTION_SETS = (
+    "hwmodels/isa/", "hwmodels/program/thumb.py", "hwmodels/program/riscv.py",
+    "twin/program/thumb_addresses.py", "twin/program/riscv_addresses.py",
+    "twin/program/machine.py", "twin/program/riscv_machine.py")
+"""Decoders and emulator's harnesses, each of which says once which machine code it is of."""
+
+NAMES_CODE = ("hwmodels/isa/", "twin/runtimes/", "twin/program/image/compile/plan.py")
+"""Kernels: written in a dialect, and for an extension, of an instruction set."""
+
+
+def find_names_of_instruction_sets(source: str, place: str) -> list[str]:
+    """String literals that are a name of `hwmodels/isa`, or are compared and begin one."""
+    from hwmodels.isa import EXTENSIONS, ISAS, MACHINES, load_isa
+
+    sets = {*ISAS, *MACHINES} - {"host"}   # a board, and a task's kind, too
+    code = {*EXTENSIONS, *(load_isa(isa).dialect for isa in ISAS)} - {"c"}
+    tree = ast.parse(source)
+    sentences = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    asked = {id(one) for node in ast.walk(tree) for one in (
+        node.args if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("startswith", "endswith") else
+        [node.left] if isinstance(node, ast.Compare) else [])}
+    return [node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            and id(node) not in sentences and (
+                ((node.value in sets or (id(node) in asked and len(node.value) > 2 and any(
+                    name.startswith(node.value) for name in sets)))
+                 and not place.startswith(NAMES_INSTRUCTION_SETS))
+                or (node.value in code and not place.startswith(NAMES_CODE)))]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_instruction_sets_are_named_by_their_data_alone(path: Path) -> None:
+    place = path.relative_to(ROOT).as_posix()
+    if place != "hwmodels/kernels/build.py":   # this machine, as its compiler names it
+        assert not find_names_of_instruction_sets(path.read_text(encoding="utf-8"), place)
+
+
+@pytest.mark.parametrize(("source", "found"), [
+    ('arm = isa.startswith("arm")', ["arm"]), ('if "xtensa" in isa: pass', ["xtensa"]),
+    ('kind = {"riscv": 3}[machine]', ["riscv"]), ('isa == "rv32imc"', ["rv32imc"]),
+    ('isa.startswith("x86")', ["x86"]), ('able = "mve" in load_isa(isa).extensions', ["mve"]),
+    ('"""Arm."""\nname.startswith("arms")', []),
+])
+def test_a_name_of_an_instruction_set_is_found(source: str, found: list[str]) -> None:
+    assert find_names_of_instruction_sets(source, "twin/deployment/choice.py") == found

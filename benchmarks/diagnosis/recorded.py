@@ -114,7 +114,7 @@ class Texts:
     """The instructions of an image's blocks."""
 
     def __init__(self, image: Path) -> None:
-        self.listing = Listing()
+        self.listing = Listing(machine="arm")
         self.pieces = read_image(image).pieces
 
     def text(self, address: int, size: int) -> str:

@@ -18,9 +18,11 @@ from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.errors import LinkError
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.emulator_state import EmulatorState
-from hwmodels.program.elf import ARM, RISCV, read_elf_file
+from hwmodels.isa import MACHINES
+from hwmodels.program.elf import read_elf_file
 
-_RETURN = {ARM: b"\x70\x47", RISCV: b"\x82\x80"}
+_RETURN = {MACHINES["arm"].elf_machine: b"\x70\x47",
+           MACHINES["riscv"].elf_machine: b"\x82\x80"}
 """`bx lr`."""
 
 

@@ -132,6 +132,13 @@ def check_virtual_board(name: str) -> None:
         raise ToolMissingError(f"virtual board {name} needs: {found[name]}")
 
 
+def repeats(name: str) -> bool:
+    """Whether a virtual board's counts are the same each time: QEMU's and Unicorn's are."""
+    from calibration.virtual_board.unicorn_board import list_emulated
+
+    return name in MACHINES or name in list_emulated()
+
+
 def port_of(name: str) -> str:
     """Return the firmware's port whose images a virtual board runs: of ours its own name."""
     return str(take(GROUP, name, "PORT")) if name in find_entries(GROUP) else name

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from calibration.errors import LinkError
 from calibration.virtual_board.child import ChildBoard, run_child
+from hwmodels.core.file import load_core
 from hwmodels.errors import ToolMissingError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
+from hwmodels.isa import load_isa
 
 _PTY = re.compile(rb"char device redirected to (\S+)[^\n]*")
 
@@ -38,15 +40,19 @@ class Machine:
     name: str
     port: str
     core: str
-    program: str = "qemu-system-arm"
     shift: int = 7
     options: Sequence[str] = ()
 
     @property
+    def program(self) -> str:
+        """The emulator of its core's machine code."""
+        return load_isa(load_core(self.core).traits.isa).code.qemu["program"]
+
+    @property
     def advice(self) -> str:
         """How its emulator is installed."""
-        return "apt-get install qemu-system-" + (
-            "arm" if self.program.endswith("arm") else "misc")
+        code = load_isa(load_core(self.core).traits.isa).code
+        return f"apt-get install {code.qemu['package']}"
 
     def instructions_per_tick(self, timer_hz: int) -> float:
         """Return instructions per tick of the timer the firmware counts."""

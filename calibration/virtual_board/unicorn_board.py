@@ -105,7 +105,7 @@ class UnicornBoard:
         start, end = self._image.code
         self.state = EmulatorState(costs, start, end, min(trace_accesses, MOST_TRACED))
         timing = load_core(costs.core) if costs.core is not None else None
-        self.listing = Listing(timing=timing)
+        self.listing = Listing(timing=timing, machine=load_isa(self._traits.isa).machine)
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
         tty.setraw(self._master)

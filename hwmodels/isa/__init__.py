@@ -1,8 +1,8 @@
-"""Instruction sets: one file each in `hwmodels/isa`, with all that is asked of one by its name."""
+"""Instruction sets, one file each in `hwmodels/isa`; kinds of machine code, in `machines.yaml`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from pathlib import Path
@@ -23,8 +23,60 @@ ESP32-S3 and of the ESP32-P4."""
 
 EXTENSIONS: tuple[str, ...] = get_args(Extension)
 
-MACHINES = ("arm", "riscv", "xtensa", "c2000", "host")
-"""Kinds of machine code: by which ELF reader, decoder, emulator and compiler are chosen."""
+DEFAULT = "armv7e-m"
+"""Instruction set of exported sources where none is asked for."""
+
+
+@frozen
+class MachineCode:
+    """A kind of machine code: what ELF reader, decoder, emulator and compiler are chosen by.
+
+    Parameters
+    ----------
+    description
+        Behind "a program of".
+    elf_machine
+        e_machine of its ELF files.
+    architectures
+        Value of an Arm program's build attribute Tag_CPU_arch -> name.
+    unicorn, capstone
+        Constants of the emulator and of the disassembler; registers a program computes with, and
+        names of those every core has. Empty: programs are not run.
+    objdump
+        Command and package of a disassembler that knows instructions capstone lacks.
+    qemu
+        Program that emulates such machines, and its package.
+    compiler
+        Command, and what to type where it is missing.
+    probe_port
+        Folders of the port through a debug probe, which any core of the kind has.
+    images
+        Dialects whose firmware images are read without being run.
+    foreign
+        In names of kernel libraries written for another kind.
+    native
+        Whether it is that of this machine.
+    """
+
+    name: str
+    description: str
+    elf_machine: int
+    foreign: str
+    architectures: Mapping[int, str] = field(default_factory=dict)
+    unicorn: Mapping[str, Any] = field(default_factory=dict)
+    capstone: Mapping[str, Any] = field(default_factory=dict)
+    objdump: Mapping[str, Any] = field(default_factory=dict)
+    qemu: Mapping[str, str] = field(default_factory=dict)
+    compiler: Sequence[str] = ()
+    probe_port: str = ""
+    images: Sequence[str] = ()
+    native: bool = False
+
+
+_KINDS = read_yaml_once(_FOLDER.with_name("machines.yaml"))
+MACHINES = {name: MachineCode(name=name, **facts) for name, facts in _KINDS["kinds"].items()}
+OTHERS: Mapping[int, str] = _KINDS["others"]
+"""Machine code of nobody here, by e_machine."""
 
 
 @frozen
@@ -34,7 +86,7 @@ class InstructionSet:
     Parameters
     ----------
     machine
-        One of `MACHINES`.
+        Key of `MACHINES`.
     architectures
         Values of an Arm program's build attribute Tag_CPU_arch that it runs (ABI addenda, IHI 0045,
         3.3.6.1); empty: not checked.
@@ -96,6 +148,11 @@ class InstructionSet:
     mac_loops: Mapping[str, str] = field(default_factory=dict)
     load_loop: str = ""
 
+    @property
+    def code(self) -> MachineCode:
+        """Its kind of machine code."""
+        return MACHINES[self.machine]
+
 
 @cache
 def load_isa(name: str) -> InstructionSet:
@@ -116,6 +173,11 @@ def plain_isa(dialect: str) -> str:
 def machine_isa(machine: str) -> str:
     """Return the first instruction set of a kind of machine code."""
     return next(isa for isa in ISAS if load_isa(isa).machine == machine)
+
+
+def native_isa() -> str:
+    """Return the instruction set programs are compiled for that run on this machine."""
+    return next(isa for isa in ISAS if load_isa(isa).code.native)
 
 
 @cache

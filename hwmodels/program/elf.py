@@ -36,7 +36,7 @@ _SEGMENT = {1: (0, 1, 2, 3, 4, 5, 6), 2: (0, 2, 3, 4, 5, 6, 1)}
 _SYMBOL = {1: (0, 1, 2, 3, 5), 2: (0, 4, 5, 1, 3)}
 """Where fields of `Segment` are in a header; in a symbol name, value, size, kind and section."""
 
-EXECUTABLE, ARM, RISCV, XTENSA = 2, 40, 243, 94
+EXECUTABLE = 2
 LOAD, CONTENT, SYMBOLS, UNSTORED = 1, 1, 2, 8
 ALLOCATED, WRITABLE, CODE = 2, 1, 4
 ARENA = re.compile(r"arena|activations|workspace", re.IGNORECASE)

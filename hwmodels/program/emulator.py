@@ -9,14 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from hwmodels.errors import BoardError, KernelError, need_extra
+from hwmodels.isa import MACHINES
 
 HOOK_CODE, HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 4, 8, 1024, 2048
-_ALL = {"arm": [*(f"R{place}" for place in range(13)), "SP", "LR", "XPSR",
-                *(f"S{place}" for place in range(32))],
-        "riscv": [f"X{place}" for place in range(1, 32)]}
-"""Registers a program computes with."""
-_SHORT = {"riscv": {"LR": "X1", "SP": "X2"}}
-"""Registers every core has, by the names Arm's has."""
 
 
 class Emulator:
@@ -25,7 +20,7 @@ class Emulator:
     Parameters
     ----------
     machine
-        Kind of machine code: "arm" (Cortex-M) or "riscv" (32 bits).
+        Kind of machine code that has a `unicorn`.
     model
         The emulator's of the core: `unicorn` of a core's file.
 
@@ -40,19 +35,15 @@ class Emulator:
     def __init__(self, machine: str, model: str) -> None:
         self.unicorn = import_unicorn()
         self.constants = import_module(f"unicorn.{machine}_const")
-        self.prefix, self.short = machine.upper(), _SHORT.get(machine, {})
-        unicorn = self.unicorn
-        if machine == "arm":
-            kind, mode = unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS
-            family = "UC_CPU_ARM_CORTEX_"
-        else:
-            kind, mode = unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32
-            family = "UC_CPU_RISCV32_"
-        cpu = getattr(self.constants, family + model, None)
+        facts = MACHINES[machine].unicorn
+        self.prefix, self.short = machine.upper(), facts.get("names", {})
+        cpu = getattr(self.constants, facts["cpus"] + model, None)
         if cpu is None:
-            raise BoardError(f"core.emulators.unicorn: {model!r}; accepted: what follows {family}")
-        self.all = [self.number(name) for name in _ALL[machine]]
-        self.core: Any = unicorn.Uc(kind, mode)
+            raise BoardError(f"core.emulators.unicorn: {model!r}; accepted: what follows "
+                             + facts["cpus"])
+        self.all = [self.number(name) for name in facts["registers"]]
+        self.core: Any = self.unicorn.Uc(getattr(self.unicorn, facts["arch"]), sum(
+            getattr(self.unicorn, mode) for mode in facts["modes"]))
         self.core.ctl_set_cpu_model(cpu)
 
     def number(self, name: str) -> int:

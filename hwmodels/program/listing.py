@@ -18,6 +18,7 @@ from hwmodels.core.schedule import schedule
 from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError, ToolMissingError, need_extra
 from hwmodels.frozen import frozen
+from hwmodels.isa import MACHINES
 from hwmodels.program.elf import ElfError
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+)\t\s*(\S+)\s*([^@<]*)")
-_TOOL = "arm-none-eabi-objdump"
-_NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
 
 
 @frozen
@@ -76,7 +75,7 @@ class Listing:
     timing
         None: every instruction takes one cycle.
     machine
-        Kind of machine code: "arm" or "riscv".
+        Kind of machine code.
     instructions
         By address, as binutils write them; capstone reads blocks that are not among them.
     costs : dict of (int, int) to BlockCost
@@ -84,7 +83,7 @@ class Listing:
     """
 
     timing: CoreTiming | None = None
-    machine: str = "arm"
+    machine: str
     instructions: Mapping[int, Listed] = field(default_factory=dict)
     costs: dict[tuple[int, int], BlockCost] = field(default_factory=dict)
     texts: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -132,7 +131,7 @@ class Listing:
 
 @lru_cache(maxsize=4)
 def disassembler(machine: str, *, detail: bool = False) -> Cs:
-    """Return capstone for "arm" or "riscv"; `detail` says which registers are written.
+    """Return capstone for a kind of machine code; `detail` says which registers are written.
 
     Raises
     ------
@@ -141,32 +140,31 @@ def disassembler(machine: str, *, detail: bool = False) -> Cs:
     """
     with need_extra("timings of emulated cores", "capstone", "boards"):
         import capstone
-    made = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32
-                       | capstone.CS_MODE_RISCVC) if machine == "riscv" else capstone.Cs(
-                           capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS
-                           | capstone.CS_MODE_V8)
+    facts = MACHINES[machine].capstone
+    made = capstone.Cs(getattr(capstone, facts["arch"]), sum(
+        getattr(capstone, mode) for mode in facts["modes"]))
     made.detail = detail
     return made
 
 
-def disassemble(path: Path) -> Mapping[int, Listed]:
+def disassemble(path: Path, machine: str) -> Mapping[int, Listed]:
     """Return a program's instructions by address: capstone 5 knows no MVE, binutils does.
 
     Raises
     ------
     ToolMissingError
-        Without binutils for Arm.
+        Without binutils for the kind of machine code.
     ElfError
         When they do not read the file.
     """
-    tool = shutil.which(_TOOL)
-    if tool is None:
-        raise ToolMissingError(f"{_TOOL} is not installed: apt-get install "
-                               "binutils-arm-none-eabi")
-    answer = subprocess.run([tool, "-d", "-m", _NEWEST, str(path)], capture_output=True,
+    facts = MACHINES[machine].objdump
+    tool, *options = facts["command"]
+    if shutil.which(tool) is None:
+        raise ToolMissingError(f"{tool} is not installed: apt-get install {facts['package']}")
+    answer = subprocess.run([tool, "-d", *options, str(path)], capture_output=True,
                             text=True, check=False)
     if answer.returncode:
-        raise ElfError(f"{path}: {_TOOL} fails: {answer.stderr.strip()}")
+        raise ElfError(f"{path}: {tool} fails: {answer.stderr.strip()}")
     found = {}
     for text in answer.stdout.splitlines():
         match = _LINE.match(text)

@@ -10,6 +10,7 @@ import numpy as np
 
 from hwmodels.isa.operands import RISCV_NAMES
 
+MACHINE = "riscv"
 DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10000000))
 """Address and bytes of what is not memory: core-local timers; interrupt controllers and
 peripherals as SiFive's parts and QEMU's `virt` have them; peripherals of Espressif's."""

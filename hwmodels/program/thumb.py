@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+MACHINE = "arm"
 DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
 """Address and bytes of what is not memory: a part's peripherals, and the core's own."""
 MODE, RETURN_CODES = 1, 0xFFFFFF00

@@ -108,7 +108,7 @@ def note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:
     one = f"{runtime.name}@cmsis"
     return (f"runtime: {runtime.name} is taken as {runtime.identity}, plain C; {one} uses the "
             "core's DSP instructions and is predicted to take much less",) * (
-        "dsp" in load_isa(board.core.isa).extensions and one in list_runtimes())
+        bool(load_isa(board.core.isa).macro) and one in list_runtimes())
 
 
 def list_releases(name: str) -> list[str]:
@@ -150,9 +150,8 @@ def list_defaults(board: Board) -> Iterator[Runtime]:
     prefix of the chip's name first; TFLite Micro with CMSIS-NN on Arm cores; its reference kernels;
     plain C. Each at the release `newest_release` finds, then at the newest counted one.
     """
-    arm = board.core.isa.startswith("arm")
-    for name in (*list_shipped(board.soc), *(name for name in PORTABLE
-                                             if arm or "cmsis" not in name)):
+    foreign = load_isa(board.core.isa).code.foreign
+    for name in (*list_shipped(board.soc), *(name for name in PORTABLE if foreign not in name)):
         runtime = newest_release(name, board)[0]
         if not runtime.accelerated or board.npu is not None:
             yield runtime
@@ -440,6 +439,6 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
                 or (runtime.accelerated and board.npu is None)
                 or list_other_makers(runtime, board)
                 or (runtime.extensions and not {*runtime.extensions} & {*own})
-                or ("esp-nn" if board.core.isa.startswith("arm") else "cmsis") in runtime.name):
+                or load_isa(board.core.isa).code.foreign in runtime.name):
             found.append(settle_release(runtime.name, board)[0].identity)
     return tuple(found)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
+from hwmodels.isa import load_isa
 from twin.deployment.choice import find_counted, find_library, list_releases
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
@@ -18,10 +19,6 @@ ONE_MAKER = (("x-cube-ai", "st-edge-ai", "neural-art"),)
 
 CORE_IN_CUBE = 8
 """ST Edge AI Core n.m shipped as X-CUBE-AI (n + 8).m, up to Core 2."""
-
-ARM_ONLY = "cmsis-nn"
-"""In the name of a library: kernels for Arm cores, elsewhere its portable ones run."""
-
 
 LISTED = ("tflm", "firmware")
 """Beginnings of runtimes whose logs name the network's operators, one a layer."""
@@ -54,7 +51,7 @@ def list_candidates(stated: str, isa: str | None = None,
         isa = isa if board is None else board.core.isa
         espressif = board is not None and board.soc.startswith("esp")
         chosen = [name for name in families if name.startswith(f"{stem}-")
-                  and (isa is None or isa.startswith("arm") or ARM_ONLY not in name)
+                  and (isa is None or load_isa(isa).code.foreign not in name)
                   and (espressif or ESPRESSIF_ONLY not in name)]
         if chosen and board is not None:
             chosen += list_accelerating(board)

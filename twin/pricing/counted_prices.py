@@ -69,7 +69,7 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
 
         counted_here = not choose_core(core.isa, core.fpu, runtime.counted[0])[1]
         carried = runtime.counted[0] == REFERENCE or (runtime.is_alone and (
-            runtime.library != "cmsis_nn" or core.isa.startswith("arm")))
+            load_isa(core.isa).code.foreign not in runtime.library))
     return HERE if counted_here else CARRIED if (
         carried and load_isa(core.isa).counts_carry) else ""
 

@@ -75,6 +75,10 @@ class Reader:
     """
 
     machine: ClassVar[str]
+    letter: ClassVar[str]
+    """What the emulator's names of registers begin with."""
+    detailed = False
+    """Whether the disassembler has to say which registers are written."""
     registers: ClassVar[Mapping[str, int]]
     """Numbers of the core's, by the names instructions have them."""
     ahead = 0
@@ -184,7 +188,7 @@ def find_stretches(reader_type: type[Reader], address: int, code: bytes,
     reader, odd = reader_type(address, word_at, loads), []
     found = [reader]
     waits = False
-    listing = disassembler(reader_type.machine, detail=reader_type.machine == "arm")
+    listing = disassembler(reader_type.machine, detail=reader_type.detailed)
     for one in listing.disasm(code, address):
         if waits:
             reader = reader_type(one.address, word_at)

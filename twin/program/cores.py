@@ -12,9 +12,7 @@ from twin.program.machine import Machine
 from twin.program.recorder import Recorder
 from twin.program.riscv_machine import RiscvMachine
 
-_ARCHITECTURES = {10: "Armv7-M", 11: "Armv6-M", 12: "Armv6S-M", 13: "Armv7E-M",
-                  16: "Armv8-M Baseline", 17: "Armv8-M Mainline", 21: "Armv8.1-M"}
-"""Values of Tag_CPU_arch, by name."""
+_KINDS = {one.accepts: one for one in (Machine, RiscvMachine)}
 
 
 def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
@@ -27,8 +25,7 @@ def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
         When the program is not for that core.
     """
     check_core(elf, board)
-    kind = RiscvMachine if elf.machine == "riscv" else Machine
-    return kind(elf, board, files, limit, recorder)
+    return _KINDS[elf.machine](elf, board, files, limit, recorder)
 
 
 def check_core(elf: Elf, board: Board) -> None:
@@ -42,7 +39,7 @@ def check_core(elf: Elf, board: Board) -> None:
     isa = load_isa(board.core.isa)
     code = f"machine code of {elf.machine}"
     if elf.architecture is not None:
-        code += f", architecture {_ARCHITECTURES.get(elf.architecture, elf.architecture)}"
+        code += f", architecture {isa.code.architectures.get(elf.architecture, elf.architecture)}"
     if elf.machine != isa.machine or not (elf.architecture is None or not isa.architectures
                                           or elf.architecture in isa.architectures):
         raise ProgramError(f"{elf.path}: {code}, and {board.name} has a "

@@ -15,16 +15,14 @@ import numpy as np
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from hwmodels.isa import MACHINES, OTHERS
 from hwmodels.program.elf import (
     ALLOCATED,
     ARENA,
-    ARM,
     CODE,
     EXECUTABLE,
-    RISCV,
     UNSTORED,
     WRITABLE,
-    XTENSA,
     Section,
     Segment,
     Tables,
@@ -46,10 +44,6 @@ _KINDS = {1: "a relocatable object file: link it first",
           3: "a shared or position-independent file: link it at fixed addresses",
           4: "a core dump"}
 """Types of files that are no programs of a microcontroller."""
-_MACHINES = {ARM: "arm", RISCV: "riscv"}
-_REFUSED = {XTENSA: "Xtensa, as of an ESP32 or ESP32-S3 (94)", 83: "AVR (83)",
-            3: "x86 (3)", 62: "x86-64 (62)", 8: "MIPS (8)", 183: "AArch64 (183)"}
-"""Kinds of machine code users have files of, by their number in ELF headers."""
 _VECTORS = ("__Vectors", "g_pfnVectors", "vectors", "_vector_table", "__vector_table",
             "__isr_vector", "_vectors", "__VECTOR_TABLE", "vector_table", "__vectors")
 _VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_table",
@@ -90,7 +84,7 @@ class Elf:
     entry
         Where the file says it begins.
     machine
-        "arm" or "riscv".
+        Kind of machine code.
     parts
         What of the file is there while it runs.
     arenas : tuple of (int, int)
@@ -124,7 +118,7 @@ class Elf:
     @cached_property
     def instructions(self) -> Mapping[int, Listed]:
         """The disassembly of an Arm program, by address."""
-        return disassemble(self.path)
+        return disassemble(self.path, self.machine)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -234,10 +228,12 @@ def _read(path: Path, file: Tables) -> Elf:
     if file.bits != 32:
         raise ProgramError("not of 32 bits, or big endian; accepted: a little-endian program of "
                            "an Arm Cortex-M, or of RISC-V with 32 bits")
-    if file.machine not in _MACHINES:
-        machine = _REFUSED.get(file.machine, f"machine {file.machine}")
-        raise ProgramError(f"a program for {machine}; accepted: of an Arm Cortex-M ({ARM}), or of "
-                           f"RISC-V with 32 bits ({RISCV})")
+    kind = next((one for one in MACHINES.values() if one.elf_machine == file.machine), None)
+    if kind is None or not kind.unicorn:
+        what = kind.description if kind else OTHERS.get(file.machine, "machine")
+        accepted = ", or of ".join(f"{one.description} ({one.elf_machine})"
+                                   for one in MACHINES.values() if one.unicorn)
+        raise ProgramError(f"a program for {what} ({file.machine}); accepted: of {accepted}")
     if file.kind != EXECUTABLE:
         what = _KINDS.get(file.kind, f"of type {file.kind}")
         raise ProgramError(f"{what}; accepted: a linked program (type {EXECUTABLE}, EXEC)")
@@ -257,11 +253,10 @@ def _read(path: Path, file: Tables) -> Elf:
         raise ProgramError(f"code of more than {LARGEST_CODE_BYTES >> 20} MiB; accepted: a "
                            "program of a microcontroller")
     functions, symbols, arenas = _read_symbols(file)
-    machine = _MACHINES[file.machine]
     stripped = not symbols
     if stripped:
         functions = name_called([one for one in pieces if any(
-            low < one[1] + len(one[2]) and one[1] < high for low, high in code)], code, machine,
+            low < one[1] + len(one[2]) and one[1] < high for low, high in code)], code, kind.name,
             file.entry & ~1)
     return Elf(
         path=path, sha256=hashlib.sha256(file.content).hexdigest(), pieces=pieces,
@@ -269,7 +264,7 @@ def _read(path: Path, file: Tables) -> Elf:
         constants=tuple(span for one, span in spans if not one.flags & WRITABLE),
         data_end=max((span[1] for one, span in spans if one.flags & WRITABLE
                       and "stack" not in one.name), default=0),
-        entry=file.entry & ~1, machine=machine, stripped=stripped,
+        entry=file.entry & ~1, machine=kind.name, stripped=stripped,
         architecture=file.arm_architecture,
         parts=tuple(sections), arenas=arenas)
 

@@ -52,6 +52,10 @@ class Machine:
         What is made of accesses.
     """
 
+    accepts = "arm"
+    """Kind of machine code it runs."""
+    has_events = True
+
     def __init__(self, elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
                  recorder: type[Recorder] = Recorder) -> None:
         self.elf, self.board, self.limit = elf, board, limit
@@ -118,9 +122,8 @@ class Machine:
         """Give the emulator its callbacks."""
         self.add_hook(HOOK_BLOCK, self.names.on_block)
         self.bus.map()
-        if self.elf.machine == "arm":
-            for address in self.elf.find_halfwords(SEND_EVENT):
-                self.machine.hook_add(HOOK_CODE, self._send_event, begin=address, end=address)
+        for address in self.elf.find_halfwords(SEND_EVENT) if self.has_events else ():
+            self.machine.hook_add(HOOK_CODE, self._send_event, begin=address, end=address)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
 
     def add_hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0) -> None:

@@ -11,7 +11,7 @@ from hwmodels.board.facts import Board
 from hwmodels.files import File
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
-from hwmodels.program.elf import ARENA, ARM, EXECUTABLE, RISCV, XTENSA, read_elf_file
+from hwmodels.program.elf import ARENA, EXECUTABLE, read_elf_file
 from twin.errors import ProgramError, UsageError
 
 MOST_BYTES = 64 << 20
@@ -29,9 +29,6 @@ _ARMLINK = re.compile(r"Execution Region (\S+) \((?:Exec base|Base): 0x([0-9a-f]
 _NOT_STORED = (".bss", ".noinit", ".heap", ".stack")
 """Sections GNU ld gives a load address, though nothing is loaded."""
 _NOT_LOADED = (".debug", ".comment", ".ARM.attributes", ".riscv.attributes", ".stab", ".note.GNU")
-
-MACHINES = {ARM: "arm", RISCV: "riscv", XTENSA: "xtensa"}
-"""Instruction sets by the number ELF has of them."""
 
 Span = tuple[int, int]
 """First address, and bytes."""
@@ -131,8 +128,7 @@ def _read_gnu(text: str) -> Program:
 
 def _read_elf(path: File, board: Board) -> tuple[Region, ...]:
     file = read_elf_file(fspath(path), ProgramError, "linked program")
-    machine = load_isa(board.core.isa).machine
-    if file.kind != EXECUTABLE or MACHINES.get(file.machine) != machine:
+    if file.kind != EXECUTABLE or file.machine != load_isa(board.core.isa).code.elf_machine:
         raise UsageError(f"--map {path}: of type {file.kind} and machine {file.machine}; accepted: "
                          f"a linked program (type {EXECUTABLE}, EXEC) for the {board.core.model} "
                          f"of {board.name}")

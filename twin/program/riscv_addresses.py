@@ -18,6 +18,7 @@ class RiscvReader(Reader):
     """Reads RV32IMC; parameters as of `Reader`."""
 
     registers, machine = {name: place for place, name in enumerate(RISCV_NAMES) if place}, "riscv"
+    letter = "X"
 
     def read(self, one: Any) -> None:
         """Take one instruction; none of them runs under a condition."""

@@ -86,6 +86,9 @@ class RiscvMachine(Machine):
     a control register the emulator lacks answers as it was left, 0 at first.
     """
 
+    accepts = "riscv"
+    has_events = False
+
     def _find_start(self) -> tuple[int, int]:
         """Return where the stack begins, as its symbol says, and where the file begins."""
         if not any(low <= self.elf.entry < high for low, high in self.elf.code):

@@ -22,6 +22,7 @@ class ThumbReader(Reader):
     """Reads T32; parameters as of `Reader`."""
 
     registers, ahead, machine = REGISTERS, 4, "arm"
+    letter, detailed = "R", True
 
     def read(self, one: Any) -> None:
         """Take one instruction; raises `LostError` where it begins a stretch of its own."""

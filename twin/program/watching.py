@@ -11,7 +11,7 @@ from twin.program.counters import Counters
 from twin.program.riscv_addresses import RiscvReader
 from twin.program.thumb_addresses import ThumbReader
 
-_READERS: dict[str, type[Reader]] = {"arm": ThumbReader, "riscv": RiscvReader}
+_READERS: dict[str, type[Reader]] = {one.machine: one for one in (ThumbReader, RiscvReader)}
 
 
 class Watch:
@@ -31,8 +31,7 @@ class Watch:
         self.reader = _READERS[counters.listing.machine]
         self.until = -1
         self.odd: set[str] = set()
-        letter = "R" if self.reader.machine == "arm" else "X"
-        self.numbers = {place + 1: emulator.number(f"{letter}{place}")
+        self.numbers = {place + 1: emulator.number(f"{self.reader.letter}{place}")
                         for place in self.reader.registers.values()}
         self.hooked: set[int] = set()
         self.stale: list[tuple[int, int]] = []

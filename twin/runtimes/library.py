@@ -113,6 +113,5 @@ def find_assumed(op: str, dtype: str, isa: str) -> Lowering | None:
     Lowering or None
         None off Helium, and of types it is not written for: all but bytes, and floats quantised.
     """
-    vectors = list_extensions(isa)[0] == "mve"
     fits = dtype in ("int8", "uint8") or (OPERATORS[op].converts and dtype == "float32")
-    return find_lowering(("helium",), op, "int8", isa) if vectors and fits else None
+    return find_lowering(("helium",), op, "int8", isa) if fits else None

@@ -195,7 +195,7 @@ def test_an_inference_written_down_agrees_with_qemu(images):
         assert len(record.accesses) == record.totals.accesses
         assert int(record.accesses[:, 2].sum()) == record.totals.stores
     # the image's own listing, block by block, gives the instructions that were counted
-    text = Listing().text(0x08000000, bytes.fromhex("0138fdd1"))
+    text = Listing(machine="arm").text(0x08000000, bytes.fromhex("0138fdd1"))
     assert text.splitlines()[0].split() == ["subs", "r0,", "#1"]
     if shutil.which("qemu-system-arm") is None:
         pytest.skip("qemu-system-arm is not installed")

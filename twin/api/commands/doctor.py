@@ -22,13 +22,14 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.core.file import list_built_cores
 from hwmodels.errors import TwinError
+from hwmodels.isa import MACHINES
 from hwmodels.kernels.library import open_library
 from twin.api.commands.boards import list_virtual_boards
 from twin.api.requests import takes
 from twin.api.requests.boards import Doctor
 from twin.errors import UsageError
 from twin.program.image.compile import ports
-from twin.program.image.compile.build import COMPILER_PACKAGES, find_missing
+from twin.program.image.compile.build import find_missing
 from twin.program.image.compile.flashing import configure_openocd, rehearse
 from twin.reports.outcomes import Check, Checkup
 
@@ -84,7 +85,8 @@ def _check_machine() -> Iterator[Check]:
 
 
 def _check_tools() -> Iterator[Check]:
-    tools = {"make": "apt-get install make", **dict(COMPILER_PACKAGES.values()), **FLASHERS}
+    tools = {"make": "apt-get install make", **FLASHERS,
+             **{one.compiler[0]: one.compiler[1] for one in MACHINES.values() if one.compiler}}
     for tool, advice in tools.items():
         path = shutil.which(tool)
         yield Check(name=tool, found="" if path is None else _ask_version(path), advice=advice)

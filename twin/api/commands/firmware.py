@@ -13,7 +13,7 @@ from hwmodels.core.file import list_built_cores
 from hwmodels.errors import did_you_mean
 from hwmodels.files import File
 from hwmodels.frozen import frozen
-from hwmodels.isa import machine_isa, read_name
+from hwmodels.isa import native_isa, read_name
 from twin.api.commands.claims import claim_folder
 from twin.api.requests import firmware as requests
 from twin.api.requests import takes
@@ -93,7 +93,7 @@ def export_firmware(asked: requests.Export) -> tuple[Path, ...]:
     from twin.program.image.compile.dropin import write_drop_in
     from twin.program.image.compile.source import generate_source
 
-    known = sorted({*list_built_cores().values(), machine_isa("host")})
+    known = sorted({*list_built_cores().values(), native_isa()})
     isa = read_name(asked.isa)
     if isa not in known:
         raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))

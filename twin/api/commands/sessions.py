@@ -43,9 +43,6 @@ from twin.pricing.prediction import Prediction
 from twin.program.image.compile.permission import building_refused, check_permission
 from twin.studies.study.tasks import made_with
 
-EMULATED = ("unicorn", "mps", "riscv")
-"""How the names of virtual boards begin whose counts are the same each time."""
-
 _OUTSIDE = ("port", "image", "input_file", "probe", "resume", "backend", "cpu")
 """Arguments of a measurement that name what is outside of a bundle."""
 
@@ -247,10 +244,12 @@ def _reproduce(path: File, folder: Path) -> tuple[Agreement, ...]:
 
 
 def _ask_again(path: File, folder: Path) -> tuple[Agreement, ...]:
+    from calibration.virtual_board import repeats
+
     now, found = made_with(), []
     sessions = open_bundle(fspath(path), folder)
-    hardware = [one for one in sessions if one.request.verb == "measure" and not str(
-        one.request.arguments.get("virtual", "")).startswith(EMULATED)]
+    hardware = [one for one in sessions if one.request.verb == "measure" and not repeats(
+        str(one.request.arguments.get("virtual", "")))]
     if len(hardware) == len(sessions):
         raise SessionError(f"{hardware[0].folder.name}: a measurement of hardware is not made "
                            "again; accepted: beside runs that are, or of an emulated board "

@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from hwmodels.files import File
+from hwmodels.isa import DEFAULT
 from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights
 from twin.api.requests.values import split_words
 
@@ -56,7 +57,7 @@ class Export(Request):
         "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.", text=str)]
     isa: Annotated[str, Option(
         "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
-        "boards`.")] = "armv7e-m"
+        "boards`.")] = DEFAULT
 
 
 @dataclass(frozen=True, kw_only=True)

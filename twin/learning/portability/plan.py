@@ -12,6 +12,7 @@ from calibration.fitting.prior import Prior, Spread, pool_prior
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
+from hwmodels.isa import load_isa
 from twin.errors import UsageError
 from twin.learning.overlays import stated_sds
 from twin.learning.portability.probes import find_rooms, list_benchmarks
@@ -76,7 +77,7 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     """
     certainty = assure(prediction, calibration, "warm")
     policies = replacement_range(prediction.deployment)
-    machine = None if board.core.isa.startswith("x86") else board
+    machine = None if load_isa(board.core.isa).code.native else board
     names = [one.name for one in list_benchmarks(machine, find_rooms(machine))]
     rows = expected_rows(names, prediction)
     if not rows:

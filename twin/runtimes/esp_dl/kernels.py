@@ -26,7 +26,7 @@ from twin.runtimes.esp_nn.others import KERNELS as NN
 from twin.runtimes.esp_nn.windows import widest
 from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, element_accesses
 from twin.runtimes.esp_nn_ansi.sequences import Level, call_level, looped, run_through
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import build_kernel
 from twin.runtimes.lowering.geometry import (
     Geometry,
@@ -48,7 +48,7 @@ _LEVELS = {name: Level(**level) for name, level in read_yaml_once(
 
 def _output(site: Site) -> Level:
     """Return what finishes 16 outputs."""
-    return _LEVELS["output_xesp" if site.isa.endswith("xesp") else "output"]
+    return _LEVELS["output_xesp" if has_extension(site.isa, "xesp") else "output"]
 
 
 def _products(site: Site, depth: int, taps: int, groups: int, rest: int,

@@ -19,6 +19,7 @@ from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import list_states
+from twin.runtimes.lowering import has_extension
 from twin.runtimes.tflm.scratch import is_speed_sum, list_scratch
 
 ALIGNMENT_BYTES = 16
@@ -116,7 +117,7 @@ def list_asks(graph: Graph, kernels: str, release: str, isa: str, *,
         unknown=tuple(dict.fromkeys((
             *(f"kernel data of {name}" for name in named if not known.get(name)),
             *("scratch of ESP-NN's vector kernels" for name in named
-              if kernels == "esp-nn" and "xtensa" in isa and name.endswith("conv_2d"))))))
+              if kernels == "esp-nn" and has_extension(isa, "pie") and name.endswith("conv_2d"))))))
 
 
 @lru_cache(maxsize=1)

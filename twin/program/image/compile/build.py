@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError
+from hwmodels.isa import MACHINES
 from hwmodels.processes import command_of
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, FirmwareError, UsageError
@@ -39,10 +40,6 @@ _THEIRS = ", CMSIS-NN"
 
 _OVERFLOW = re.compile(r"region [`']MEMORY_(\w+)' overflowed by (\d+) bytes"
                        r"|section '([\w.]+)' will not fit in region '(?:MEMORY_)?(\w+)'")
-COMPILER_PACKAGES = {"arm": ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
-        "riscv": ("riscv64-unknown-elf-gcc", "apt-get install gcc-riscv64-unknown-elf"),
-        "host": ("cc", "install a C compiler")}
-"""Compiler of each kind of machine code, and what to type where it is missing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -232,7 +229,7 @@ def _check_choices(compiler: str | None, optimisation: str, kernels: str) -> Non
 
 
 def _default_compiler(port: Port) -> str:
-    there = shutil.which(COMPILER_PACKAGES[port.arch][0]) is not None
+    there = shutil.which(MACHINES[port.arch].compiler[0]) is not None
     return "gcc" if there or find_spec("ziglang") is None else "clang"
 
 
@@ -241,7 +238,7 @@ def _find_compiler(compiler: str, port: Port) -> str:
     check_permission()
     if shutil.which("make") is None:
         raise ToolMissingError("make is not installed: apt-get install make")
-    gcc, advice = COMPILER_PACKAGES[port.arch]
+    gcc, advice = MACHINES[port.arch].compiler
     if compiler == "clang" and find_spec("ziglang") is not None:
         return "zig"
     if compiler == "clang" and shutil.which("clang") is None:
@@ -297,7 +294,7 @@ def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
 
 
 def _version(used: str, port: Port) -> str:
-    commands = {"gcc": [COMPILER_PACKAGES[port.arch][0], "-dumpfullversion"],
+    commands = {"gcc": [MACHINES[port.arch].compiler[0], "-dumpfullversion"],
                 "clang": ["clang", "-dumpversion"],
                 "zig": [*command_of("ziglang"), "version"]}
     answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)

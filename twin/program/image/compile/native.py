@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
-from hwmodels.isa import machine_isa
+from hwmodels.isa import native_isa
 from twin.errors import FirmwareError
 from twin.network.graph import Graph
 from twin.program.image.compile.ports import firmware_folder
@@ -64,7 +64,7 @@ def build_library(graph: Graph, folder: Path, kernels: Path | None = None) -> Pa
     """
     folder.mkdir(parents=True, exist_ok=True)
     kernels = kernels or build_kernels(folder)
-    source = generate_source(graph, machine_isa("host"))
+    source = generate_source(graph, native_isa())
     write_source(source, folder)
     text = source.model_c.replace("@BUILD@", "0").replace("@COMPILER@", "cc")
     (folder / "model.c").write_text(text, encoding="utf-8")

@@ -13,12 +13,9 @@ from hwmodels.board.file import list_boards
 from hwmodels.core.file import list_built_cores, load_core
 from hwmodels.errors import ToolMissingError, did_you_mean
 from hwmodels.frozen import frozen
-from hwmodels.isa import load_isa, machine_isa
+from hwmodels.isa import MACHINES, load_isa, machine_isa
 from twin.deployment.memories import choose_memory
 from twin.errors import PlacementError, UsageError
-
-FAMILIES = {"arm": "cortex_m rtt", "riscv": "riscv rtt"}
-"""Folders of the port through a debug probe, which any core of a kind of machine code has."""
 
 _REGION = re.compile(r"\b(\w+) *: *ORIGIN *= *(0x[0-9a-fA-F]+|\d+)")
 _ALIAS = re.compile(r'REGION_ALIAS\("(\w+)", *(\w+)\)')
@@ -34,7 +31,7 @@ class Port:
     name
         Its folder in firmware/ports.
     arch
-        "arm", "riscv" or "host".
+        Kind of machine code.
     core
         Of `hwmodels/cores`; "" of the host.
     fixed_map
@@ -98,8 +95,8 @@ def name_probe_port(core: str) -> str:
 def _describe_probe_port(core: str) -> dict[str, str]:
     """Return what the Makefile is given of a core."""
     traits = load_core(core).traits
-    arch, build = load_isa(traits.isa).machine, traits.build
-    return {"ARCH": arch, "CORE": core, "FPU": build.get("fpu", ""), "FAMILY": FAMILIES[arch],
+    code, build = load_isa(traits.isa).code, traits.build
+    return {"ARCH": code.name, "CORE": core, "FPU": build.get("fpu", ""), "FAMILY": code.probe_port,
             "CPU": build["flags"], "LINK_CPU": build.get("link", "")}
 
 
@@ -120,7 +117,7 @@ def load_port(name: str) -> Port:
         setting: value.strip() for setting, value in _SETTING.findall(
             (folder / "port.mk").read_text(encoding="utf-8"))}
     return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""), derived=bool(core),
-                fixed_map=settings["ARCH"] == "host" or (folder / "memory.ld").is_file(),
+                fixed_map=MACHINES[settings["ARCH"]].native or (folder / "memory.ld").is_file(),
                 settings=settings)
 
 

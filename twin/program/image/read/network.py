@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hwmodels.board.facts import Board
-from hwmodels.isa import load_isa
+from hwmodels.isa import MACHINES, load_isa
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
@@ -51,8 +51,10 @@ def read_built_image(path: str | Path) -> Elf:
         When it is no such file.
     """
     image = read_elf(path, FirmwareError, "image")
-    if image.machine != "arm":
-        raise FirmwareError(f"{path}: of a RISC-V core; accepted: an image of an Arm Cortex-M")
+    if not MACHINES[image.machine].images:
+        able = " or ".join(one.description for one in MACHINES.values() if one.images)
+        raise FirmwareError(f"{path}: of {MACHINES[image.machine].description}; accepted: an image "
+                            f"of {able}")
     if image.stripped:
         raise FirmwareError(f"{path}: no symbols; accepted: an image that is not stripped")
     return image
@@ -66,7 +68,7 @@ def identify_image(deployment: Deployment) -> str:
 def _key_of(deployment: Deployment) -> _Key:
     port = port_of(deployment.board)
     described = load_isa(port.isa)
-    if described.machine != "arm" or described.dialect == "thumb1":
+    if described.dialect not in described.code.images:
         raise RuntimeRefusedError(
             f"runtime firmware: the machine code of a {port.core or port.arch} is not read; "
             "accepted: Cortex-M3 and later; of any other the program itself: `twin firmware "
