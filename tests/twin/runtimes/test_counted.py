@@ -136,7 +136,7 @@ def test_sixteen_bit_layers_of_other_releases_run_their_own_kernels(board):
 @pytest.mark.parametrize("kernels, level, core", [
     ("reference", "Os", "m33"), ("reference", "Os", "m0plus"), ("reference", "O2-dcheck", "m3"),
     ("reference", "Os@2023", "m33"), ("reference", "O2@2.3.1", "m0plus"),
-    ("cmsis-nn", "Os@2.3.1", "m3")])
+    ("cmsis-nn", "O2@2.3.1", "m55")])
 def test_a_build_counted_on_one_core_is_carried_to_others(kernels, level, core):
     graph = conv_graph()
     work = describe(graph, graph.layers[0])
