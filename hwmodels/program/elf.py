@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +42,11 @@ ALLOCATED, WRITABLE, CODE = 2, 1, 4
 ARENA = re.compile(r"arena|activations|workspace", re.IGNORECASE)
 """In names of what libraries keep buffers in: TFLM, ST Edge AI and X-CUBE-AI, microTVM."""
 FUNCTION, _FILE, _SECTION = 2, 4, 3
+
+
+def lies_in(address: int, spans: Iterable[tuple[int, int]]) -> bool:
+    """Whether an address is in one of several spans, each without the address it ends at."""
+    return any(low <= address < high for low, high in spans)
 
 
 class ElfError(TwinError):

@@ -17,6 +17,7 @@ from hwmodels.kernel import Block, Kernel, Operand, split_runs
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
 from hwmodels.paths.ways import code_cache
+from hwmodels.program.elf import lies_in
 from twin.program.counters import BlockRun
 from twin.program.elf import Function
 from twin.program.machine import Machine
@@ -103,7 +104,7 @@ def _count(machine: Machine, number: int, function: Function,
            runs: Sequence[BlockRun]) -> FunctionRun:
     board, timing = machine.board, load_core(machine.board.core.model)
     memory = next((one for one in board.memories
-                   if any(low <= function.start < high for low, high in one.spans)), None)
+                   if lies_in(function.start, one.spans)), None)
     assert memory is not None, "code lies in a memory of the board"
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
     counted = [count_block(block, timing) for block in blocks]

@@ -23,6 +23,7 @@ from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.program.elf import lies_in
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import LayerCost, TaskPrediction
@@ -100,8 +101,7 @@ class Program(Deployment):
     def memory_uses(self) -> tuple[MemoryUse, ...]:
         """What the file takes of each memory of the board, by the rule of `twin firmware build`."""
         inside = [one for one in self.elf.parts if any(
-            low <= one.address < high for memory in self.board.memories
-            for low, high in memory.spans)]
+            lies_in(one.address, memory.spans) for memory in self.board.memories)]
         return share_memories(
             [(one.address, one.size_bytes, one.stored) for one in inside],
             [(runs, loaded, len(content)) for loaded, runs, content in self.elf.pieces],
@@ -117,8 +117,8 @@ class Program(Deployment):
         """Bytes of RAM by what lies there: an arena where a symbol or a section is named so."""
         parts = dict.fromkeys(("arena", "data", "stack", "constants", "code"), 0)
         for one in self.elf.parts:
-            if any(low <= one.address < high for name in self.ram_memories
-                   for low, high in self.board.memory(name).spans):
+            if any(lies_in(one.address, self.board.memory(name).spans)
+                   for name in self.ram_memories):
                 parts[one.content] += one.size_bytes
                 if one.content == "data":
                     within = sum(min(end, one.address + one.size_bytes) - max(start, one.address)

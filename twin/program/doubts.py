@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hwmodels.board.facts import Board
+from hwmodels.program.elf import lies_in
 from twin.program.elf import Elf
 from twin.program.part import load_part
 from twin.program.peripherals import CORE_REGISTERS
@@ -24,7 +25,7 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
     part = load_part(board.soc)
     blocks = (*part.blocks, *((base, base + _PAGE) for base in part.names))
     used = [one for one in touched if one[0] < CORE_REGISTERS]
-    strange = [one for one in used if not any(low <= one[0] < high for low, high in blocks)]
+    strange = [one for one in used if not lies_in(one[0], blocks)]
     if part.blocks and strange:
         named = ", ".join(f"0x{address:08x} in {place}" for address, place in strange[:MOST_NAMED])
         yield (f"of another board? {len(strange)} of {len(used)} registers it used are of no "
@@ -32,7 +33,7 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
                + (" and more" if len(strange) > MOST_NAMED else ""))
     spans = [span for one in board.memories for span in one.spans]
     outside = [one for one in elf.parts
-               if not any(low <= one.address < high for low, high in spans)]
+               if not lies_in(one.address, spans)]
     if outside:
         yield ("of another board? " + ", ".join(
             f"{one.name or 'a segment'} lies at 0x{one.address:08x}" for one in

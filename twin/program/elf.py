@@ -26,6 +26,7 @@ from hwmodels.program.elf import (
     Section,
     Segment,
     Tables,
+    lies_in,
     read_elf_file,
 )
 from hwmodels.program.encodings import encoding_of
@@ -133,8 +134,7 @@ class Elf:
 
     def with_function(self, address: int) -> Elf:
         """Return a program without symbols that knows of one function more, where one begins."""
-        if address in (one.start for one in self.functions) or not any(
-                low <= address < high for low, high in self.code):
+        if address in (one.start for one in self.functions) or not lies_in(address, self.code):
             return self
         starts = {address, *(one.start for one in self.functions)}
         return replace(self, functions=name_starts(starts, self.code))
@@ -144,7 +144,7 @@ class Elf:
         return [runs + 2 * int(place) for _, runs, content in self.pieces
                 for place in np.flatnonzero(np.frombuffer(
                     content[:len(content) // 2 * 2], "<u2") == int.from_bytes(pattern, "little"))
-                if any(low <= runs + 2 * place < high for low, high in self.code)]
+                if lies_in(runs + 2 * int(place), self.code)]
 
     def with_copy(self, address: int, code: bytes) -> Elf:
         """Return a program that knows of a function copied to where a block of its runs."""

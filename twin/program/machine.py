@@ -7,6 +7,7 @@ from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.core.file import list_cores, load_core
+from hwmodels.program.elf import lies_in
 from hwmodels.program.emulator import HOOK_BLOCK, HOOK_CODE, Emulator, find_function
 from hwmodels.program.encodings import encoding_of
 from hwmodels.program.listing import Listing
@@ -177,7 +178,7 @@ class Machine:
                     self.waiting.is_error(address) or (
                         not self.peripherals.pending and self.peripherals.next_event() is None)):
                 self.waiting.fail_in_loop(address)
-            if not any(low <= address < high for low, high in self.elf.code):
+            if not lies_in(address, self.elf.code):
                 code = self.read(address, size)  # a program put it into RAM
                 if not any(code):
                     self._refuse_place(address)

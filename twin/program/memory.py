@@ -9,6 +9,7 @@ from mmap import mmap
 from typing import Any
 
 from hwmodels.board.facts import FLASH_ROLES, Board
+from hwmodels.program.elf import lies_in
 from hwmodels.program.emulator import import_unicorn, merge_pages
 from twin.errors import ProgramError
 from twin.program.elf import Elf
@@ -36,30 +37,23 @@ def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held
     What is flash is not written by a store; what the vendor writes is all ones, but for what the
     part's file states.
     """
-    part, known = load_part(board.soc), [span for one in board.memories for span in one.spans]
+    part = load_part(board.soc)
+    known = [span for one in board.memories for span in one.spans]
     factory = [span for span in part.factory if not any(low < span[1] and span[0] < high
                                                         for low, high in known)]
-    held: list[tuple[Span, mmap, int]] = []
-    for rights, spans in (
-            (READ_WRITE_RUN, [
-                *(span for one in board.memories for span in one.spans[:1]
-                  if not one.windows and one.role not in FLASH_ROLES
-                  and (one.address or one.role != "npu_ram")),
-                *part.memory,
-                *((address, address + len(content)) for address, content in files.items()
-                  if not any(low <= address < high for low, high in (*known, *factory)))]),
-            (READ_RUN, [*factory, *(span for one in board.memories for span in one.spans[:1]
-                                    if not one.windows and one.role in FLASH_ROLES)])):
-        held += [((low, high), mmap(-1, high - low), rights)
-                 for low, high in merge_pages(spans, PAGE)]
+    plain = [one for one in board.memories if not one.windows]
+    flash = [span for one in plain if one.role in FLASH_ROLES for span in one.spans[:1]]
+    ram = [span for one in plain if one.role not in FLASH_ROLES
+           and (one.address or one.role != "npu_ram") for span in one.spans[:1]]
+    loaded = [(address, address + len(content)) for address, content in files.items()
+              if not lies_in(address, (*known, *factory))]
+    held = [((low, high), mmap(-1, high - low), rights)
+            for rights, spans in ((READ_WRITE_RUN, (*ram, *part.memory, *loaded)),
+                                  (READ_RUN, (*factory, *flash)))
+            for low, high in merge_pages(spans, PAGE)]
     if sum(high - low for (low, high), _, _ in held) > LARGEST_BYTES:
         raise ProgramError(f"{board.name}: more than {LARGEST_BYTES >> 20} MiB of memory")
-    for one in board.memories:
-        if one.windows:
-            size = -(-one.size_bytes // PAGE) * PAGE
-            pages = mmap(-1, size)
-            rights = READ_RUN if one.role in FLASH_ROLES else READ_WRITE_RUN
-            held += [((low, low + size), pages, rights) for low, _ in one.spans]
+    held += _map_windows(board)
     held += [((address, address + high - low), pages, rights)
              for address, base in part.windows.items()
              for (low, high), pages, rights in held if low == base]
@@ -67,13 +61,24 @@ def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held
         machine.mem_map_ptr(low, high - low, rights, address_of(pages))
     for low, high in factory:
         machine.mem_write(low, b"\xff" * (high - low))
-    for address, word in part.reset.items():
-        if any(low <= address < high for low, high in factory):
-            machine.mem_write(address, word.to_bytes(4, "little"))
-    for address, word in part.factory_words.items():
-        if any(low <= address < high for (low, high), _, _ in held):
-            machine.mem_write(address, word.to_bytes(4, "little"))
+    spans = [span for span, _, _ in held]
+    for words, places in ((part.reset, factory), (part.factory_words, spans)):
+        for address, word in words.items():
+            if lies_in(address, places):
+                machine.mem_write(address, word.to_bytes(4, "little"))
     return tuple(held)
+
+
+def _map_windows(board: Board) -> list[tuple[Span, mmap, int]]:
+    """List the memories that a program finds at several addresses, at each of them."""
+    held = []
+    for one in board.memories:
+        if one.windows:
+            size = -(-one.size_bytes // PAGE) * PAGE
+            pages = mmap(-1, size)
+            rights = READ_RUN if one.role in FLASH_ROLES else READ_WRITE_RUN
+            held += [((low, low + size), pages, rights) for low, _ in one.spans]
+    return held
 
 
 def address_of(pages: mmap) -> int:
@@ -126,7 +131,7 @@ def find_vectors(machine: Any, elf: Elf, board: Board) -> tuple[int, int, int]:
             stack, entry = struct.unpack("<II", machine.mem_read(table, 8))
         except import_unicorn().UcError:
             continue
-        if entry & 1 and any(low <= entry < high for low, high in elf.code) \
+        if entry & 1 and lies_in(entry, elf.code) \
                 and any(low < stack <= high for low, high in ram):
             return table, stack, entry
     raise ProgramError(f"{elf.path}: no vector table whose stack is in a memory of "

@@ -11,6 +11,7 @@ from typing import Any
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.isa import load_isa
+from hwmodels.program.elf import lies_in
 from twin.program.device import Device, Surroundings
 from twin.program.devices import KINDS, Stm32Crc
 from twin.program.esp_devices import EspInterrupts
@@ -180,7 +181,7 @@ class Peripherals:
         if word in (ICSR, SYSTICK_VAL, CYCCNT, SYSTICK_CTRL, SYSTICK_LOAD, SOFTWARE) \
                 or PENDING_SET <= word < PENDING_CLEAR + 0x40:
             self._write_core(word, new)
-        if any(low <= word < high for low, high in _PRIORITIES):
+        if lies_in(word, _PRIORITIES):
             new &= self.priority_mask
         if word not in (CPUID, ICSR) and not PENDING_SET <= word < PENDING_CLEAR + 0x40:
             self._hold(word, new, written, mask, size)

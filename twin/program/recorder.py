@@ -15,6 +15,7 @@ from hwmodels.frozen import frozen
 from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
+from hwmodels.program.elf import lies_in
 
 if TYPE_CHECKING:
     from twin.program.elf import Elf
@@ -40,7 +41,7 @@ class Region:
     @property
     def operand(self) -> str:
         """What its accesses are called: a further window on a memory by its address."""
-        further = any(low <= self.start < high for low, high in self.memory.spans[1:])
+        further = lies_in(self.start, self.memory.spans[1:])
         return (f"{self.role} in {self.memory.name}"
                 + (f" at 0x{self.start:08x}" if further else ""))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from hwmodels.core.timing import Traits
 from hwmodels.program import riscv
+from hwmodels.program.elf import lies_in
 from twin.errors import ProgramError
 from twin.program.machine import Machine
 from twin.program.peripherals import EXTERNAL
@@ -91,7 +92,7 @@ class RiscvMachine(Machine):
 
     def _find_start(self) -> tuple[int, int]:
         """Return where the stack begins, as its symbol says, and where the file begins."""
-        if not any(low <= self.elf.entry < high for low, high in self.elf.code):
+        if not lies_in(self.elf.entry, self.elf.code):
             raise ProgramError(f"{self.elf.path}: begins at 0x{self.elf.entry:08x}, where it has "
                                "no code; accepted: a linked program with an entry point")
         ram = [span for one in self.board.memories for span in one.spans]
@@ -121,7 +122,7 @@ class RiscvMachine(Machine):
             system = (words & 0x7F == 0x73) & (words >> 12 & 3 != 0)
             for place in np.flatnonzero(system & np.isin(words >> 20, list(COUNTERS))).tolist():
                 address = runs + 2 * place
-                if any(low <= address < high for low, high in self.elf.code):
+                if lies_in(address, self.elf.code):
                     found.append(address)
         return found
 

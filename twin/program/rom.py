@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.program.elf import lies_in
 from twin.program.memory import READ_RUN
 
 _SIZES = {"i": 4, "u": 4, "f": 4, "d": 8, "l": 8, "q": 8}
@@ -153,7 +154,7 @@ class Rom:
 
     def holds(self, address: int) -> bool:
         """Whether an address is of this ROM."""
-        return any(low <= address < high for low, high in self.spans)
+        return lies_in(address, self.spans)
 
     def _make_tables(self) -> None:
         """Put what RP2040's and RP2350's programs look up where they do (pico-sdk, bootrom.h)."""

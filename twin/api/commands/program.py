@@ -9,6 +9,7 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.files import File
+from hwmodels.program.elf import lies_in
 from twin.api.requests import Deployed, Part, takes
 from twin.api.requests.programs import DeployElf
 from twin.errors import ProgramError, UsageError
@@ -80,7 +81,7 @@ def read_program(path: File, wanted: Wanted) -> Elf:
         if symbol is None or symbol in elf.symbols or not symbol.lower().startswith("0x"):
             continue
         address = elf.address_of(symbol, option)
-        if not any(low <= address < high for low, high in places):
+        if not lies_in(address, places):
             first, last = min(elf.code)[0], max(high for _, high in elf.code)
             raise ProgramError(f"{path}: {option} {symbol}: nothing of the program lies there; "
                                f"accepted: a function, or an address of its code, 0x{first:08x} "

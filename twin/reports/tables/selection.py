@@ -57,51 +57,66 @@ def selection_report(selection: Selection, console: Console) -> Content:
 def say_pick(selection: Selection, model: str) -> str:
     """Say in a sentence which board to take, which is next, and what would decide."""
     mine = [one for one in selection.choices if one.row.model == model]
+    network = mine[0].row.network
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
-    changed = sorted(
-        (not best.row.sure, best.rank, -(best.row.probability or 0.0), place)
-        for place, one in enumerate(mine) for best in ((one.advice and one.advice.best),) if best)
     if all(one.row.failure for one in mine):
-        return f"{mine[0].row.network}: no board runs it"
+        return f"{network}: no board runs it"
     if not met:
-        nearest = mine[changed[0][3]] if changed and not may else mine[0]
-        headline = "no board meets as it is; with a change" if changed and not may else (
-            "no board surely meets; nearest is")
-        return f"{mine[0].row.network}: {headline} {nearest.row.board}: {explain_miss(nearest)}"
+        return f"{network}: {_say_nearest(mine, changed=not may)}"
     pick, *others = met
     quantity = selection.by[0] if selection.by else "mean_mw" if pick.row.sleep else "energy_uj"
-    headline = f"{mine[0].row.network}: " + (
+    headline = f"{network}: " + (
         "pick" if pick.row.sure else f"no board meets with {SURE:.0%} or more; best is"
         ) + f" {describe_row(pick.row)}"
     if pick.row.price_usd is not None:
         headline += f", {pick.row.price_usd:g} USD"
     headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other board meets"
+    headline += _say_changed(pick, mine, quantity)
+    less = [(value, place) for place, row in enumerate(selection.table.rows)
+            if row.model == model and row.sure and row.runtime != pick.row.runtime
+            and row.compared_as(quantity) == pick.row.compared_as(quantity)
+            and (value := getattr(row, quantity)) is not None
+            and value < (getattr(pick.row, quantity) or 0)
+            and row not in [one.row for one in mine]]
+    if less:
+        headline += (f"; less {WORDS[quantity]} by a library that is not chosen: "
+                     f"{describe_row(selection.table.rows[min(less)[1]])}")
+    return f"{headline}; {_say_undecided(met, may, quantity, selection.by)}"
+
+
+def _say_nearest(mine: Sequence[Choice], *, changed: bool) -> str:
+    """Say which board comes nearest where none meets, a change of it counted where asked for."""
+    if changed:
+        by_change = sorted(
+            (not best.row.sure, best.rank, -(best.row.probability or 0.0), place)
+            for place, one in enumerate(mine) if one.advice and (best := one.advice.best))
+        for *_, place in by_change[:1]:
+            nearest = mine[place]
+            return (f"no board meets as it is; with a change {nearest.row.board}: "
+                    f"{explain_miss(nearest)}")
+    return f"no board surely meets; nearest is {mine[0].row.board}: {explain_miss(mine[0])}"
+
+
+def _say_undecided(met: Sequence[Choice], may: Sequence[Choice], quantity: str,
+                   by: Sequence[str]) -> str:
+    """Say which figure that is not known, or not well, would decide for another board."""
+    pick, *others = met
     doubts = [f"{WORDS[name]} of {one.row.board}" for one in may for name in one.row.unknown]
     doubts += [f"{WORDS[quantity]} of {one.row.board}" for one in met
                if getattr(one.row, quantity) is None]
-    doubts += [f"price of {one.row.board}" for one in others if not selection.by
+    doubts += [f"price of {one.row.board}" for one in others if not by
                and (points := _price_points(one)) and pick.score - one.score < points]
-    kind = pick.row.compared_as(quantity)
-    chances = draw_least([pick.row, *(
-        one.row for one in others[:1] if one.row.compared_as(quantity) == kind)], quantity)
-    headline += _say_changed(pick, mine, quantity)
-    less = [(value, row) for row in selection.table.rows
-            if row.model == model and row.sure and row.compared_as(quantity) == kind
-            and (value := getattr(row, quantity)) is not None
-            and value < (getattr(pick.row, quantity) or 0) and row.runtime != pick.row.runtime
-            and row not in [one.row for one in mine]]
-    if less:
-        best = min(less, key=lambda one: one[0])[1]
-        headline += (f"; less {WORDS[quantity]} by a library that is not chosen: "
-                     f"{describe_row(best)}")
     if doubts:
-        return f"{headline}; not known and would decide: {list_first(doubts, 3)}"
+        return f"not known and would decide: {list_first(doubts, 3)}"
+    chances = draw_least([pick.row, *(
+        one.row for one in others[:1]
+        if one.row.compared_as(quantity) == pick.row.compared_as(quantity))], quantity)
     if chances is not None and chances[0] < SURE:
-        return (f"{headline}; a measurement of either would decide: {pick.row.board} has less "
+        return (f"a measurement of either would decide: {pick.row.board} has less "
                 f"{WORDS[quantity]} with {format_chance(float(chances[0]))}")
     if quantity == "price_usd" and "assumed" in pick.row.price_of:
-        return f"{headline}; prices are assumed: quotes would decide (--price BOARD=USD)"
-    return f"{headline}; all figures that decide are known" + (
+        return "prices are assumed: quotes would decide (--price BOARD=USD)"
+    return "all figures that decide are known" + (
         "; its price, which is not known, counts as the most expensive" * bool(_price_points(pick)))
 
 
