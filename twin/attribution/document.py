@@ -145,6 +145,7 @@ class Diagnosis(TypedDict):
     errors: Annotated[dict[str, Any], Of(lambda diagnosis: {
         name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__})]
     observations: list[Any]
+    remarks: NotRequired[list[str]]
     indistinct: list[Any]
     not_distinguishable: NotRequired[Annotated[list[str], Says(
         "faults about as likely to be measured so as a verdict of as declared")]]
@@ -182,7 +183,8 @@ class Why(TypedDict):
     causes: Annotated[list[CauseOfTime], Of("rows")]
     two_at_once: Share
     pairs: Annotated[list[dict[str, Any]], Of(lambda why: [
-        {"causes": list(causes), "probability": chance} for causes, chance in why.pairs[:10]])]
+        {"causes": list(causes), "probability": chance, "explains_us": explains_us}
+        for causes, chance, explains_us in why.pairs[:10]])]
     ask: Annotated[str, Of("asked"),
                    Says("the cause whose question is most informative; empty for none")]
     indistinct: Annotated[list[str], Says("causes that would change less than 10 % here")]

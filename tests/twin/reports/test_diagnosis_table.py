@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
-from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding
+from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding, order_findings
 from twin.reports.page.beside import list_faults
 from twin.reports.page.diagnosis import describe_diagnosis
 from twin.reports.tables.diagnosis import diagnosis_report
@@ -19,12 +19,12 @@ TELLING = ("%s or %s: measure the same image where it is known to be right (--he
 
 def diagnose(*kinds, telling=TELLING):
     return Diagnosis(
-        findings=tuple(Finding(
+        findings=order_findings([Finding(
             fault=Fault(kind=kind, name=f"{kind} of it", remedy="mend it"), prior=0.1,
             probability=chance, predicted={1: predicted},
             evidence=(f"measured {100 / predicted:.2f} x what it predicts, {APART}1 %", *ALIKE,
                       *(["a header speaks against it"] if kind == "SIMD" else [])))
-            for kind, chance, predicted in kinds),
+            for kind, chance, predicted in kinds]),
         quantity="cycles", layers=(1,), errors=BINARY, measured=100.0, repeats=0.001,
         counters=("instructions",), observations=("runs of a layer scatter by 0 %",),
         indistinct=("prefetch of it",), rests_on=("cycles per layer", "instructions"),
@@ -66,14 +66,15 @@ def test_a_settled_verdict_needs_no_rivals():
         "remedy      none needed"]
 
 
-def test_rows_are_sorted_by_probability_and_what_is_far_off_is_said():
+def test_rows_are_sorted_by_kind_and_what_is_far_off_is_said():
     """Sizes of one kind together outweigh "as declared"; at 1.5 x nothing listed is sure."""
     split = diagnose((DECLARED, 0.43, 96.0), ("load", 0.3, 97.0), ("load", 0.27, 98.0))
     assert split.verdict.probability == 0.3
-    assert [row.cells[2].text for row in list_faults(split).rows] == ["43.0 %", "30.0 %", "27.0 %"]
+    assert [row.cells[2].text for row in list_faults(split).rows] == ["30.0 %", "27.0 %", "43.0 %"]
     out = io.StringIO()
     Console(file=out, width=200).print(diagnosis_report(split))
-    assert out.getvalue().index("43.0 %") < out.getvalue().index("30.0 %")
+    rows = [line.split()[:3:2] for line in out.getvalue().splitlines() if " of it " in line]
+    assert rows[-3:] == [["57.0", "30.0"], ["57.0", "27.0"], ["43.0", "43.0"]]
     for predicted, far in ((66.7, True), (96.0, False)):
         found = diagnose((DECLARED, 0.6, predicted), ("load", 0.4, 97.0))
         assert found.is_far is far

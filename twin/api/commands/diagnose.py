@@ -78,7 +78,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
         deployment, measurement.list_cycles(clock_hz_of(deployment)))
     hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
     return replace(found.of_inferred() if hiding else found, remarks=(
-        *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
+        *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
         *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []),
         *map(str, findings),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

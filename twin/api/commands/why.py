@@ -16,7 +16,6 @@ from twin.api.requests.attribution import Why
 from twin.api.requests.values import parse_clock, parse_quantity, read_pairs, split_words
 from twin.attribution.diagnosis import outlook as foreseeing
 from twin.attribution.diagnosis import why as weighing
-from twin.attribution.diagnosis.builds import UNIT
 from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.outlook import NOTABLE
 from twin.attribution.lower_bound import find_unreachable
@@ -25,8 +24,7 @@ from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
 
 FAR = 100.0
-"""Times the interval's end from which a unit is doubted, and times what is predicted from which
-nothing was published of it (assumed)."""
+"""Times what is predicted from which nothing was published of it (assumed)."""
 
 
 @takes(Why)
@@ -62,14 +60,7 @@ def why(asked: Why) -> weighing.Why:
     given: dict[str, Any] = {"published_us": published, "present": present, "absent": absent,
                              "priors": priors, "arena_bytes": arena}
     found = weighing.explain(outlook, times, **given)
-    most = max((one.logs[0] for one in outlook.hypotheses
-                if not {"other", UNIT} & set(one.causes) and not set(absent) & set(one.causes)
-                and set(present) <= set(one.causes)), default=math.inf)
-    far = (times[0] > found.high_us * min(math.exp(most), FAR)
-           and UNIT not in {found.verdict, *present})
     return replace(found, answered=weighing.count_answers(outlook, times, **given), remarks=(
-        *([f"hardly any cause that is left, or two of them, take {format_time(times[0])}: is the "
-           "unit right, and is it of this network and board?"] if far else []),
         *_describe_unreachable((*outlook.bases, outlook.bases[0]),
                                (*times, published or math.inf)), *found.remarks),
                    also=(*found.also,

@@ -10,11 +10,13 @@ normal, given the first. What waits for a memory changes with the clock, what th
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import HIDING_SD, REPEATED, Fault
@@ -32,6 +34,12 @@ from twin.deployment.deployment import Deployment
 
 SAME_CLOCK = 0.01
 """Clocks that differ by less, as a share, are one."""
+
+LEAST_FACTOR = math.log(1.3)
+"""A layer that is off by less is within what kernels of other shapes are off by."""
+
+MOST_NAMED = 3
+"""Layers that are named where measurements contradict each other."""
 
 CHANGED_SD, CHANGED_LAYER_SD = 0.5, 0.1
 """How unsure it is by how much an effect changes from one measurement to the other, as a share of
@@ -134,3 +142,27 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     measured = second.pattern.measured
     return (AGAIN.shape * log_shape(residual, spread, alone, measured)
             + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))
+
+
+def describe_contradiction(evidence: Evidence, changed: np.ndarray | None) -> tuple[str, ...]:
+    """Return which layers two measurements differ in by more than an explanation; () of none.
+
+    Parameters
+    ----------
+    changed
+        As `Weight` has it.
+    """
+    second = evidence.also
+    if second is None or changed is None:
+        return ()
+    first = np.log(evidence.pattern.measured) - evidence.declared.logs
+    other = np.log(second.pattern.measured) - second.declared.logs
+    far = np.abs(changed) > LEAST_FACTOR + np.abs(other - first - changed)
+    places = sorted(np.flatnonzero(far).tolist(), key=lambda place: -abs(changed[place]))
+    texts = [f"layer {evidence.pattern.layers[place]} ({evidence.pattern.families[place]}) takes "
+            f"{significant(math.exp(first[place]))} x what is predicted in the first, "
+            f"{significant(math.exp(other[place]))} x in the second"
+            for place in places[:MOST_NAMED]]
+    more = f"; {len(places) - MOST_NAMED} more differ" if len(places) > MOST_NAMED else ""
+    return (f"the second measurement contradicts the first: {'; '.join(texts)}{more}; diagnose "
+            "each by itself",) * bool(places)

@@ -99,7 +99,7 @@ def find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
     most_us, base_us
         What is expected of the slowest release, and what is predicted.
     """
-    reached = [((math.exp(one.logs[0]) - one.added[0]) * most_us + one.added[0] * base_us, weight)
+    reached = [(one.take_us(most_us, base_us), max(weight, 1e-300))
                for one, weight in zip(found, weights.tolist(), strict=True)
                if one.causes and "other" not in one.causes]
     times, shares = np.array(sorted(reached) or [

@@ -75,7 +75,7 @@ class Diagnosis:
     Parameters
     ----------
     findings
-        Most probable first.
+        Those of the most probable kind first, in it the most probable first: the verdict.
     quantity
         What the pattern is of: "cycles", "time" or "instructions".
     errors
@@ -124,11 +124,7 @@ class Diagnosis:
     @property
     def kinds(self) -> dict[str, float]:
         """Probability by kind of fault, most probable first."""
-        sums: dict[str, float] = {}
-        for finding in self.findings:
-            kind = finding.fault.kind
-            sums[kind] = sums.get(kind, 0.0) + finding.probability
-        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+        return sum_kinds(self.findings)
 
     @property
     def over(self) -> str:
@@ -144,8 +140,7 @@ class Diagnosis:
     @property
     def verdict(self) -> Finding:
         """The most probable fault of the most probable kind."""
-        kind = next(iter(self.kinds))
-        return next(finding for finding in self.findings if finding.fault.kind == kind)
+        return self.findings[0]
 
     @property
     def not_distinguishable(self) -> tuple[str, ...]:
@@ -226,14 +221,25 @@ class Diagnosis:
             f"; {GIVE}learn the board's prices (twin calibrate)")
 
 
-def merge_unknown(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings, likeliest first, with "none of these" once: its sizes are of no interest."""
+def sum_kinds(findings: Sequence[Finding]) -> dict[str, float]:
+    """Return the probability of each kind of fault, most probable first."""
+    sums: dict[str, float] = {}
+    for finding in findings:
+        kind = finding.fault.kind
+        sums[kind] = sums.get(kind, 0.0) + finding.probability
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings by kind, "none of these" once: its sizes are of no interest."""
     unknown = [one for one in findings if one.fault.kind == UNKNOWN]
     merged = [dataclasses.replace(one, prior=math.fsum(each.prior for each in unknown),
                                   probability=math.fsum(each.probability for each in unknown))
               for one in unknown[:1]]
     others = [one for one in findings if one.fault.kind != UNKNOWN]
-    return tuple(sorted([*merged, *others], key=lambda one: -one.probability))
+    places = {kind: place for place, kind in enumerate(sum_kinds(findings))}
+    return tuple(sorted([*merged, *others], key=lambda one: (
+        places[one.fault.kind], -one.probability)))
 
 
 def say_ratio(ratio: float) -> str:

@@ -109,6 +109,11 @@ class Hypothesis:
     own_sd: np.ndarray
     added: np.ndarray
 
+    def take_us(self, expected_us: float, base_us: float) -> float:
+        """Return what the first number takes, by what is expected and what is predicted of it."""
+        return float((math.exp(self.logs[0]) - self.added[0]) * expected_us
+                     + self.added[0] * base_us)
+
 
 @entity
 class Outlook:

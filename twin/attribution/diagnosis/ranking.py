@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from twin.attribution.diagnosis.again import describe_contradiction
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import HEALTHY_SOURCE, JOINED, UNKNOWN, Fault, prior_of
-from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, merge_unknown
+from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
 from twin.attribution.diagnosis.likelihood import choose_temper
 from twin.attribution.diagnosis.marks import describe_marks
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight
@@ -60,14 +61,16 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
             faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
     errors = evidence.errors if evidence.reference is None else dataclasses.replace(
         evidence.errors, source=HEALTHY_SOURCE)
-    return Diagnosis(
-        findings=merge_unknown(sorted(found, key=lambda finding: -finding.probability)),
+    ranked = Diagnosis(
+        findings=order_findings(found),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
         repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
         observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])),
         healthy=evidence.reference is not None)
+    changed = dict(zip(map(id, faults), weighed, strict=True))[id(ranked.verdict.fault)].changed
+    return dataclasses.replace(ranked, remarks=describe_contradiction(evidence, changed))
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
@@ -84,10 +87,14 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
         most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
         if chances[own].sum() > CAPPED and (
                 float(np.std(weighed[likeliest].residual)) > most
-                or weighed[likeliest].changed > MOST_APART):
+                or _spread(weighed[likeliest].changed) > MOST_APART):
             capped[own] *= CAPPED / chances[own].sum()
     return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
         chances / max(chances[unknown].sum(), 1e-300)), capped))
+
+
+def _spread(changed: np.ndarray | None) -> float:
+    return 0.0 if changed is None else float(np.std(changed))
 
 
 def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:

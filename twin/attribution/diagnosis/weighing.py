@@ -17,7 +17,7 @@ import numpy as np
 
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant
-from twin.attribution.diagnosis.again import weigh_again
+from twin.attribution.diagnosis.again import LEAST_FACTOR, weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import (
@@ -71,8 +71,8 @@ class Weight:
     Parameters
     ----------
     changed
-        Standard deviation over layers of what it leaves of a second measurement, less what it
-        leaves of the first; 0 without one.
+        Shape (layers,): what it leaves of a second measurement, less what it leaves of the first,
+        as logarithms; None without one.
     """
 
     shape: float
@@ -82,7 +82,7 @@ class Weight:
     moved: np.ndarray
     predicted: np.ndarray
     counted: tuple[str, ...]
-    changed: float = 0.0
+    changed: np.ndarray | None = None
 
 
 @entity
@@ -172,10 +172,9 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
     marks += weigh_again(fault, evidence, effect, parts, left.residual)
     for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(off, sd)
-    changed = 0.0
+    changed = None
     if evidence.also is not None and effect.also is not None:
-        changed = float(np.std(np.log(evidence.also.pattern.measured / measured)
-                               - effect.also.logs + effect.logs))
+        changed = np.log(evidence.also.pattern.measured / measured) - effect.also.logs + effect.logs
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence),
                   changed=changed)
@@ -253,9 +252,6 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
     gain = np.linalg.solve(right, across)
     return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
 
-
-LEAST_FACTOR = math.log(1.3)
-"""A layer that is off by less is within what kernels of other shapes are off by."""
 
 FASTER, SLOWER = 1.0, 2.0
 """Standard deviations of all layers' common error: where a network is faster than declared by more,

@@ -106,8 +106,8 @@ class Why:
         the probability that it runs and nothing is the matter.
     rows
         Most probable first.
-    pairs : tuple of ((str, str), float)
-        Two causes at once, most probable first.
+    pairs : tuple of ((str, str), float, float)
+        Two causes at once, most probable first; what both add to the expected time in us.
     asked
         Of the first two causes the one whose question is more informative; "" where nothing is
         open, or nothing likely the matter.
@@ -131,7 +131,7 @@ class Why:
     as_expected: float
     releases: tuple[tuple[str, float, float], ...]
     rows: tuple[Row, ...]
-    pairs: tuple[tuple[tuple[str, ...], float], ...]
+    pairs: tuple[tuple[tuple[str, ...], float, float], ...]
     asked: str
     indistinct: tuple[str, ...]
     remarks: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class Why:
     @property
     def two_at_once(self) -> float:
         """Probability that two causes are present."""
-        return math.fsum(chance for _, chance in self.pairs)
+        return math.fsum(chance for _, chance, _ in self.pairs)
 
     @property
     def verdict(self) -> str:
@@ -195,7 +195,9 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     rows = sorted((_write_row(cause, found, weights, chances, expected_us, base)
                    for cause in {name for key in chances for name in key}),
                   key=lambda row: -row.probability)
-    pairs = sorted((item for item in chances.items() if len(item[0]) == 2),
+    likeliest = {tuple(sorted(found[place].causes)): found[place] for place in weights.argsort()}
+    pairs = sorted(((key, chance, likeliest[key].take_us(expected_us, base.time_us) - expected_us)
+                    for key, chance in chances.items() if len(key) == 2),
                    key=lambda pair: -pair[1])
     doubted = [] if not present else _doubt(explain(
         outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
@@ -215,7 +217,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         also=(*_describe_unexplained(measured_us[0], max(reach_us, expected_us / BEYOND)),
               *_describe_compiled(outlook)),
         remarks=(*doubted, *_name_contradiction(outlook, found, weights, offs),
-                 *_remark(outlook, published_us, arena_bytes)),
+                 *_note_misfits(outlook, published_us, arena_bytes)),
         indistinct=indistinct)
 
 
@@ -248,7 +250,8 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
 def _describe_unexplained(measured_us: float, reach_us: float) -> tuple[tuple[str, str], ...]:
     """Return the part of a time far beyond what causes reach, under its name; () of none."""
     return (("unexplained", f"{format_time(measured_us - reach_us)}: half of the likely causes "
-             f"that are left, two at once, reach at most {format_time(reach_us)}"),) * (
+             f"that are left, two at once, reach at most {format_time(reach_us)}; is the unit "
+             "right, and is it of this network and board?"),) * (
         measured_us > BEYOND * reach_us)
 
 
@@ -379,25 +382,25 @@ def _name_contradiction(outlook: Outlook, found: Sequence[Hypothesis], weights: 
                "that; is one of another build, network, board or clock?")
 
 
-def _remark(outlook: Outlook, published_us: float | None,
-            arena_bytes: int | None) -> tuple[str, ...]:
+def _note_misfits(outlook: Outlook, published_us: float | None,
+                  arena_bytes: int | None) -> tuple[str, ...]:
     """Say what does not fit what was stated."""
-    base, remarks = outlook.bases[0], []
+    base, notes = outlook.bases[0], []
     deployment = base.deployment
     if published_us is not None and abs(math.log(published_us / base.time_us)) > 2 * outlook.sd:
-        remarks.append(f"published is {published_us / base.time_us:.2g} x what is predicted: of "
+        notes.append(f"published is {published_us / base.time_us:.2g} x what is predicted: of "
                        "another board, clock, library or network?")
     if arena_bytes is not None and deployment.buffer is not None:
         needed = deployment.buffer.needed_bytes
         if arena_bytes < needed:
-            remarks.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
+            notes.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
                            f"network needs with {deployment.runtime.identity}: of another network "
                            "or release?")
         room = deployment.board.memory(deployment.arena).size_bytes
         if arena_bytes > room:
-            remarks.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "
+            notes.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "
                            "say where it is, such as --arena psram")
-    return tuple(remarks)
+    return tuple(notes)
 
 
 def _describe_compiled(outlook: Outlook) -> Iterator[tuple[str, str]]:

@@ -165,7 +165,7 @@ FAULTS = (Column("fault", "fault.name"), Column("kind", "fault.kind"),
 
 
 def list_faults(diagnosis: Diagnosis) -> Table:
-    """Return which faults would explain the gap, by probability."""
+    """Return which faults would explain the gap, the likeliest kind first."""
     sums = accumulate(one.probability for one in diagnosis.findings)
     needed = 1 + sum(one < MOST_LIKELY for one in sums)
     likely = diagnosis.findings[:min(needed, MOST_FAULTS)]

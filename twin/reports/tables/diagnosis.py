@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
 
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, STAND_IN
@@ -24,7 +25,7 @@ from twin.reports.tables.parts import (
 )
 from twin.reports.tables.why import why_report
 
-MOST_FAULTS = 6
+MOST_FAULTS, MOST_OF_KIND = 6, 3
 MOST_ALIKE = 8
 FIT = "measured /\npredicted"
 SPREAD = "layers\napart by"
@@ -92,11 +93,13 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     """Return the likeliest faults, and under them what is evidence for each alike."""
-    shown = diagnosis.findings[:MOST_FAULTS]
+    shown = [one for _, own in groupby(diagnosis.findings, key=lambda one: one.fault.kind)
+             for one in islice(own, MOST_OF_KIND)][:MOST_FAULTS]
     common = [text for text in shown[0].evidence[1:]
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
     own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}
     columns = [
+        number("of its\nkind", lambda one: 100 * diagnosis.kinds[one.fault.kind], "{:.1f} %"),
         number("probability", lambda one: 100 * one.probability, "{:.1f} %"),
         Column("fault", "fault.name"), Column("kind", "fault.kind"),
         number(FIT, lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),

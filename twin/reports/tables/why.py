@@ -71,12 +71,15 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
                 why.low_us / FAR < why.measured_us < FAR * why.high_us else
                 f", if {' or '.join(likely)} runs" if {*likely} <= {*_list_others(why)} else "")
             continue
-        sign = "+" if row.explains_us >= 0 else "-"
         most = f" predicted, {format_time(gap)} here at most" * (0 < FAR * gap < row.explains_us)
-        amount = (f" ({row.detail}): {sign}{format_time(abs(row.explains_us))}{most}"
+        amount = (f" ({row.detail}): {_sign(row.explains_us)}{most}"
                   if row.detail else "")
         yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"
         yield "", row.change
+
+
+def _sign(added_us: float) -> str:
+    return f"{'+' if added_us >= 0 else '-'}{format_time(abs(added_us))}"
 
 
 def _say_found(given: Mapping[str, str], answered: int) -> Iterator[tuple[str, str]]:
@@ -116,9 +119,10 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     named = {row.cause for row in _shown(why)}
     pair = next((pair for pair in why.pairs if named.issuperset(pair[0])), None)
     if pair and why.two_at_once >= LEAST:
-        (one, two), chance = pair
+        (one, two), chance, explains_us = pair
         yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two}"
-                              + f" ({100 * chance:.0f} %)" * (chance >= 0.01))
+                              + f" ({100 * chance:.0f} %)" * (chance >= 0.01)
+                              + f": {_sign(explains_us)} together")
     if why.asked in named:
         question = next(row.question for row in why.rows if row.cause == why.asked)
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"

@@ -27,6 +27,7 @@ from twin.attribution.diagnosis.faults import (
     Fault,
     prior_of,
 )
+from twin.attribution.document import diagnosis_document
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.network.zoo.networks import ds_cnn
@@ -60,7 +61,7 @@ def test_another_clock_tells_what_cycles_alone_do_not(deployment, name, bias):
     alone, both = diagnose(deployment, first), diagnose(deployment, first, also=second)
     assert next(iter(both.kinds)) == fault.kind, both.kinds
     assert both.kinds[fault.kind] > max(alone.kinds[fault.kind], 0.4)
-    assert both.rests_on[-1] == "a second measurement (at 16 MHz)"
+    assert both.rests_on[-1] == "a second measurement (at 16 MHz)" and not both.remarks
     assert "--also DIR" in alone.telling or alone.stated > 0.95
 
 
@@ -82,6 +83,23 @@ def test_measurements_that_contradict_each_other_settle_nothing(deployment):
     assert len(made) > 5 and diagnose(
         deployment, first, also=second, forecasts=forecasts).kinds == found.kinds
     assert all(there.predictions[name] is one for name, one in made.items())
+
+
+def test_a_fault_the_second_measurement_does_not_show_is_said_to_be_contradicted(deployment):
+    """Depthwise layers at three times, then layer 4 alone at three times."""
+    right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
+
+    def slow(*places):
+        return dataclasses.replace(right, samples=tuple(dataclasses.replace(
+            one, value=one.value * (3 if one.layer in places else 1)) for one in right.samples))
+
+    found = diagnose(deployment, slow(1, 3, 5, 7), also=slow(4))
+    said, = found.remarks
+    assert said.startswith("the second measurement contradicts the first: layer ")
+    assert said.endswith("; 2 more differ; diagnose each by itself") and "layer 2" not in said
+    assert diagnosis_document(found)["remarks"] == [said]
+    assert not diagnose(deployment, slow(4), also=slow(4)).remarks
+    assert not diagnose(deployment, slow(4)).remarks
 
 
 def test_what_makes_a_network_slower_explains_no_faster_one(deployment):
