@@ -13,7 +13,7 @@ from hwmodels.board.policies import policy_of
 from hwmodels.frozen import entity
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.flattening import Program, flatten_tree
-from hwmodels.nest.rewrite import compact_tree, split_guards
+from hwmodels.nest.rewrite import compact_tree
 from hwmodels.nest.stream import Tree, find_base, make_tree
 from hwmodels.nest.traffic import Traffic, measure_traffic
 
@@ -116,7 +116,7 @@ def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
                   looked_up: tuple[bool, ...], line_bytes: int, allocates: bool) -> Tree:
     """Return the compact tree of nests: it is the same under every replacement policy."""
     tree = make_tree(nests, operands, looked_up, line_bytes)
-    return compact_tree(split_guards(tree), line_bytes, allocates)
+    return compact_tree(tree, line_bytes, allocates)
 
 
 @lru_cache(maxsize=MOST_TREES)

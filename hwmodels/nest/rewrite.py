@@ -1,18 +1,14 @@
 """Rewriting trees of streams into ones that touch less and come to the same.
 
 The rewrites here hold for every cache policy: they drop only touches of the line the set touched
-last, or change how the same touches in the same order are written down.
-
-Guards are resolved by splitting loops where padding begins and ends: their middle needs none.
+last, or change how the same touches in the same order are written down. Guards are left to the
+kernel, which works out once a loop in which turns each stream is made.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 
 from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree
@@ -33,30 +29,6 @@ def walk_streams(tree: Tree) -> Iterator[Stream]:
             yield part
         else:
             yield from walk_streams(part.body)
-
-
-def map_streams(tree: Tree, change: Callable[[Stream], Stream | None]) -> Tree:
-    """Change every stream; those changed to None go, and the loops they leave empty.
-
-    Loops none of whose streams change stay the same ones.
-    """
-    parts: list[Repeat | Stream] = []
-    for part in tree:
-        changed: Repeat | Stream | None
-        if isinstance(part, Stream):
-            changed = change(part)
-        else:
-            body = map_streams(part.body, change)
-            changed = (part if body is part.body
-                       else Repeat(extent=part.extent, body=body) if body else None)
-        if changed is not None:
-            parts.append(changed)
-    return tree if is_same(parts, tree) else tuple(parts)
-
-
-def is_same(parts: Sequence[Repeat | Stream], tree: Tree) -> bool:
-    """Whether parts are the very parts of a tree."""
-    return len(parts) == len(tree) and all(map(operator.is_, parts, tree))
 
 
 def fix_index(tree: Tree, depth: int, index: int) -> Tree:
@@ -87,21 +59,6 @@ def _fix_stream(stream: Stream, depth: int, index: int) -> Stream | None:
                   address=stream.address + steps[depth] * index,
                   steps_bytes=steps[:depth] + steps[depth + 1:],
                   guards=tuple(guards) if guards else ())
-
-
-def start_at(tree: Tree, depth: int, index: int) -> Tree:
-    """Count one loop's index from `index` instead of zero."""
-    def shift(stream: Stream) -> Stream:
-        step, guards = stream.steps_bytes[depth], stream.guards
-        if not step and not guards:
-            return stream
-        return Stream(
-            operand=stream.operand, write=stream.write, follows=stream.follows,
-            address=stream.address + step * index, steps_bytes=stream.steps_bytes,
-            guards=tuple([Guard(steps=guard.steps, limit=guard.limit,
-                                offset=guard.offset + guard.steps[depth] * index)
-                          for guard in guards]) if guards else ())
-    return map_streams(tree, shift)
 
 
 def estimate_cost(tree: Tree, line_bytes: int) -> float:
@@ -229,134 +186,3 @@ def line_unit(steps_bytes: tuple[int, ...], line_bytes: int) -> int:
     above it.
     """
     return min([line_bytes, *[step & -step for step in steps_bytes if step]])
-
-
-MAX_STREAMS = 600
-"""Streams a tree may grow to by splitting; beyond, guards are left to the kernel."""
-
-
-def split_guards(tree: Tree, around: tuple[int, ...] = ()) -> Tree:
-    """Split loops at the indices where guards begin or cease to hold.
-
-    Parameters
-    ----------
-    tree : tuple of Repeat or Stream
-        In program order.
-    around
-        Extents of the loops around it.
-
-    Returns
-    -------
-    tuple of Repeat or Stream
-        The same touches in the same order; guards that always hold are gone, streams whose
-        guards never do, too.
-    """
-    return _split_settled(settle_guards(tree, around), around)
-
-
-def _split_settled(tree: Tree, around: tuple[int, ...]) -> Tree:
-    depth = len(around)
-    parts: list[Repeat | Stream] = []
-    for part in tree:
-        if isinstance(part, Stream) or _is_plain(part):
-            parts.append(part)
-            continue
-        marks = _find_marks(part, around)
-        for start, end in pairwise(marks):
-            if end - start == 1:
-                parts += split_guards(fix_index(part.body, depth, start), around)
-                continue
-            inside = (*around, end - start)
-            body = (_split_settled(part.body, inside) if end - start == part.extent
-                    else split_guards(start_at(part.body, depth, start), inside))
-            if body:
-                parts.append(Repeat(extent=end - start, body=body))
-    return tuple(parts)
-
-
-def _is_plain(loop: Repeat) -> bool:
-    """Whether there is no guard in a loop, and none of its loops turns once."""
-    return loop.extent > 1 and all(
-        not part.guards if isinstance(part, Stream) else _is_plain(part) for part in loop.body)
-
-
-def settle_guards(tree: Tree, around: tuple[int, ...]) -> Tree:
-    """Drop guards that always hold and streams whose guards never do.
-
-    Parameters
-    ----------
-    tree : tuple of Repeat or Stream
-        In program order.
-    around
-        Extents of the loops around it.
-
-    Returns
-    -------
-    tuple of Repeat or Stream
-        The same touches.
-    """
-    parts: list[Repeat | Stream] = []
-    for part in tree:
-        if isinstance(part, Repeat):
-            body = part.body if _is_plain(part) else settle_guards(
-                part.body, (*around, part.extent))
-            if body:
-                parts.append(part if body is part.body
-                             else Repeat(extent=part.extent, body=body))
-            continue
-        kept, made = [], True
-        for guard in part.guards:
-            low, high = _index_range(guard.steps, guard.offset, around)
-            made &= high >= 0 and low < guard.limit
-            if low < 0 or high >= guard.limit:
-                kept.append(guard)
-        if made:
-            parts.append(replace(part, guards=tuple(kept)) if len(kept) < len(part.guards)
-                         else part)
-    return tree if is_same(parts, tree) else tuple(parts)
-
-
-def _index_range(steps: tuple[int, ...], offset: int,
-                 extents: tuple[int, ...]) -> tuple[int, int]:
-    """Lowest and highest value of a guarded index."""
-    low = high = offset
-    for step, extent in zip(steps, extents, strict=True):
-        if step > 0:
-            high += step * (extent - 1)
-        elif step:
-            low += step * (extent - 1)
-    return low, high
-
-
-def _find_marks(repeat: Repeat, around: tuple[int, ...]) -> list[int]:
-    """Return the indices at which a loop is to be split, its ends included."""
-    depth, extent = len(around), repeat.extent
-    marks: set[int] = set()
-    streams = 0
-
-    def visit(body: Tree, inner: tuple[int, ...]) -> None:
-        nonlocal streams
-        for part in body:
-            if isinstance(part, Repeat):
-                visit(part.body, (*inner, part.extent))
-                continue
-            streams += 1
-            for guard in part.guards:
-                step = guard.steps[depth]
-                if not step:
-                    continue
-                low, high = _index_range(guard.steps[:depth] + guard.steps[depth + 1:],
-                                         guard.offset, (*around, *inner))
-                # The guard surely holds where 0 <= low + step * i and high + step * i < limit.
-                if step > 0:
-                    marks.add(-(low // step))
-                    marks.add((guard.limit - 1 - high) // step + 1)
-                else:
-                    marks.add(-((guard.limit - 1 - high) // step))
-                    marks.add(low // -step + 1)
-
-    visit(repeat.body, ())
-    inside = sorted(mark for mark in marks if 0 < mark < extent)
-    if len(inside) >= extent // 2 + 2 or streams * (len(inside) + 1) > MAX_STREAMS:
-        inside = []
-    return [0, *inside, extent]
