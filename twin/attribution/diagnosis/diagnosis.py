@@ -34,7 +34,7 @@ from twin.attribution.diagnosis.fault_effects import (
     has_counts,
     make_pattern,
 )
-from twin.attribution.diagnosis.fault_list import list_faults, list_others
+from twin.attribution.diagnosis.fault_list import list_faults, list_fills, list_others
 from twin.attribution.diagnosis.faults import (
     BINARY,
     BOARD,
@@ -132,12 +132,14 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     _check_priors(priors or {}, {fault.kind for fault in listed})
     faults = tuple(fault for fault in listed if not fault.doubted)
     effects = case.foresee(faults)
+    exposed = case.foresee([*(fault for fault in faults if fault.kind == "prefetch"),
+                            *list_fills(deployment)], len(faults))
     evidence = Evidence(
         pattern=case.pattern, marks=read_marks(measurement, deployment), declared=effects[0],
-        hidden=_sum_hidden(faults, effects), reference=_refer(healthy, case),
+        hidden=_sum_hidden(exposed, effects[0]), reference=_refer(healthy, case),
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in), priors=priors or {})
-    evidence = evidence if also is None else _add_second(evidence, case, faults, effects)
+    evidence = evidence if also is None else _add_second(evidence, case, exposed, effects)
     started, repeats = len(faults), repeats_within(measurement)
     found = _explain(faults, effects, evidence, case, repeats)
     if len(listed) > started and found.stated < SETTLED and (
@@ -210,17 +212,18 @@ def _open_second(case: Case, also: Measurement) -> Again:
                  forecasts=forecasts)
 
 
-def _add_second(evidence: Evidence, case: Case, faults: Sequence[Fault],
+def _add_second(evidence: Evidence, case: Case, exposed: Sequence[Effect],
                 effects: Sequence[Effect]) -> Evidence:
     """Return the evidence with that of a second measurement in it."""
     assert case.also is not None
-    second = [effect.also for effect in effects if effect.also is not None]
+    declared, *shown = [effect.also for effect in (effects[0], *exposed)
+                        if effect.also is not None]
     measurement = case.also.measurement
     own = dataclasses.replace(
-        evidence, pattern=case.also.pattern, declared=second[0], reference=None, right=None,
+        evidence, pattern=case.also.pattern, declared=declared, reference=None, right=None,
         marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
                                   ticks_hz=None),  # no other clock than the first's
-        hidden=_sum_hidden(faults, second))
+        hidden=_sum_hidden(shown, declared))
     quiet = own.marks if (masked := is_masked(measurement)) else None  # scatter without interrupts
     return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or quiet)
 
@@ -276,11 +279,9 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
                 [*weighed, *both, *(weight for _, weight in alone)], evidence, repeats)
 
 
-def _sum_hidden(faults: Sequence[Fault], effects: Sequence[Effect]) -> np.ndarray:
-    """Logarithm of what a prefetch may hide of each layer."""
-    declared = effects[0].logs
-    return sum((effect.logs - declared for fault, effect in zip(faults, effects, strict=True)
-                if fault.kind == "prefetch"), np.zeros(len(declared)))
+def _sum_hidden(exposed: Sequence[Effect], declared: Effect) -> np.ndarray:
+    """Logarithm of what a prefetch, or fills of a cache, may hide of each layer."""
+    return sum((effect.logs - declared.logs for effect in exposed), 0.0 * declared.logs)
 
 
 def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:

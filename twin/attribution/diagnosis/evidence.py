@@ -25,7 +25,7 @@ class Evidence:
     declared
         What is predicted as declared.
     hidden
-        Shape (layers,): logarithm of what a prefetch may hide.
+        Shape (layers,): logarithm of what a prefetch, or a cache's fills, may hide.
     reference
         Of a measurement known to be right.
     errors

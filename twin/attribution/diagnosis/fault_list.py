@@ -233,6 +233,19 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
                     remedy="look at the option bytes: one bank or two")
 
 
+def list_fills(deployment: Deployment) -> Iterator[Fault]:
+    """Yield lines of a flash that the core waits for whole, where fills hide part of them."""
+    board = deployment.board
+    cache = board.cache(board.core.dcache)
+    for memory in board.memories:
+        if memory.role == "flash" and cache and cache.enabled and cache.critical_word_first:
+            yield from change(
+                deployment, {f"caches.{cache.name}.critical_word_first": False} | (
+                    {} if memory.line_latency_cycles is None else
+                    {f"memories.{memory.name}.latency.line_cycles": memory.latency_cycles + 1}),
+                kind="fills", name=f"fills from {memory.name} hide nothing", remedy="")
+
+
 def _other_clocks(deployment: Deployment, observed_hz: float | None,
                   timed: bool, clock_sd: float, ticks_hz: float | None) -> Iterator[Fault]:
     """Yield clocks the part allows; of those only cycles could tell, one for each wait state.

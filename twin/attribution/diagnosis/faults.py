@@ -104,8 +104,9 @@ These and the errors above began as assumed and were set, by groups, to what giv
 hidden costs the highest probability (`benchmarks.diagnosis`, seeds 1 to 9, costs drawn from
 published timings). Causes those boards have little of stay as assumed."""
 
-HIDING_SD = 0.3
-"""How unsure it is how much of its waits a prefetch hides, as a share of what it may hide."""
+HIDING_SD = 1 / math.sqrt(3)
+"""How unsure it is how much of its waits a prefetch or a fill hides, as a share of what it may
+hide: the root of the mean square where all from what is predicted to nothing is as likely."""
 
 OTHER_PRICE_SD = 0.3
 """Of causes not listed."""

@@ -7,7 +7,7 @@ from made_measurements import measure
 
 from twin.attribution.diagnosis import ranking
 from twin.attribution.diagnosis.fault_effects import Forecasts, make_pattern
-from twin.attribution.diagnosis.fault_list import list_faults
+from twin.attribution.diagnosis.fault_list import list_faults, list_fills
 from twin.attribution.diagnosis.faults import DECLARED, JOINED
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart
 from twin.attribution.document import diagnosis_document
@@ -75,6 +75,17 @@ def test_slower_flash_is_found_beside_a_healthy_measurement():
     assert found.healthy and not found.repeats_as_declared
     same = diagnose(deployment, healthy, healthy=healthy)
     assert same.verdict.fault.kind == DECLARED and same.remedy == "none needed"
+
+
+def test_fills_that_hide_less_than_predicted_are_no_slower_flash():
+    """A line is predicted to show 2 of 8 cycles: where it shows all, no wait state is added."""
+    deployment = deploy("mobilenet_v1_0.25_32", "nucleo_h7a3zi_q", runtime="cmsis-nn")
+    whole, = list_fills(deployment)
+    assert predict(whole.deployment).cycles > 1.05 * predict(deployment).cycles
+    found = diagnose(deployment, only_cycles(measure_fault(
+        deployment, whole, scatter=0.02, model=deployment.graph.name)))
+    assert found.kinds[DECLARED] > 0.7 and found.kinds["wait states"] < 0.05  # 0.25 without
+    assert not [*list_fills(deploy("kws", "nucleo_l4r5zi"))]  # no early word: none is hidden
 
 
 def test_the_size_of_a_fault_is_chosen_beside_the_other():
