@@ -82,6 +82,14 @@ def test_what_contradicts_itself_or_cannot_be_is_not_learnt_in_silence(tmp_path,
             twin.calibrate(once, BOARD)
 
 
+def test_prices_learnt_at_a_clock_nobody_stated_say_so(tmp_path, kws):
+    remarks = []
+    twin.import_log("tflm", write_log(tmp_path, kws, 1.0), board=BOARD, model="kws", clock_hz=60e6,
+                    runtime="tflm-cmsis-nn@2026", output=tmp_path / "m", anyway=True)
+    twin.calibrate(tmp_path / "m", BOARD, on_remark=remarks.append)
+    assert any("not stated: the core is taken to run at" in one for one in remarks)
+
+
 def test_a_log_of_a_model_file_needs_the_file_only_once(tmp_path, kws):
     model, folder = tmp_path / "mine.tflite", tmp_path / "m"
     twin.export_model("kws", model)

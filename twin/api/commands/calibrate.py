@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,14 @@ from calibration.fitting.overlay import (
     write_overlay,
 )
 from calibration.measurement.measurement import BOARD_HASH, INFERRED, read_header, read_measurement
+from calibration.measurement.sample import Header
+from hwmodels.board.facts import Board
 from hwmodels.board.file import hash_board, load_board
 from hwmodels.files import write_whole
 from twin.api.commands.energy import FAR, doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
-from twin.attribution.compatibility import HIDING
+from twin.attribution.compatibility import HIDING, describe_unstated_clock
 from twin.attribution.folders import (
     drop_repeated,
     pair_energies,
@@ -66,13 +68,9 @@ def calibrate(asked: Calibrate) -> Overlay:
     for remark in repeated:
         on_remark(remark)
     probes, networks = split_folders(once)
-    now = hash_board(machine)
-    for folder, header in ((one, read_header(one)) for one in once):
-        other = tell_other_file(header.board, dict(header.environment).get(BOARD_HASH), now)
-        if runtime is None and INFERRED in dict(header.environment):
-            on_remark(f"{folder}: {HIDING}")
-        if other and header.board == machine.name:
-            on_remark(f"{folder}: board file: {other}; prices are learnt for today's")
+    for folder in once:
+        for remark in _remark(read_header(folder), machine, runtime):
+            on_remark(f"{folder}: {remark}")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
     pairs, doubted = pair_energies(networks), False
@@ -106,6 +104,18 @@ def calibrate(asked: Calibrate) -> Overlay:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)
     return overlay
+
+
+def _remark(header: Header, machine: Board, runtime: str | None) -> Iterator[str]:
+    """Yield what prices that are learnt from a measurement rest on without its saying so."""
+    facts = dict(header.environment)
+    if runtime is None and INFERRED in facts:
+        yield HIDING
+    other = tell_other_file(header.board, facts.get(BOARD_HASH), hash_board(machine))
+    if other and header.board == machine.name:
+        yield f"board file: {other}; prices are learnt for today's"
+    if unstated := describe_unstated_clock(machine.core_clock.frequency_hz, dict(header.clocks_hz)):
+        yield f"clock cpu: {unstated}; prices are learnt for that"
 
 
 @takes(CalibratePublished)

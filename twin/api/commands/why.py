@@ -26,6 +26,10 @@ from twin.pricing.prediction import Prediction
 FAR = 100.0
 """Times what is predicted from which nothing was published of it (assumed)."""
 
+MOST = 1e9
+"""Times what is predicted from which a time is of no inference: a slip of the unit by a million,
+and the slowest of builds besides."""
+
 
 @takes(Why)
 def why(asked: Why) -> weighing.Why:
@@ -55,14 +59,16 @@ def why(asked: Why) -> weighing.Why:
                          f"{format_frequency(hertz)}; accepted: one of the two")
     outlook = foreseeing.foresee(deployments, calibration=fspath(asked.calibration), clock_hz=hertz,
                                  library=foreseeing.describe_library(asked.runtime))
-    if published is not None:
-        _check_published(asked.published, published, outlook.bases[0].time_us)
+    _check_times(asked, times[0], published, outlook.bases[0])
+    unreachable = [*_list_unreachable(outlook.bases, times)]
+    if unreachable:
+        priors |= {"expected": 0.0}
     given: dict[str, Any] = {"published_us": published, "present": present, "absent": absent,
                              "priors": priors, "arena_bytes": arena}
     found = weighing.explain(outlook, times, **given)
     return replace(found, answered=weighing.count_answers(outlook, times, **given), remarks=(
-        *_describe_unreachable((*outlook.bases, outlook.bases[0]),
-                               (*times, published or math.inf)), *found.remarks),
+        *(f"{one}: is the unit right, or is it of another network or board?"
+          for one in unreachable), *found.remarks),
                    also=(*found.also,
                          *_describe_further(outlook.bases, times, found.expected_us),
                          *_describe_cycles(asked.cycles, hertz, outlook.bases[0]),
@@ -118,12 +124,23 @@ def _deploy(asked: Why, models: Sequence[str], times: Sequence[float],
     return deployments
 
 
-def _check_published(text: str | None, published_us: float, predicted_us: float) -> None:
-    """Refuse what cannot have been published of this network and board."""
-    if not 1 / FAR < published_us / predicted_us < FAR:
-        raise UsageError(f"--published {text} is {significant(published_us / predicted_us)} x the "
-                         f"{format_time(predicted_us)} that are predicted; accepted: a time of "
+def _check_times(asked: Why, time_us: float, published_us: float | None,
+                 base: Prediction) -> None:
+    """Refuse what cannot have been published of this network, and a time nobody waits for."""
+    if time_us > MOST * base.time_us:
+        raise UsageError(f"--measured {asked.measured} is {time_us / base.time_us:.1g} x the "
+                         f"{format_time(base.time_us)} that are predicted; accepted: the time of "
+                         "an inference")
+    if published_us is None:
+        return
+    if not 1 / FAR < published_us / base.time_us < FAR:
+        raise UsageError(f"--published {asked.published} is "
+                         f"{significant(published_us / base.time_us)} x the "
+                         f"{format_time(base.time_us)} that are predicted; accepted: a time of "
                          f"this network and board, within {FAR:g} x of it")
+    for text in _list_unreachable([base], [published_us]):
+        raise UsageError(f"--published {asked.published}: {text}; accepted: a time of this network "
+                         "and board")
 
 
 def _describe_stated(published_us: float | None, expected_us: float, predicted_us: float,
@@ -174,15 +191,14 @@ def observe_clock(cycles: int, time_us: float, deployment: Deployment) -> float:
     return float(f"{hertz:.3g}")  # No time states more digits.
 
 
-def _describe_unreachable(bases: Sequence[Prediction], times_us: Sequence[float],
-                          ) -> Iterator[str]:
+def _list_unreachable(bases: Sequence[Prediction], times_us: Sequence[float]) -> Iterator[str]:
     """Yield what is shorter than the units that multiply can be, whatever the library."""
     for base, time_us in zip(bases, times_us, strict=True):
         board = base.deployment.board
         hertz = board.core_clock.frequency_hz
         over = find_unreachable(base.deployment.graph, board, {None: time_us * hertz / 1e6}, hertz)
         if over is not None:
-            yield f"{over.tell()}: is the unit right, or is it of another network or board?"
+            yield over.tell()
 
 
 def _read_time(text: str, model: str) -> tuple[str, float, float | None]:

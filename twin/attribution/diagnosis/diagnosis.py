@@ -78,7 +78,8 @@ from twin.errors import UsageError
 from twin.pricing.calibration import AUTO, Calibration, choose_calibration
 
 LEAST, TYPICAL = 0.0, 50.0
-"""Percentiles of the runs the pattern is of: the second where they drift or step."""
+"""Percentiles of the runs the pattern is of: the second where they drift, step, or scatter evenly.
+"""
 
 SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
@@ -191,7 +192,7 @@ def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
 
 
 def _read_side(measurement: Measurement, marks: Marks) -> Side:
-    return side_of_measurement(measurement, percent=TYPICAL if marks.drift else LEAST)
+    return side_of_measurement(measurement, percent=TYPICAL if marks.drift or marks.even else LEAST)
 
 
 def _open_second(case: Case, also: Measurement) -> Again:
@@ -224,8 +225,12 @@ def _add_second(evidence: Evidence, case: Case, exposed: Sequence[Effect],
         marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
                                   ticks_hz=None),  # no other clock than the first's
         hidden=_sum_hidden(shown, declared))
-    quiet = own.marks if (masked := is_masked(measurement)) else None  # scatter without interrupts
-    return dataclasses.replace(evidence, also=own, masked=masked, right=evidence.right or quiet)
+    if is_masked(measurement):  # its scatter is that without interrupts
+        return dataclasses.replace(evidence, also=own, masked=True,
+                                   right=evidence.right or own.marks)
+    # how far a board's runs scatter says the same twice
+    once = dataclasses.replace(own, marks=dataclasses.replace(own.marks, scatter=None, loose=None))
+    return dataclasses.replace(evidence, also=once, masked=False)
 
 
 def _tell(found: Diagnosis, case: Case, marks: Marks) -> str:

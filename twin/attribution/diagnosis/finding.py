@@ -251,10 +251,10 @@ def _advise(ratio: float) -> str:
     """Say what to look at where nothing listed explains a ratio of measured to predicted."""
     if ratio < 1:
         return (f"measured is {say_ratio(ratio)} x what is predicted, and no listed fault makes "
-                "it so fast: look for another board, a higher clock (--clock), another kernel "
-                "library or level of optimisation (--runtime), or layers that were not run")
+                "it so fast: look for another board or unit, a higher clock (--clock), another "
+                "kernel library or level of optimisation (--runtime), or layers that were not run")
     return (f"measured is {say_ratio(ratio)} x what is predicted, and no listed fault fits: look "
-            "for another board, clock or library, and compare cause by cause: twin attribute")
+            "for another board, clock, unit or library, and compare cause by cause: twin attribute")
 
 
 def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:

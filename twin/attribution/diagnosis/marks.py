@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,6 +29,10 @@ SERVED_SCATTER = 0.2, 1.5
 """The same of interrupts that take a share of the time, by that share: they come as whole services,
 so layers and runs get unequal numbers of them. Assumed: ticks of 2 kHz make 0.03, a radio's more
 than 1."""
+
+EVEN, LOUD_EVEN = 0.5, 0.05
+"""How far the least of runs is below their median over how far the most is above it, from which
+they lie on both sides, as no interrupts do; and how far they scatter at least. Assumed."""
 
 LEAST_SCATTER = 1e-5
 """Scatter below this is none."""
@@ -108,6 +113,8 @@ class Marks:
         Clock of the ticks of a log that does not state the core's, and the one asked for.
     ticked
         Times are of ticks.
+    even
+        Runs scatter widely, and to both sides.
     """
 
     clock_log: float | None
@@ -122,6 +129,7 @@ class Marks:
     ticks_hz: float | None = None
     core_hz: float = 0.0
     ticked: bool = False
+    even: bool = False
 
     @property
     def is_clock_right(self) -> bool:
@@ -208,10 +216,12 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
         trend = (np.arange(len(values)) >= step[0]) / np.median(values) * (
             np.median(values[step[0]:]) - np.median(values[:step[0]]))
         drift = float(trend[-1])
+    rows = _list_runs(measurement, values)
+    scatter = _scatter(rows, trend)
     return dataclasses.replace(
         seen, drift=drift if drift or len(values) >= FEWEST_RUNS else None, step=step,
-        scatter=_scatter(measurement, values, trend),
-        loose=_scatter(measurement, values, 0.0 * trend) if step else None)
+        scatter=scatter, loose=_scatter(rows, 0.0 * trend) if step else None,
+        even=scatter is not None and scatter > LOUD_EVEN and _is_even(rows))
 
 
 def _is_ordered(values: np.ndarray) -> bool:
@@ -254,25 +264,41 @@ def _whole_runs(measurement: Measurement) -> np.ndarray | None:
     return None
 
 
-def _scatter(measurement: Measurement, whole: np.ndarray, trend: np.ndarray) -> float | None:
-    """How far runs of a layer lie apart, pooled over the larger layers; of the whole without any.
-
-    What a trend over the runs, as a share of the level, accounts for is taken off.
-
-    Interrupts take whole services, so a layer scatters more than the network does.
-    """
+def _list_runs(measurement: Measurement, whole: np.ndarray) -> list[tuple[np.ndarray, float]]:
+    """Return the runs of each larger layer, and their median; of the whole without layers."""
     counter = next((name for name in RUN_COUNTERS if measurement.layers
                     and all(measurement.count(name, layer) >= 2
                             for layer in measurement.layers)), None)
     rows = [whole] if counter is None else [measurement.values(counter, layer)
                                             for layer in measurement.layers]
     middles = [float(np.median(row)) for row in rows]
-    kept = [row / middle - trend[:len(row)]
-            for row, middle in zip(rows, middles, strict=True) if middle > 0.02 * sum(middles)]
-    degrees = sum(len(row) - 1 for row in kept)
+    return [(row, middle) for row, middle in zip(rows, middles, strict=True)
+            if middle > 0.02 * sum(middles)]
+
+
+def _scatter(rows: Sequence[tuple[np.ndarray, float]], trend: np.ndarray) -> float | None:
+    """How far runs of a layer lie apart, pooled over the larger layers; of the whole without any.
+
+    What a trend over the runs, as a share of the level, accounts for is taken off, and what a timer
+    makes that counts whole ticks: a variance of a quarter of its tick's square at most. A tick is
+    the largest number all values are multiples of.
+
+    Interrupts take whole services, so a layer scatters more than the network does.
+    """
+    degrees = sum(len(row) - 1 for row, _ in rows)
     if degrees < FEWEST_DEGREES:
         return None
-    return math.sqrt(sum(float(np.var(row)) * len(row) for row in kept) / degrees)
+    tick = float(np.gcd.reduce(np.concatenate([row for row, _ in rows]).astype(np.int64)))
+    squares = sum((float(np.var(row / middle - trend[:len(row)])) - (tick / middle)**2 / 4)
+                  * len(row) for row, middle in rows)
+    return math.sqrt(max(squares / degrees, 0.0))
+
+
+def _is_even(rows: Sequence[tuple[np.ndarray, float]]) -> bool:
+    """Whether runs lie about as far below their medians as above."""
+    below, above = (sum(abs(float(ends(row)) - middle) for row, middle in rows)
+                    for ends in (np.min, np.max))
+    return below > EVEN * above
 
 
 def repeats_within(measurement: Measurement) -> float | None:
@@ -306,7 +332,7 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
         return total + _weigh_interrupts(fault, marks, right)
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
-    if marks.scatter is not None:
+    if marks.scatter is not None and not marks.even:
         weights = [_weigh_scatter(fault, marks.scatter, right)]
         if fault.scatters and marks.interrupts:  # a tick comes as often in each run
             weights.append(_weigh_scatter(None, marks.scatter, right))
@@ -379,7 +405,9 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
         found.append(f"drift over the runs {100 * marks.drift:+.1f} %" if marks.drift else
                      "no drift over the runs that is more than chance")
     if marks.scatter is not None:
-        found.append(f"runs of a layer scatter by {significant(100 * marks.scatter, 2)} %")
+        found.append(f"runs of a layer scatter by {significant(100 * marks.scatter, 2)} %"
+                     + (" to both sides, as no listed fault makes them: medians are compared"
+                        * marks.even))
     if marks.interrupts:
         found.append(f"{marks.interrupts:,.0f} interrupts a run were counted: at "
                      f"{SERVICE_CYCLES} cycles each at least, "

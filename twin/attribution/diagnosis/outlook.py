@@ -241,9 +241,11 @@ def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | No
                 effect = forecasts.foresee(fault, source, _price(fault, prices, calibration),
                                            pattern)
                 own = source.deployment.runtime.identity
-                found[key] = (fault if source is base or own in fault.name else dataclasses.replace(
-                    fault, name=f"{own}, {source.time_us / base.time_us:.2g} x by itself, "
-                                f"{fault.name}"), effect, origin)
+                found[key] = (fault if source is base else dataclasses.replace(
+                    fault, deployment=fault.deployment or source.deployment,
+                    name=fault.name if own in fault.name else
+                    f"{own}, {source.time_us / base.time_us:.2g} x by itself, {fault.name}"),
+                    effect, origin)
         listed.append(found)
     none = [found[DECLARED, 1] for found in listed]
     first, rows = bases[0].deployment.graph.name, []

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from twin.attribution.diagnosis.again import describe_contradiction
+from twin.attribution.diagnosis.chances import LEFT
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import HEALTHY_SOURCE, JOINED, UNKNOWN, Fault, prior_of
 from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
@@ -77,18 +78,21 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
                chances: np.ndarray) -> np.ndarray:
     """Return probabilities in which no kind that leaves layers far apart has more than `CAPPED`.
 
-    What it had besides is of something nobody listed.
+    What it had besides is of something nobody listed, and so is all of what leaves nine tenths.
     """
-    capped, kinds = chances.copy(), np.array([fault.kind for fault in faults])
+    kinds = np.array([fault.kind for fault in faults])
     unknown = kinds == UNKNOWN
+    left = np.array([abs(float(np.average(one.residual, weights=one.predicted)))
+                     for one in weighed])
+    capped = np.where(unknown | (left < LEFT), chances, 0.0)
     for kind in set(kinds.tolist()) - {UNKNOWN}:
         own = kinds == kind
-        likeliest = int(np.argmax(np.where(own, chances, -1.0)))
+        likeliest = int(np.argmax(np.where(own, capped, -1.0)))
         most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
-        if chances[own].sum() > CAPPED and (
+        if capped[own].sum() > CAPPED and (
                 float(np.std(weighed[likeliest].residual)) > most
                 or _spread(weighed[likeliest].changed) > MOST_APART):
-            capped[own] *= CAPPED / chances[own].sum()
+            capped[own] *= CAPPED / capped[own].sum()
     return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
         chances / max(chances[unknown].sum(), 1e-300)), capped))
 

@@ -127,7 +127,7 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
         question = next(row.question for row in why.rows if row.cause == why.asked)
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"
     if why.indistinct:
-        yield "no effect", f"{', '.join(why.indistinct)} (below 10 % here)"
+        yield "no effect", f"{', '.join(why.indistinct)} (none or below 10 %)"
     if not why.pairs:
         return  # By the counters of an accelerator.
     within = 100 * (why.high_us / min(time for _, time, _ in why.releases) - 1)

@@ -230,6 +230,38 @@ def test_five_runs_of_layers_alone_show_a_drift(deployment, steps, drift):
     assert (marks.scatter > 0.03) is (drift is None)
 
 
+def _rerun(deployment, change):
+    """Ten runs of what is right, each layer's cycles changed."""
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1))
+    return dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, run=run, value=change(one.value))
+        for run in range(10) for one in right.samples if one.layer is not None and one.run == 0))
+
+
+def test_runs_that_scatter_to_both_sides_are_compared_by_medians(deployment):
+    """The sum of each layer's fastest run would be 0.7 of them, and interrupts no explanation."""
+    random = np.random.default_rng(3)
+    found = diagnose(deployment, _rerun(
+        deployment, lambda value: round(value * math.exp(random.normal(0, 0.25)))))
+    assert found.declared_ratio == pytest.approx(1, abs=0.15)
+    assert found.kinds["interrupts"] < 0.2 and "to both sides" in " ".join(found.observations)
+
+
+def test_a_coarse_timer_is_no_interrupts(deployment):
+    """A timer of 100,000 cycles a tick, read at any phase of it: of layers of 2 to 20 ticks."""
+    random, tick = np.random.default_rng(3), 100_000
+    log = _rerun(deployment, lambda value: tick * math.floor(value / tick + random.uniform()))
+    assert read_marks(log, deployment).scatter < 0.02 < 0.1 * max(
+        np.ptp(log.values("cpu_cycles", layer)) / np.median(log.values("cpu_cycles", layer))
+        for layer in log.layers if np.median(log.values("cpu_cycles", layer)))
+    assert diagnose(deployment, log).kinds["interrupts"] < 0.3
+
+
+def test_what_leaves_nine_tenths_of_a_time_is_none_of_these(deployment):
+    far = diagnose(deployment, _rerun(deployment, lambda value: 100_000 * value))
+    assert far.kinds[UNKNOWN] == pytest.approx(1) and "unit" in far.remedy
+
+
 @pytest.mark.parametrize(("counted", "known", "kind"), [
     (2000, None, "interrupts"), (2000, 3, "interrupts"), (2000, 2000, DECLARED),
     (3, None, DECLARED)])

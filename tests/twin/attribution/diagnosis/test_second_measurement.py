@@ -147,6 +147,17 @@ def test_scatter_that_masking_takes_away_is_interrupts(deployment):
     assert sum(chance for kind, chance in both.kinds.items() if "interrupts" in kind) > 0.9
 
 
+def test_the_same_scatter_twice_says_no_more_of_interrupts_than_once(deployment):
+    right, random = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0), (
+        np.random.default_rng(4))
+    noisy = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, run=run, value=round(one.value * math.exp(random.normal(0, 3e-3))))
+        for run in range(12) for one in right.samples if one.run == 0))
+    alone, twice = (diagnose(deployment, noisy, also=also).kinds["interrupts"]
+                    for also in (None, noisy))
+    assert twice < 1.2 * alone
+
+
 def test_a_layer_that_is_off_by_little_beside_a_healthy_run_is_not_chance(deployment):
     right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.1)
     wrong = dataclasses.replace(right, samples=tuple(dataclasses.replace(
