@@ -7,28 +7,15 @@ kernel, which works out once a loop in which turns each stream is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree
 
-CROWD = 6
-"""Streams of an innermost loop beyond which they often meet in a set."""
-
 MOST_UNITS = 1 << 12
 
 UNROLL_STREAMS = 40
 """Streams a loop body may have after its inner loops are unrolled into it."""
-
-
-def walk_streams(tree: Tree) -> Iterator[Stream]:
-    """Yield the streams of a tree in program order."""
-    for part in tree:
-        if isinstance(part, Stream):
-            yield part
-        else:
-            yield from walk_streams(part.body)
 
 
 def fix_index(tree: Tree, depth: int, index: int) -> Tree:
@@ -61,37 +48,6 @@ def _fix_stream(stream: Stream, depth: int, index: int) -> Stream | None:
                   guards=tuple(guards) if guards else ())
 
 
-def estimate_cost(tree: Tree, line_bytes: int) -> float:
-    """Estimate what simulating a tree costs, in nanoseconds.
-
-    Notes
-    -----
-    Measured: 10 for a loop's turn or an innermost loop, 4 for a stream, 3 for each of its runs
-    of accesses in one line; one too crowded to take its streams one by one costs 4 a stream
-    each time one of them enters a line. Only choices between exact ways depend on this.
-    """
-    streams = sum(isinstance(part, Stream) for part in tree)
-    cost = 10.0 + 7 * streams if streams else 0.0
-    for part in tree:
-        if isinstance(part, Repeat):
-            cost += _repeat_cost(part, line_bytes)
-    return cost
-
-
-def _repeat_cost(repeat: Repeat, line_bytes: int) -> float:
-    streams = [part for part in repeat.body if isinstance(part, Stream)]
-    if len(streams) < len(repeat.body):
-        return repeat.extent * (10 + estimate_cost(repeat.body, line_bytes))
-    rates = {(stream.steps_bytes[-1], stream.address % line_bytes):
-             min(1.0, abs(stream.steps_bytes[-1]) / line_bytes) for stream in streams}
-    turns = repeat.extent - 1
-    if len(streams) > CROWD:
-        events = 1 + turns * min(1.0, sum(rates.values()))
-        return 10 + 4 * len(streams) * (1 + events)
-    runs = sum(min(1.0, abs(stream.steps_bytes[-1]) / line_bytes) for stream in streams)
-    return 10 + 7 * len(streams) + 3 * turns * runs
-
-
 def compact_tree(tree: Tree, line_bytes: int, stores_settle: bool, depth: int = 0) -> Tree:
     """Write a tree so that innermost loops are long and no stream only repeats its neighbour.
 
@@ -118,25 +74,13 @@ def compact_tree(tree: Tree, line_bytes: int, stores_settle: bool, depth: int = 
         if part.extent == 1:
             parts += fix_index(body, depth, 0)
             continue
-        repeat = _fuse(Repeat(extent=part.extent, body=body), depth)
-        parts.append(_unroll(repeat, line_bytes, stores_settle, depth))
+        parts.append(_unroll(Repeat(extent=part.extent, body=body), line_bytes, stores_settle,
+                             depth))
     return _drop_repeats(tuple(parts), line_bytes, stores_settle)
 
 
-def _fuse(repeat: Repeat, depth: int) -> Repeat:
-    """Make one loop of two where the outer one continues the inner one's steps."""
-    if len(repeat.body) != 1 or isinstance(repeat.body[0], Stream):
-        return repeat
-    inner = repeat.body[0]
-    for stream in walk_streams(inner.body):
-        for steps in (stream.steps_bytes, *(guard.steps for guard in stream.guards)):
-            if steps[depth] != inner.extent * steps[depth + 1]:
-                return repeat
-    return Repeat(extent=repeat.extent * inner.extent, body=fix_index(inner.body, depth, 0))
-
-
 def _unroll(repeat: Repeat, line_bytes: int, stores_settle: bool, depth: int) -> Repeat:
-    """Unroll all inner loops when that makes an innermost loop that is cheaper to run."""
+    """Unroll all inner loops where that makes an innermost loop of few streams."""
     if all(isinstance(part, Stream) for part in repeat.body):
         return repeat
     size = sum(1 if isinstance(part, Stream) else part.extent * len(part.body)
@@ -152,11 +96,8 @@ def _unroll(repeat: Repeat, line_bytes: int, stores_settle: bool, depth: int) ->
                 body += fix_index(part.body, depth + 1, index)
         else:
             return repeat
-    flat = Repeat(extent=repeat.extent,
+    return Repeat(extent=repeat.extent,
                   body=_drop_repeats(tuple(body), line_bytes, stores_settle))
-    if not flat.body or _repeat_cost(flat, line_bytes) >= _repeat_cost(repeat, line_bytes):
-        return repeat
-    return flat
 
 
 def _drop_repeats(body: Tree, line_bytes: int, stores_settle: bool) -> Tree:
