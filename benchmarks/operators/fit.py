@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE
-from twin.runtimes.counted.work import OLD, SCALAR, VECTOR, Work
+from twin.runtimes.counted.work import SCALAR, VECTOR, Work
 
 FIXED = 400.0
 """Instructions of a call before the first element, where one row alone is known (mean of those
@@ -113,8 +113,7 @@ class Row:
     @cached_property
     def terms(self) -> Mapping[str, float]:
         """How often parts of its code run; those of vectors on cores that have them."""
-        other = (SCALAR if self.counted.core in VECTORS else VECTOR,
-                 *[OLD] * ("@2.3.1" not in self.counted.level))
+        other = SCALAR if self.counted.core in VECTORS else VECTOR
         routine = THUMB2 if self.counted.core == "cortex-m0plus" else THUMB1
         return {name: often for name, often in self.work.count(self.counted.kernels).items()
                 if not name.startswith(other) and name not in routine}
@@ -130,9 +129,10 @@ def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
         work = describe_once(counted.model, counted.kernels)
         if work is None or counted.use != use:
             continue
+        core = counted.core.removeprefix("cortex-")
+        work = work.at(core, counted.level)
         key = Key(counted.kernels, counted.core, counted.level,
-                  graphs[counted.model].layers[0].op, work.code(
-                      counted.kernels, counted.core.removeprefix("cortex-")))
+                  graphs[counted.model].layers[0].op, work.code(counted.kernels, core))
         groups.setdefault(key, []).append(Row(counted, work))
     return groups
 

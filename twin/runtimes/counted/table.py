@@ -156,6 +156,7 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
 
 def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
     """Return what was counted of this very build; None where nothing was."""
+    work = work.at(core, level)
     for library in dict.fromkeys((kernels, REFERENCE)):
         rows = _read(library, core, level)
         code = work.code(library, core)

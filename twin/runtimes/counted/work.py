@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from hwmodels.core.file import load_core
 from hwmodels.frozen import frozen
@@ -16,9 +16,9 @@ SHARED = ("call", "dimension", "element", "output", "pixel", "mac")
 VECTOR, SCALAR = "vector ", "scalar "
 """How names of parts begin that only a core with vectors runs, or only one without."""
 
-OLD = "2.3.1 "
-"""How names of parts begin that only release 2.3.1 runs: it scales each channel in every call and
-pools rows before columns.
+OLDEST = "@2.3.1"
+"""How levels of release 2.3.1 end: it chooses kernels by other rules, scales each channel in every
+call, and without Arm's DSP extension runs the portable kernels.
 """
 
 
@@ -41,6 +41,8 @@ class Work:
         cores with vectors, with `SCALAR` on others.
     guessed
         Whether a part's number depends on data, so it is assumed.
+    oldest
+        What release 2.3.1 runs instead, where it does.
     """
 
     variant: str
@@ -49,6 +51,14 @@ class Work:
     terms: Mapping[str, float]
     own: Mapping[str, float] = field(default_factory=dict)
     guessed: bool = False
+    oldest: Work | None = None
+
+    def at(self, core: str, level: str) -> Work:
+        """Return what a release runs on a core ("m4", "O2@2.3.1")."""
+        if self.oldest is None or not level.endswith(OLDEST):
+            return self
+        dsp = "dsp" in load_isa(_isa(core)).extensions
+        return self.oldest if dsp else replace(self.oldest, path="")
 
     def count(self, kernels: str) -> Mapping[str, float]:
         """Return how often parts of a library's kernels run."""
@@ -60,9 +70,13 @@ class Work:
 
     def code(self, kernels: str, core: str) -> str:
         """Return which code of a library's kernels runs on a core ("m4", "c906")."""
-        vectors = load_isa(load_core(core.replace("m", "cortex-m")).traits.isa).vector_bits
+        vectors = load_isa(_isa(core)).vector_bits
         path = (vectors and self.vector_path) or self.path
         return path if path and kernels != "reference" else self.variant
+
+
+def _isa(core: str) -> str:
+    return load_core(core.replace("m", "cortex-m")).traits.isa
 
 
 Describe = Callable[[Graph, Layer], Work]
@@ -106,10 +120,10 @@ def count_blocks(rows: int, columns: int, depth: int) -> dict[str, float]:
         parts |= {f"{SCALAR}{name}{step}": count * often for step, often in steps.items()}
     vectors = -(-depth // 16)
     return parts | {
-        f"{VECTOR}by four": rows // 4 * columns, f"{VECTOR}by four row": rows // 4,
+        f"{VECTOR}by four": rows // 4 * columns,
         f"{VECTOR}by four step": rows // 4 * columns * vectors,
-        f"{VECTOR}by one": rows % 4 * columns, f"{VECTOR}by one row": rows % 4,
+        f"{VECTOR}by one": rows % 4 * columns,
         f"{VECTOR}by one step": rows % 4 * columns * vectors,
         f"{VECTOR}by four eight": rows // 4 * columns * -(-depth // 8),
         f"{VECTOR}by one eight": rows % 4 * columns * -(-depth // 8),
-        f"{VECTOR}each": rows * columns, f"{VECTOR}each eight": rows * columns * -(-depth // 8)}
+        f"{VECTOR}each eight": rows * columns * -(-depth // 8)}

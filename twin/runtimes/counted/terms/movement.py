@@ -71,8 +71,7 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
     _, _, columns, channels = ((1,) * 4 + tuple(target.shape))[-4:]
     around = ([(0, 0)] * 4 + [(one[0], one[1]) for one in paddings])[-4:]
     rows, row = batch * height, columns * channels
-    terms = Counter({"padded row": rows, "padded image": batch,
-                     "padded pixel": rows * width if deep else 0})
+    terms = Counter({"padded row": rows, "padded pixel": rows * width if deep else 0})
     inner, image = height * width * depth, math.prod(target.shape[-3:])
     made = math.prod(target.shape[-4:])
     terms |= {"element": made, f"{VECTOR}row": -(-row // 16) * (made // row)}

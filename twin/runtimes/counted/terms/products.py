@@ -43,11 +43,18 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     each = quantization is not None and len(quantization.scales) > 1
     long = source.dtype == "int16" and columns > FAST
     variant = f"{source.dtype}{' per channel' if each else ''}"
-    return Work(variant=variant, path=f"{variant} long" if long else "", terms={
-        "call": 1, "vector": target.elements // rows, "output": target.elements,
-        "mac": target.elements * columns}, own={
+    vectors = target.elements // rows
+    terms: dict[str, float] = {"call": 1, "vector": vectors, "output": target.elements,
+                               "mac": target.elements * columns}
+    oldest = Work(variant=variant, terms=terms, own={
+        "pair": vectors * (rows // 2), "odd": vectors * (rows % 2),
+        **{f"{SCALAR}{name} {step}": vectors * count * often
+           for name, count in (("pair", rows // 2), ("odd", rows % 2))
+           for step, often in (("sixteen", columns // 16), ("over", columns % 16))}})
+    return Work(variant=variant, path=f"{variant} long" if long else "", terms=terms,
+                oldest=oldest, own={
         f"{VECTOR}weight": rows * -(-columns // 16), "long": max(0, columns - FAST) * rows,
-        **_count_products(target.elements // rows, rows, columns)})
+        **_count_products(vectors, rows, columns)})
 
 
 def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
@@ -65,9 +72,7 @@ def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
         "kept": kept, "right turns": turns, "left turns": turned, "dimension": len(target.shape),
         "column": batches * columns, "output": target.elements, "mac": target.elements * depth,
     }, own={
-        "vector": batches * rows, f"{VECTOR}right row": right.elements // depth,
-        f"{VECTOR}right step": right.elements // depth * -(-depth // 16),
-        **_count_products(batches * rows, columns, depth)})
+        "vector": batches * rows, **_count_products(batches * rows, columns, depth)})
 
 
 def describe_svdf(graph: Graph, layer: Layer) -> Work:
@@ -81,8 +86,6 @@ def describe_svdf(graph: Graph, layer: Layer) -> Work:
         "filter mac": target.shape[0] * feature.elements}, own={
         "time quad": filters * (memory // 4), "time rest": filters * (memory % 4),
         "time pair": filters * (memory // 2), "time odd": filters * (memory % 2),
-        f"{VECTOR}time eight": filters * -(-memory // 8),
-        f"{VECTOR}time": filters * -(-memory // 16),
         **_count_products(target.shape[0], filters, feature.shape[1])})
 
 
@@ -106,9 +109,7 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
         "call": 1, "step": steps, "unit": steps * units,
         "mac": steps * 4 * units * (width + units)}, own={} if source.dtype == "float32" else {
         "unit quad": steps * (units // 4), "unit rest": steps * (units % 4),
-        f"{VECTOR}unit": steps * -(-units // 4), f"{VECTOR}unit eight": steps * -(-units // 8),
-        "weight row": vectors * units, "input sum": 4 * units * width,
-        "state sum": 4 * units * units, **gates})
+        "weight row": vectors * units, "input sum": 4 * units * width, **gates})
 
 
 def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
@@ -148,8 +149,8 @@ def _count_spread(source: Tensor, target: Tensor, weights: Tensor,
     buffer = (source.shape[2] - 1) * window.stride[1] + max(width, window.stride[1])
     resets = buffer * (max(height, step) + source.shape[1] * step)
     own: dict[str, float] = {
-        "reset": resets, "pixel": target.shape[1] * target.shape[2], "line": source.shape[1],
-        **count_copies(4 * channels, resets), f"{VECTOR}reset": resets * -(-channels // 4),
+        "pixel": target.shape[1] * target.shape[2], "line": source.shape[1],
+        **count_copies(4 * channels, resets),
         f"{VECTOR}output": target.shape[1] * target.shape[2] * -(-channels // 4)}
     for name, count in (("group", fours), ("single", single)):
         often = count * channels * rows * width
@@ -178,7 +179,6 @@ def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
         f"{SCALAR}column quad": pixels * (column // 4),
         f"{SCALAR}column rest": pixels * (column % 4), f"{VECTOR}copy": taps * -(-depth // 16),
         f"{VECTOR}column": pixels * -(-column // 16),
-        f"{VECTOR}turn": channels * height * width * -(-depth // 16),
         f"{SCALAR}column eight": pixels * (column // 16), "weight": weights.elements,
         **count_copies(depth, taps, from_step=depth)}
 

@@ -11,10 +11,11 @@ arm_depthwise_conv_3x3_s8.c, arm_depthwise_conv_s8_opt.c, arm_depthwise_conv_s8.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
-from twin.runtimes.counted.work import OLD, SCALAR, VECTOR, Terms, Work, count_blocks, width_bytes
+from twin.runtimes.counted.work import SCALAR, VECTOR, Terms, Work, count_blocks, width_bytes
 
 FAST = 512
 """Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
@@ -45,20 +46,41 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
     rows, columns = count_inside(layer.window, source.shape, target.shape)
     taps, channels = rows * columns, target.shape[3]
     pixels = target.shape[1] * target.shape[2]
-    return Work(variant=source.dtype, terms={
+    terms: dict[str, float] = {
         "call": 1, "pixel": pixels, "output": target.elements, "line": target.shape[1],
         "tap": taps, "tap row": rows * target.shape[2], "channel tap": taps * channels,
-        "channel row": rows * target.shape[2] * channels}, own={
+        "channel row": rows * target.shape[2] * channels}
+    oldest = Work(variant=source.dtype, path=f"{source.dtype} axes", terms=terms,
+                  own=_count_axes(layer.window, source, target)) \
+        if layer.op == "max_pool_2d" and source.dtype == "int8" else None
+    return Work(variant=source.dtype, terms=terms, oldest=oldest, own={
         "quad tap": taps * (channels // 4), "rest tap": taps * (channels % 4),
         "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
         "later tap": (taps - pixels) * channels,
-        f"{OLD}axis tap": source.shape[1] * columns * channels,
-        f"{OLD}axis": source.shape[1] * target.shape[2],
         **count_copies(channels, pixels, from_step=channels),
         f"{VECTOR}sixteen": pixels * -(-channels // 16),
         f"{VECTOR}sixteen tap": taps * -(-channels // 16),
         f"{VECTOR}eight": pixels * -(-channels // 8),
         f"{VECTOR}eight tap": taps * -(-channels // 8)})
+
+
+def _count_axes(window: Window, source: Tensor, target: Tensor) -> dict[str, float]:
+    """Return the parts of pooling each row along x in its place, then the rows along y.
+
+    Runs of bytes are moved, then compared with those of each further tap, four bytes at a time.
+    """
+    (height, width, depth), (lines, across) = source.shape[1:], target.shape[1:3]
+    starts = [[place * window.stride[axis] - window.padding[2 * axis]
+               for place in range(target.shape[1 + axis])] for axis in range(2)]
+    rows, taps = (sum(min(start + window.kernel[axis], source.shape[1 + axis]) - 1 - (
+        axis * place if start < 0 else start) for place, start in enumerate(starts[axis]))
+        for axis in range(2))
+    run = across * depth
+    return {"move": height * across, "tap": height * taps, "row": rows,
+            "quad": height * taps * (depth // 4) + rows * (run // 4),
+            "rest": height * taps * (depth % 4) + rows * (run % 4),
+            "moving": (count_copies(depth, height * across, from_step=depth) + count_copies(
+                run, lines, from_step=width * depth))["copying thumb1"]}  # memmove is alike.
 
 
 def _count_columns(depth_bytes: int, inside: int, outside: int) -> Counter[str]:
@@ -110,8 +132,14 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
                   f"{VECTOR}fill": (every - taps) * -(-depth * width_bytes(source) // 16),
                   **_count_columns(depth * width_bytes(source), taps, every - taps)}
     plain = f"{source.dtype} {'window' if name == '1xn' else name}"
+    oldest = "1x1" if name == "1x1" and depth % 4 == 0 else "window"
+    old = own | {  # Taps are widened four values at a time, products run 16 or one at a time.
+        "inside tap": taps, "tap quad": taps * (depth // 4), "tap rest": taps * (depth % 4),
+        f"{SCALAR}pair over": channels // 2 * (pixels // 2) * (column % 16),
+        **count_fills(2 * depth, every - taps, step=2 * depth)}
     return Work(variant=source.dtype, path=plain, vector_path=f"{source.dtype} {name}", terms=terms,
-                own=own)
+                own=own, oldest=Work(variant=source.dtype, terms=terms, own=old,
+                                     path=f"{source.dtype} {oldest}"))
 
 
 def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
@@ -126,8 +154,24 @@ def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
 def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     """Return the work of a depthwise convolution."""
     source, target = graph.ends(layer)
+    assert layer.window is not None
+    work = _describe_depthwise(source, target, layer.window)
+    if source.dtype != "int8":
+        return work
     window = layer.window
-    assert window is not None
+    above, left = (any(window.padding) and max(0, size - source.shape[1 + place] + (
+        target.shape[1 + place] - 1) * window.stride[place]) // 2
+        for place, size in enumerate(window.kernel))
+    oldest = _describe_depthwise(source, target, replace(  # Release 2.3.1 dilates nothing.
+        window, dilation=(1, 1), padding=(above, 0, left, 0)), optimised="columns")
+    return replace(work, oldest=replace(
+        oldest, vector_path="", terms=work.terms,
+        own={**oldest.own, "channel": target.shape[3], "tap mac": oldest.terms["mac"]}))
+
+
+def _describe_depthwise(source: Tensor, target: Tensor, window: Window,
+                        optimised: str = "") -> Work:
+    """Return the work; `optimised` names the kernel of one output a channel if there is but one."""
     depth, channels = source.shape[3], target.shape[3]
     pixels, size = target.shape[1] * target.shape[2], window.kernel[0] * window.kernel[1]
     rows, columns = count_inside(window, source.shape, target.shape)
@@ -135,13 +179,14 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     terms: dict[str, float] = {
         "call": 1, "pixel": pixels, "output": target.elements, "input pixel": pixels * depth,
         "output row": target.elements * window.kernel[0], "output tap": pixels * size * channels,
-        "output inside row": lines * channels, "mac": taps * channels}
+        "mac": taps * channels}
     if source.dtype == "float32":
         return Work(variant=source.dtype, terms=terms)
-    name = _depthwise_path(window, channels // depth, source.dtype)
+    name = (channels == depth and optimised) or _depthwise_path(
+        window, channels // depth, source.dtype)
     quads = -(-channels // 4)
     own: dict[str, float] = {
-        f"{OLD}channel": channels, "inside tap": taps, "line": target.shape[1], "tap row": lines,
+        "inside tap": taps, "line": target.shape[1], "tap row": lines,
         "outside tap": pixels * size - taps, "outside column": lines * window.kernel[1] - taps,
         "quad": pixels * (channels // 4), "quad row": lines * (channels // 4),
         "quad tap": taps * (channels // 4), "rest": pixels * (channels % 4),
