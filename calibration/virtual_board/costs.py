@@ -159,7 +159,7 @@ def _span(board: Board, memory: Memory) -> Span:
     prices = derive_prices(board)
     data, code = data_cache(board, memory), code_cache(board, memory)
     direct = memory.role != "tcm"
-    wait = memory.wait_states * clock_ratio(board, memory)
+    wait = (memory.wait_states + memory.latency_cycles) * clock_ratio(board, memory)
     waits = direct and memory.wait_states > 0
     other = prices.price("sram_wait", memory.name).cycles if direct else 0.0
     if memory.role.startswith("external"):

@@ -32,7 +32,7 @@ from calibration.virtual_board.costs import Costs, Span, costs_of
 from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Cache
-from hwmodels.board.file import load_board
+from hwmodels.board.file import change_board, load_board
 from hwmodels.board.policies import POLICIES
 from hwmodels.errors import ToolMissingError
 from hwmodels.kernel import Operand
@@ -81,6 +81,18 @@ def layer_values(session: Session, runs: int, **config) -> dict[tuple[int, int],
             if sample.layer != wire.LAYER_SETUP:
                 found.setdefault((sample.layer, sample.counter), []).append(sample.value)
     return found
+
+
+def test_an_access_past_the_cache_waits_for_array_and_interconnect_as_predicted():
+    """Of an STM32H7A3: 6 wait states and 7 of the 8 cycles through the AXI."""
+    board = load_board("nucleo_h7a3zi_q")
+    for off, waits in ((board, 6 + 7), (change_board(
+            board, {"caches.l1d.enabled": False, "caches.l1i.enabled": False}), 6 + 7)):
+        flash = next(span for span, memory in zip(costs_of(off).spans, off.memories, strict=True)
+                     if memory.role == "flash")
+        assert flash.read_cycles == waits and flash.fetch_cycles == (0 if off is board else waits)
+    m4 = load_board("nucleo_l4r5zi")  # its array is behind no interconnect
+    assert max(span.read_cycles for span in costs_of(m4).spans) == 5
 
 
 @pytest.mark.parametrize("port", MACHINES)

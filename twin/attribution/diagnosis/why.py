@@ -55,9 +55,10 @@ EXPECTED = "as expected"
 BEYOND = 2.0
 """Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
 
-HEALTHY, CERTAIN, DOUBTED = 0.7, 0.001, 0.03
+HEALTHY, CERTAIN, DOUBTED, SLIPPED = 0.7, 0.001, 0.03, 0.1
 """Probability of "as expected" from which no question is asked; of a cause whose answer is known;
-and, where something is the matter, below which a stated cause is doubted: assumed."""
+where something is the matter, below which a stated cause is doubted; and from which a slip of the
+unit is asked for first: assumed."""
 
 
 @frozen
@@ -361,9 +362,13 @@ def _list_open(rows: Sequence[Row], known: Collection[str], as_expected: float) 
 
 
 def _ask(rows: Sequence[Row], present: Collection[str], as_expected: float) -> str:
-    """Return that of the first two causes which is nearer to even odds, "" where none is open."""
+    """Return that of the first two causes which is nearer to even odds, "" where none is open.
+
+    A slip of the unit that is likelier than `SLIPPED` is asked for before.
+    """
     open_ones = _list_open(rows, present, as_expected)
-    if open_ones and open_ones[0].cause == UNIT:
+    if open_ones and any(row.cause == UNIT and UNIT not in present and row.probability > SLIPPED
+                         for row in rows):
         return UNIT  # One look shows it, and all else depends on it.
     best = min(open_ones, key=lambda row: abs(row.probability - 0.5), default=None)
     return "" if best is None or not CERTAIN < best.probability < 1 - CERTAIN else best.cause

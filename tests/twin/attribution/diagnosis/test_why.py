@@ -305,6 +305,11 @@ def test_an_accelerator_falls_back():
     host = twin.predict(twin.deploy("kws", "stm32n6570_dk", runtime=LIBRARY)).time_us
     found = weighing.explain(outlook, [host])
     assert found.verdict == "fallback"
+    slipped = weighing.explain(outlook, [5681 * outlook.bases[0].time_us])
+    assert slipped.rows[0].cause == "fallback" and 0.1 < chance(slipped, "unit") < 0.5
+    assert slipped.asked == "unit"  # One look shows it: before a clock and layers on the CPU.
+    surely = weighing.explain(outlook, [5681 * outlook.bases[0].time_us], present=["unit"])
+    assert surely.asked not in ("", "unit")
 
 
 def test_the_report_fits_and_says_what_to_change_and_ask():
