@@ -306,9 +306,12 @@ class Npu:
         SWITCH, "Whether the compiler's rule adds the reads and writes of a pool.")] = False
     epoch_controller: Annotated[bool, Key(
         SWITCH, "Whether epochs follow one another without the host between them.")] = False
-    controller_engine_cycles: Annotated[float, Key(
-        CYCLES, "NPU cycles the controller takes to set up one engine; an epoch it starts waits "
-                "for nothing else.")] = 0.0
+    controller_word_cycles: Annotated[float, Key(
+        CYCLES, "NPU cycles the controller takes for a word of its program; an epoch it starts "
+                "waits for nothing else.")] = 0.0
+    controller_words: Annotated[Named, Key(
+        Table(AMOUNT, "PART"), "Words of its program for each epoch (task), engine, unit and value "
+                               "written into a unit.")] = ()
 
     def unit(self, kind: str) -> UnitKind:
         """Return the units of that kind."""

@@ -46,11 +46,20 @@ def _launch(task: Task, npu: Npu, follows: bool, leads: bool, hosted: bool) -> T
             pre = round(prices.controller_pre_cycles)
         if prices.controller_post_cycles is not None:
             post = round(prices.controller_post_cycles)
-    start = round(npu.controller_engine_cycles * len(task.transfers)) if follows else (
+    start = round(npu.controller_word_cycles * count_controller_words(task, npu)) if follows else (
         npu.start_cycles)
     return replace(task, start_cycles=0 if task.on_host else start,
                    host_before_cycles=0 if follows else pre,
                    host_after_cycles=0 if leads else post)
+
+
+def count_controller_words(task: Task, npu: Npu) -> float:
+    """Return the words of the sequencer's program that set a task up and take it down."""
+    words = dict(npu.controller_words)
+    parts = {"task": 1, "engine": len(task.transfers),
+             "unit": sum(work.count for work in task.units),
+             "value": sum(work.coefficients for work in task.units)}
+    return sum(words.get(part, 0.0) * count for part, count in parts.items())
 
 
 def launch_cycles(task: Task, npu: Npu) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
 from hwmodels.prices import derive_prices
 from hwmodels.schedule import Link, Task, Transfer, UnitWork
-from hwmodels.schedule.launch import launch_cycles, launch_tasks
+from hwmodels.schedule.launch import count_controller_words, launch_cycles, launch_tasks
 from hwmodels.schedule.run import (
     count_many,
     forget_tasks,
@@ -206,8 +206,19 @@ def test_epoch_controller_spares_the_host_between_hardware_epochs():
     # it starts the controller and takes its interrupt, whatever the epochs set up
     assert controlled[0].pre_cpu_cycles == NPU.hand_over.controller_pre_cycles
     assert controlled[1].post_cpu_cycles == NPU.hand_over.controller_post_cycles
-    assert controlled[1].core_npu_cycles - plain[1].core_npu_cycles == (
-        2 * NPU.controller_engine_cycles - NPU.start_cycles)
+    words = dict(NPU.controller_words)
+    assert controlled[1].core_npu_cycles - plain[1].core_npu_cycles == round(
+        NPU.controller_word_cycles * (words["task"] + 2 * words["engine"] + words["unit"])) - (
+        NPU.start_cycles)
+
+
+def test_epoch_controller_takes_the_words_of_a_compiled_program():
+    """MobileNetV1 0.25 at 96, epoch 6 by ST Edge AI 3.0.0: 283 words (network_ecblobs.h)."""
+    epoch = Task(name="e", units=(
+        UnitWork(kind="CONV_ACC", macs=1), UnitWork(kind="ARITH_ACC", ops=1, coefficients=32),
+        UnitWork(kind="ARITH_ACC", ops=1)), transfers=(
+        engine(0, "in", 64), engine(1, "in", 64, operand="weights"), engine(2, "out", 64)))
+    assert count_controller_words(epoch, NPU) == 283
 
 
 def test_bill_names_each_clock_and_sums_exactly():

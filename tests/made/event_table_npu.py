@@ -45,7 +45,8 @@ def times(count: int, line: Line) -> Line:
 
 
 SLOW_POOL = {"npu.pools.npuRAM4.bytes_per_cycle": 4}
-CONTROLLED = {**SLOW_POOL, "npu.epoch_controller": True, "npu.controller_engine_cycles": 7,
+CONTROLLED = {**SLOW_POOL, "npu.epoch_controller": True, "npu.controller_word_cycles": 7,
+              "npu.controller_words.task": 0, "npu.controller_words.engine": 1,
               "npu.hand_over.controller_pre_cycles": 30,
               "npu.hand_over.controller_post_cycles": 15}
 STARTED = Line("launch", "epoch_host_cycle", "pre", 30, 30, 30, 30_000)

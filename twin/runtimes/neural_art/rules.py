@@ -19,7 +19,7 @@ from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, TaskRun, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.network.operators import layer_macs, traits
+from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.grouping import has_second_operand
 from twin.runtimes.compiler import Clocks, CompiledTasks, Work
 from twin.runtimes.neural_art.compiled import list_tasks
@@ -50,12 +50,20 @@ class NeuralArt(UnitRules):
         Channels of one dense group of a grouped depthwise convolution, block-diagonal.
     group_outputs
         Outputs a channel from which depthwise convolutions are grouped; below, channel by channel.
-    pointwise_macs_per_cycle
-        Of one convolution unit for each column of a kernel, up to three.
-    channels_per_unit
-        Input channels of a 1x1 convolution before the compiler takes another unit.
+    strided_inputs_per_cycle
+        Inputs a strided depthwise convolution takes in a cycle.
+    channel_tables
+        Values a channel that arithmetic units hold for a convolution: its bias, its scale.
+    kernels_at_once
+        Kernels a convolution unit computes side by side, at most; they divide the outputs.
+    unit_weights
+        Weights a unit holds of a 1x1 convolution that it computes an input channel a cycle.
+    least_deep_channels, deep_channels
+        Input channels from which on a unit takes several of them in a cycle, and how many it holds.
+    chained_units
+        Units a 1x1 convolution is spread over that one could compute, at most.
     packed_weight_bytes_per_cycle
-        Weights a stream delivers per cycle where there are fewer outputs than inputs; else one.
+        Weights a stream delivers per cycle where a unit takes as many channels; else one.
     pool_window_elements
         Largest averaging window the pooling unit takes.
     channel_coefficients
@@ -72,8 +80,13 @@ class NeuralArt(UnitRules):
 
     group_channels: int
     group_outputs: int
-    pointwise_macs_per_cycle: float
-    channels_per_unit: int
+    strided_inputs_per_cycle: int
+    channel_tables: int
+    kernels_at_once: int
+    unit_weights: int
+    least_deep_channels: int
+    deep_channels: int
+    chained_units: int
     packed_weight_bytes_per_cycle: int
     pool_window_elements: int
     channel_coefficients: int
@@ -168,18 +181,31 @@ class NeuralArt(UnitRules):
         stored_bytes = math.ceil(stored * bits / 8)
         macs = layer_macs(graph, layer) * group
         unit, arithmetic = self._unit(npu, layer), _arithmetic(npu)
-        count = 1 if depthwise else self._count_units(_kernel(layer), weights.shape[-1], unit, npu)
-        rate = count * self._macs_per_cycle(_kernel(layer), unit, bits)
-        cycles = self._count_cycles(graph, layer, math.ceil(macs / rate), stored_bytes, alone)
+        if depthwise or _kernel(layer) != (1, 1):
+            # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
+            count = 1 if depthwise else min(_list_counts(npu, unit)[-1], math.ceil(
+                weights.shape[-1] * _KERNEL_ROWS**2 / _peak_macs(unit, 8)))
+            rate = count * min(_peak_macs(unit, bits), self.kernels_at_once
+                               * min(_kernel(layer)[1], _KERNEL_ROWS))
+            cycles = self._count_cycles(
+                graph, layer, math.ceil(macs / rate), stored_bytes, alone)
+        else:
+            count, cycles = self._share(graph, layer, macs, stored_bytes, [
+                number for number in _list_counts(npu, unit)
+                if weights.shape[-1] % number == 0], _peak_macs(unit, bits))
         units = [UnitWork(kind=unit.kind, count=count, macs=macs, mac_bits=(8, max(bits, 4)),
                           compute_cycles=cycles)]
-        operations = {"conv": count, "add": 1} | ({"sub": 1} if layer.activation else {})
-        # Bias and clipping take a unit each; where there is one only, it does one after the other.
-        turns = 2 if layer.activation and arithmetic.count < 2 else 1
-        units += [UnitWork(
-            kind=arithmetic.kind, ops=turns * outputs, compute_cycles=turns * outputs,
-            coefficients=channels if first and channels <= self.channel_coefficients else 0)
-            for first in ((True, False) if layer.activation and turns < 2 else (True,))]
+        # Scale, bias and clipping take a unit each; where there are fewer, one does the rest, too.
+        turns = self.channel_tables + bool(layer.activation)
+        taken = min(turns, arithmetic.count)
+        held = channels if channels <= self.channel_coefficients else 0
+        rounds = math.ceil(turns / taken) * outputs
+        units += [UnitWork(kind=arithmetic.kind, ops=rounds, compute_cycles=rounds,
+                           coefficients=held if place < self.channel_tables else 0)
+                  for place in range(taken)]
+        operations = {"conv": count, "add": 1} | (
+            {"mul": self.channel_tables - 1} if self.channel_tables > 1 else {}) | (
+            {"sub": 1} if layer.activation else {})
         if bits < 8:
             units.insert(0, UnitWork(kind=_decoder(npu).kind, ops=stored,
                                      compute_cycles=stored_bytes))
@@ -190,32 +216,48 @@ class NeuralArt(UnitRules):
 
     def _count_cycles(self, graph: Graph, layer: Layer, mac_cycles: int,
                       stored_bytes: int, alone: bool) -> int:
-        """Compute cycles of a convolution: the slowest of its units, results, weights, inputs."""
-        inputs = graph.input(layer).elements
-        outputs = graph.output(layer).elements
-        kernel = _kernel(layer)
+        """Compute cycles of a window's kernel: the slowest of units, results, weights, inputs."""
+        inputs, outputs = graph.input(layer).elements, graph.output(layer).elements
+        kernel, depthwise = _kernel(layer), layer.op == "depthwise_conv_2d"
         if alone:
             passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
             return max(outputs * passes * _inflation(layer), stored_bytes)
-        packed = (self.packed_weight_bytes_per_cycle
-                  if outputs <= inputs and layer.op != "depthwise_conv_2d" else 1)
+        packed = (self.packed_weight_bytes_per_cycle if outputs <= inputs and not depthwise else 1)
+        taken = self.strided_inputs_per_cycle if depthwise and _inflation(layer) > 1 else 1
         rows = kernel[0] if kernel[1] == 1 else 1
         return max(mac_cycles, outputs * rows, math.ceil(stored_bytes / packed),
-                   inputs if kernel != (1, 1) else 0)
+                   math.ceil(inputs / taken))
 
-    def _count_units(self, kernel: tuple[int, int], depth: int, unit: UnitKind, npu: Npu) -> int:
-        """Convolution units the compiler chains: partial sums pass from one to the next.
+    def _share(self, graph: Graph, layer: Layer, macs: int, stored_bytes: int,
+               counts: Sequence[int], peak_macs: float) -> tuple[int, int]:
+        """Return units and compute cycles of a 1x1 convolution: the fewest that are fastest.
 
-        Each streams weights of its own; an engine brings the input and one takes the result.
+        Chained units pass partial sums from one to the next, each with a stream of weights.
         """
-        # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
-        each = (self.channels_per_unit if kernel == (1, 1)
-                else _peak_macs(unit, 8) / _KERNEL_ROWS**2)
-        return max(1, min(unit.count, npu.engines - 2, math.ceil(depth / each)))
+        output, depth = graph.output(layer), graph.input(layer).shape[-1]
+        packed = self.packed_weight_bytes_per_cycle
+        kernels = next(number for number in range(self.kernels_at_once, 0, -1)
+                       if output.shape[-1] % number == 0)
+        # What no activation clips at zero is 16 bits wide and read two channels a cycle.
+        clipped = any(other.outputs[0] == layer.inputs[0] and (other.activation or not (
+            traits(other).filters is not None or traits(other).form is Form.BROADCAST))
+            for other in graph.layers)
+        deep = clipped and depth >= self.least_deep_channels
+        ways = [(count, kernels * (1 if clipped else 2), 1) for count in counts
+                if kernels * depth <= self.unit_weights * count
+                and (count <= self.chained_units or not deep)]
+        if deep:
+            held = [count for count in counts if depth <= self.deep_channels * count]
+            ways += [(count, kernels * packed, packed) for count in {1, *held[:1]}]
+        cycles, count = min((max(math.ceil(macs / (count * min(peak_macs, rate))), output.elements,
+                                 math.ceil(stored_bytes / stream)), count)
+                            for count, rate, stream in ways or [(counts[-1], kernels, 1)])
+        return count, cycles
 
-    def _macs_per_cycle(self, kernel: tuple[int, int], unit: UnitKind, bits: int) -> float:
-        columns = min(kernel[1], _KERNEL_ROWS)
-        return min(_peak_macs(unit, bits), self.pointwise_macs_per_cycle * columns)
+
+def _list_counts(npu: Npu, unit: UnitKind) -> range:
+    """How many units may share a convolution: an engine brings the input, one takes the result."""
+    return range(1, max(1, min(unit.count, npu.engines - 2)) + 1)
 
 
 def _arithmetic(npu: Npu) -> UnitKind:
