@@ -1,24 +1,20 @@
-"""Output of the Neural-ART compiler, read and run: c_info.json, memory pools, tables of epochs."""
+"""Output of the Neural-ART compiler, read and run: c_info.json, memory pools."""
 
-import csv
 import json
-from dataclasses import replace
 
 import pytest
 from made_info import made_info
 
-from calibration.datasets.tables import read_csv
 from hwmodels.board.file import load_board
 from hwmodels.schedule.run import run_tasks
 from twin.attribution.predicted import side_of_compiled
 from twin.deployment.choice import find_compiler
 from twin.errors import ModelError, UsageError
 from twin.runtimes.neural_art.compiled import to_tasks
-from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
+from twin.runtimes.neural_art.compiler_output import read_compiled
 from twin.runtimes.neural_art.profile import estimate_max_cycles
 
 BOARD = load_board("stm32n6570_dk")
-TABLE = "perlayer/n6_atonn_compiler_epochs_cinfo.csv"
 
 
 def write(tmp_path, document, name="c_info.json"):
@@ -72,52 +68,6 @@ def test_older_schemas_name_units_in_the_nodes(tmp_path):
             del part["type"], part["attributes"]
     network = read_compiled(write(tmp_path, document))
     assert dict(network.epochs[0].units) == {"CONV_ACC": 1, "ARITH_ACC": 2}
-
-
-def models():
-    return list(dict.fromkeys(row["model"] for row in read_csv(TABLE)))
-
-
-@pytest.mark.parametrize("model", models())
-def test_published_tables_give_the_compilers_estimate(tmp_path, model):
-    rows = [row for row in read_csv(TABLE) if row["model"] == model]
-    path = tmp_path / "epochs.csv"
-    with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    assert is_compiled(path)
-    network = read_compiled(path)
-    # Before 3.0.0 the tool adds the reads and writes of a pool.
-    npu = replace(BOARD.npu, sums_directions="3.0.0" not in model)
-    hardware = [pair for pair in zip(network.epochs, to_tasks(network, npu), strict=True)
-                if pair[0].kind == "hw"]
-    exact = sum(abs(estimate_max_cycles(epoch, npu) - compiled.max_cycles) <= 1
-                for compiled, epoch in hardware)
-    assert len(hardware) >= 55
-    assert exact == len(hardware)
-
-
-def test_a_table_is_refused_by_column_or_network(tmp_path):
-    path = tmp_path / "network.csv"
-    path.write_text("epoch,ops\nepoch_1,5\n", encoding="utf-8")
-    with pytest.raises(ModelError, match="column 'mapping' is missing"):
-        read_compiled(path)
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.write("model,epoch,mapping,ops,compute_cycles,max_cycles\n"
-                     "a,epoch_1,NODE_HW,0,0,0\nb,epoch_1,NODE_HW,0,0,0\n")
-    with pytest.raises(ModelError, match="holds 2 networks"):
-        read_compiled(path)
-
-
-def test_columns_by_pool_are_read(tmp_path):
-    path = tmp_path / "network.csv"
-    path.write_text("epoch,mapping,ops,compute_cycles,max_cycles,npuRAM5_reads,npuRAM5_read_cycles,"
-                    "npuRAM5_writes,npuRAM5_write_cycles\n"
-                    "epoch_1,NODE_HW,0,0,61440,49152,7680,49152,61440\n", encoding="utf-8")
-    network = read_compiled(path)
-    (epoch,) = to_tasks(network, BOARD.npu)
-    assert estimate_max_cycles(epoch, BOARD.npu) == 61440
 
 
 def test_a_compiled_network_needs_a_board_with_an_accelerator(tmp_path):

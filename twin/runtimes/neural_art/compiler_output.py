@@ -1,16 +1,12 @@
 """What the Neural-ART compiler wrote, read: epochs with operations, cycles and bytes per pool.
 
-Forms read: `c_info.json` (schemas 1 and 2), `*.mpool` (memory pools, as shipped or as the compiler
-saves them), and tables with one row per epoch: columns epoch, mapping, ops, compute_cycles,
-max_cycles, and bytes by pool, as columns `POOL_reads`, `POOL_read_cycles`, `POOL_writes`,
-`POOL_write_cycles` or as a JSON object of those in `mem_json`; `op_kinds` likewise where present.
+Read is `c_info.json` (schemas 1 and 2).
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,8 +22,7 @@ from hwmodels.files import (
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
 
-MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
-            "HYBRID": "hybrid"}
+MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid"}
 """Kind of epoch by the compiler's word; others (NODE_NO_X) run nothing."""
 
 MOST = 1 << 53
@@ -117,26 +112,23 @@ class CompiledNetwork:
 def is_compiled(path: str | Path) -> bool:
     """Whether a file looks like output of this compiler rather than a model."""
     path = Path(path)
-    if path.suffix not in (".json", ".csv") or not path.is_file():
+    if path.suffix != ".json" or not path.is_file():
         return False
     with open(path, encoding="utf-8", errors="replace") as stream:
-        start = stream.read(65536)
-    return path.suffix == ".csv" or '"json_schema_version"' in start or "c_info" in path.name
+        return '"json_schema_version"' in stream.read(65536) or "c_info" in path.name
 
 
 def read_compiled(path: str | Path) -> CompiledNetwork:
-    """Read c_info.json, or a table of epochs.
+    """Read c_info.json.
 
     Raises
     ------
     ModelError
-        When the file is neither, naming what is missing.
+        When the file is none, naming what is missing.
     """
     path = Path(path)
     with reworded((OSError, UnicodeDecodeError), ModelError, f"{path}: cannot be read: "):
         text = read_regular_text(path, LARGEST_JSON_BYTES)
-    if path.suffix == ".csv":
-        return _read_table(path, text)
     document = _parse(path, text)
     try:
         return _read_info(path, document)
@@ -226,14 +218,7 @@ def _unit(part: Mapping[str, Any]) -> str | None:
 
 
 def _count(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    return _add_up((name, 1) for name in names)
-
-
-def _add_up(counted: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    counts: dict[str, int] = {}
-    for name, count in counted:
-        counts[name] = counts.get(name, 0) + count
-    return tuple(counts.items())
+    return tuple(Counter(names).items())
 
 
 def _amount(value: Any) -> int:
@@ -259,49 +244,3 @@ def _read_info_pool(pool: Mapping[str, Any]) -> CompiledPool:
         byte_width_bytes=_amount(attributes["byte_width"]),
         frequency_ratio=float(attributes["freq_ratio"]),
         cacheable=pool.get("cacheable") == "CACHEABLE_ON")
-
-
-def _read_table(path: Path, text: str) -> CompiledNetwork:
-    rows = list(csv.DictReader(io.StringIO(text)))
-    needed = ("epoch", "mapping", "ops", "compute_cycles", "max_cycles")
-    missing = [name for name in needed if not rows or name not in rows[0]]
-    if missing:
-        raise ModelError(f"{path}: column {missing[0]!r} is missing; accepted: "
-                         f"{', '.join(needed)}, and bytes by pool as POOL_reads ... or mem_json")
-    models = list(dict.fromkeys(row.get("model") or path.stem for row in rows))
-    if len(models) > 1:
-        raise ModelError(f"{path}: holds {len(models)} networks ({', '.join(models)}); "
-                         "accepted: one")
-    epochs = []
-    for line, row in enumerate(rows, start=2):
-        kind = MAPPINGS.get(row["mapping"])
-        with reworded((DocumentError, *MISSHAPEN), ModelError, f"{path}:{line}: "):
-            if kind is not None:
-                epochs.append(_row_epoch(row, kind))
-    kept = tuple(epoch for epoch in epochs if epoch.kind != "hw" or epoch.accesses)
-    return CompiledNetwork(name=models[0], tool=str(rows[0].get("source") or path), epochs=kept)
-
-
-def _row_epoch(row: Mapping[str, str], kind: str) -> CompiledEpoch:
-    moved: Mapping[str, Any] = parse_json(row["mem_json"]) if row.get("mem_json") else row
-    pools = [match[1] for name in moved if (match := re.fullmatch(r"(\w+)_(?:read|write)s", name))]
-
-    def amount(pool: str, what: str) -> float:
-        return float(moved.get(f"{pool}_{what}") or 0)
-
-    accesses = [PoolAccess(
-        pool=pool, read_bytes=_amount(amount(pool, "reads")),
-        read_cycles=amount(pool, "read_cycles"),
-        write_bytes=_amount(amount(pool, "writes")), write_cycles=amount(pool, "write_cycles"))
-        for pool in dict.fromkeys(pools)]
-    operations = tuple((str(name), _amount(count)) for name, count in parse_json(
-        row.get("op_kinds") or "{}").items() if not str(name).startswith("NODE_"))
-    units = [(unit, count) for name, count in operations if (unit := _UNIT_OF_TYPE.get(name))]
-    compute = _amount(row["compute_cycles"])
-    if not units and compute and kind == "hw":
-        units = [("CONV_ACC" if any(a.pool == "octoFlash" and a.read_bytes for a in accesses)
-                  else "ARITH_ACC", 1)]
-    return CompiledEpoch(
-        name=row["epoch"], kind=kind, operations=operations, units=_add_up(units),
-        ops=_amount(row["ops"]), compute_cycles=compute, max_cycles=_amount(row["max_cycles"]),
-        accesses=tuple(a for a in accesses if a.read_bytes or a.write_bytes))

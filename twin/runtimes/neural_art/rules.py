@@ -93,11 +93,11 @@ class NeuralArt(UnitRules):
     function_coefficients: int
 
     def wrote(self, path: str) -> bool:
-        """Whether a file is a c_info.json or a table of epochs."""
+        """Whether a file is a c_info.json."""
         return is_compiled(path)
 
     def read(self, path: str, npu: Npu) -> CompiledTasks:
-        """Return the epochs of a c_info.json or a table as tasks."""
+        """Return the epochs of a c_info.json as tasks."""
         return list_tasks(read_compiled(path), npu)
 
     def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
