@@ -81,10 +81,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy.ethos_u
 	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.speed.cache_speed
 	$(BIN)/python -m benchmarks.exactness.against_pycachesim
-	$(BIN)/python -m benchmarks.speed.bus_speed
-	$(BIN)/python -m benchmarks.speed.npu_speed
 	$(BIN)/python -m benchmarks.speed.calibration_speed
 	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.studies

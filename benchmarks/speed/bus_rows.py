@@ -11,16 +11,10 @@ from benchmarks.speed.row import Row
 from hwmodels.bus.bursts import merge_streams
 from hwmodels.bus.events import FINISH, run_bursts
 
-TIMED = {"four masters, moderate": None, "four masters, clocks 7 to 5": 40.0,
-         "four masters, four in flight": 40.0}
-"""Loads and the million bursts a second asked of them."""
-
 
 def measure() -> Iterator[Row]:
     """Yield the rows of the bus."""
     for load in LOADS:
-        if load.name not in TIMED:
-            continue
         interconnect, streams = load.build()
         bursts = merge_streams(interconnect, streams)
         run = run_bursts(bursts)
@@ -32,5 +26,5 @@ def measure() -> Iterator[Row]:
         seconds = median_cpu_s(lambda bursts=bursts: run_bursts(bursts), 5)
         yield Row(name=f"bus, {load.name}", unit="M/s", figure=len(run.times) / seconds / 1e6,
                   peer="SimPy", theirs=theirs,
-                  limit=TIMED[load.name],
+                  limit=load.limit,
                   events={"bursts": len(run.times), "finish": int(run.times[:, FINISH].sum())})

@@ -37,8 +37,8 @@ def measure() -> Iterator[Row]:
 def time_policy(network: str, policy: str) -> Row:
     """Return the row of a network under a policy, beside pycachesim's best case."""
     kernels, cache = lower(network), make_cache(policy)
-    accesses, _, _, state = run(kernels, cache)
-    _, misses, _, _ = run(kernels, cache, state)
+    accesses, _, state = run(kernels, cache)
+    _, misses, _ = run(kernels, cache, state)
     assert run(kernels, cache, state, "accesses")[1] == misses, f"{network}, {policy}"
     seconds = median_cpu_s(partial(simulate_all, kernels, cache, state))
     theirs = time_pycachesim()
@@ -52,7 +52,7 @@ def time_large() -> Row:
     """Return the row of a large network, beside a compiled loop over its accesses."""
     network = "mobilenet_v2_1.0_224"
     kernels, cache = lower(network), make_cache("lru")
-    accesses, _, _, state = run(kernels, cache)
+    accesses, _, state = run(kernels, cache)
     misses = run(kernels, cache, state)[1]
     seconds = median_cpu_s(partial(simulate_all, kernels, cache, state))
     plain = median_cpu_s(partial(simulate_all, kernels, cache, state, "accesses"))

@@ -1,33 +1,24 @@
-"""How fast epochs run: `python -m benchmarks.speed.npu_speed`.
+"""Two hundred published epochs (profiled and compiled ones of the N6), and a network of as many.
 
-A network of two hundred epochs, three in four different, deployed and predicted in process; two
-hundred published epochs (profiled and compiled ones of the N6) through `run_tasks`; the compiled
-loop alone, and the SimPy specification on the same plans. Medians of processor time in one process,
-so that a busy machine judges as an idle one does. The ticks of kernel and specification are
-asserted equal, so that speed work cannot change a result.
+Three in four of the network's differ. The ticks of kernel and specification are asserted equal, so
+that speed work cannot change a result.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from benchmarks.oracles.npu import ReferenceEpoch
 from benchmarks.speed.processor_time import median_cpu_s
-from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
-from hwmodels.schedule.run import forget_tasks, run_tasks
 from hwmodels.schedule.task import Task
-from hwmodels.schedule.timing import Plan, plan_task
+from hwmodels.schedule.timing import Plan
 from tests.oracles.neural_art_epochs import read_compiled_epochs, read_measured_epochs
-from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
-from twin.pricing.prediction import predict
 
 EPOCHS = 200
-LIMIT_S = 0.020
 SPECIFIED = 20
 """Epochs the specification runs: it is slow."""
 
@@ -86,35 +77,3 @@ def check_ticks(plans: Sequence[Plan]) -> list[int]:
 def time_reference(plans: Sequence[Plan]) -> float:
     """Return the seconds the specification takes for plans."""
     return median_cpu_s(lambda: [ReferenceEpoch(plan).run() for plan in plans], 3)
-
-
-def main() -> int:
-    """Print the figures; returns 1 when two hundred epochs take longer than the limit."""
-    board, graph = load_board("stm32n6570_dk"), build_network(EPOCHS)
-    npu = board.npu
-    assert npu is not None
-    epochs = list_published()
-    plans = [plan_task(epoch, npu) for epoch in epochs]
-    check_ticks(plans)
-    deployment = deploy(graph, board, runtime="neural-art")
-    assert len(predict(deployment).tasks) == EPOCHS + 1, "and one that copies the input"
-    steps, few = count_steps(plans), count_steps(plans[:SPECIFIED])
-
-    def anew(run: Callable[[], object]) -> float:
-        return median_cpu_s(lambda: (forget_tasks(), run()), 9)
-
-    predict_s = anew(lambda: predict(deployment))
-    both_s = anew(lambda: predict(deploy(graph, board, runtime="neural-art")))
-    whole_s = anew(lambda: run_tasks(epochs, npu))
-    kernel_s = median_cpu_s(lambda: run_plans(plans), 9)
-    reference_s = time_reference(plans[:SPECIFIED])
-    print(f"predict, {EPOCHS} epochs: {predict_s * 1e3:.1f} ms (limit {LIMIT_S * 1e3:.0f}), with "
-          f"its deployment {both_s * 1e3:.1f} ms\nrun_tasks, {EPOCHS} published epochs, {steps} "
-          f"steps: {whole_s * 1e3:.1f} ms\nkernel alone: {kernel_s * 1e3:.1f} ms, "
-          f"{steps / kernel_s / 1e6:.1f} M steps/s\nSimPy specification: "
-          f"{few / reference_s / 1e6:.3f} M steps/s, {SPECIFIED} epochs of equal ticks")
-    return int(predict_s > LIMIT_S)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
