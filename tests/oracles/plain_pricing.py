@@ -8,6 +8,7 @@ The oracle of `twin.pricing`, which does the same for arrays of configurations.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from functools import partial
 
@@ -48,7 +49,7 @@ from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
 from twin.pricing.calibration import unseen_prices
 from twin.pricing.certainty import between_sd, far_sd
-from twin.pricing.counted_prices import list_counted
+from twin.pricing.counted_prices import list_counted, list_input_assumptions
 from twin.pricing.lines import runtime_prices
 from twin.pricing.locality import replacement_range
 from twin.pricing.operator_evidence import EXTERNAL, OWN_PRICE, list_external, name_operators
@@ -163,6 +164,9 @@ def leave_open(prediction, calibration):
             floats = {one.index for one in float_layers(deployment.executed)}
             own = FLOAT_SD if (
                 layer.index in floats or deployment.runtime.scales_in_float) else 0.0
+        if calibration.counted and layer.index in itertools.chain.from_iterable(
+                list_input_assumptions(deployment).values()):
+            own = OPERATOR_SD
         total = sum(line.cycles for line in layer.bill.lines)
         part = sum(line.cycles for line in layer.bill.lines
                    if line.place in outside) / total if total else 0.0

@@ -48,7 +48,7 @@ from twin.pricing.certainty import (
     far_sd,
     find_extrapolation,
 )
-from twin.pricing.counted_prices import LEARNT, list_counted
+from twin.pricing.counted_prices import LEARNT, list_counted, list_input_assumptions
 from twin.pricing.itemised import (
     Itemised,
     Work,
@@ -135,6 +135,8 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
             floats = set(range(len(unlearned)))
         for place in np.flatnonzero(list_counted(deployment, item.assumed)):
             unlearned[place] = FLOAT_SD if place in floats else 0.0
+        for places in list_input_assumptions(deployment).values():
+            unlearned[places] = OPERATOR_SD
     return Doubt(
         calibration=calibration, unlearned=unlearned,
         beyond=0.0 if calibration.counted == LEARNT else remaining_sd(

@@ -74,6 +74,19 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
         carried and load_isa(core.isa).counts_carry) else ""
 
 
+def list_input_assumptions(deployment: Deployment) -> dict[str, list[int]]:
+    """Return what is assumed of inputs that decide what counted layers execute, and the layers."""
+    found: dict[str, list[int]] = {}
+    if deployment.runtime.counted is not None:
+        from twin.runtimes.counted.describe import describe
+
+        for layer in deployment.executed.layers:
+            work = describe(deployment.executed, layer, deployment.runtime.counted[0])
+            if work is not None and work.guessed:
+                found.setdefault(work.guessed, []).append(layer.index)
+    return found
+
+
 def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
     """Return which layers' instructions were counted, here or elsewhere, shape (layers,)."""
     runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core

@@ -31,6 +31,7 @@ from twin.network.operators import (
     parameter_bytes,
 )
 from twin.pricing.certainty import Certainty, say_assumed_currents
+from twin.pricing.counted_prices import list_input_assumptions
 from twin.pricing.lines import price_on_core, runtime_prices
 from twin.pricing.structure import is_layer_assumed
 
@@ -380,10 +381,15 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
                         "simulated, counted by running ELF" + (
                             "; this network is one of those learnt from" if own
                             else "; shapes other than those seen are fitted"))
-    assumed = [str(layer.index) for layer in layers if layer.assumed]
-    if assumed:
-        warnings.append("assumed: no source or data stands behind the cost of layer"
-                        f"{'s' if len(assumed) > 1 else ''} {list_first(assumed, _SHOWN)}")
+    decided = list_input_assumptions(deployment)
+    listed = {f"inputs decide the cost ({taken}) of layer": places
+              for taken, places in decided.items()}
+    listed["assumed: no source or data stands behind the cost of layer"] = [
+        layer.index for layer in layers
+        if layer.assumed and not any(layer.index in places for places in decided.values())]
+    warnings += [f"{text}{'s' if len(places) > 1 else ''} "
+                 f"{list_first([str(place) for place in places], _SHOWN)}"
+                 for text, places in listed.items() if places]
     after = deployment.executed
     if after is not deployment.graph:
         live = sum(layer_macs(after, layer) for layer in after.layers)

@@ -75,6 +75,23 @@ def test_counted_kernels_are_less_sure_in_float() -> None:
     assert width(floats.time_us) > 1.3 * width(bytes_.time_us)
 
 
+@pytest.mark.parametrize("op, inputs, least, most", [
+    # Instructions an element beside those predicted, counted on a Cortex-M4 with drawn exponents:
+    # a dividend below the divisor, and one 2^8 times as large; inputs below -17, and about -4.
+    ("floor_mod", 2, 51.1 / 78.1, 149.6 / 78.1), ("elu", 1, 17.2 / 33.2, 44.3 / 33.2)])
+def test_what_inputs_decide_is_inside_the_interval_and_said(op, inputs, least, most):
+    net = Builder("made", 0)
+    placed = [net.input((1, 16, 16, 16), dtype="float32") for _ in range(inputs)]
+    for _ in range(4):
+        out = net.layer(op, placed, (1, 16, 16, 16), dtype="float32")
+    prediction = predict_calibrated(deploy(net.finish(out), "nucleo_l4r5zi",
+                                           runtime="tflm-reference@2026"))
+    time = prediction.certainty.time_us
+    assert prediction.certainty.draw.unlearned_sd == pytest.approx(OPERATOR_SD, abs=0.05)
+    assert time.low < least * prediction.time_us and most * prediction.time_us < time.high
+    assert any(text.startswith("inputs decide the cost") for text in prediction.warnings)
+
+
 def test_layers_that_were_measured_are_not_called_networks() -> None:
     prediction = predict_calibrated(deploy(convolution(4), "apollo510_evb",
                                            runtime="tflm-cmsis-nn@2023"))

@@ -162,7 +162,7 @@ def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts |
         code = work.code(library, core)
         terms = rows.get((op, code))
         if terms is not None:
-            return _sum_up(terms, work.count(library), stands_in=work.guessed)
+            return _sum_up(terms, work.count(library), stands_in=bool(work.guessed))
         if "@" in level and (op, code) in _read(library, core, "O2"):
             break  # Its own kernel, the same as in the next release.
         like = rows.get((op, code.rsplit(" ", 1)[0])) if code != work.variant else None

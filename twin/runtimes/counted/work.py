@@ -40,7 +40,7 @@ class Work:
         The same of parts only an optimised library has; those that begin with `VECTOR` run on
         cores with vectors, with `SCALAR` on others.
     guessed
-        Whether a part's number depends on data, so it is assumed.
+        What is assumed of the inputs where they decide how often a part runs.
     oldest
         What release 2.3.1 runs instead, where it does.
     """
@@ -50,7 +50,7 @@ class Work:
     vector_path: str = ""
     terms: Mapping[str, float]
     own: Mapping[str, float] = field(default_factory=dict)
-    guessed: bool = False
+    guessed: str = ""
     oldest: Work | None = None
 
     def at(self, core: str, level: str) -> Work:
@@ -111,19 +111,19 @@ def count_blocks(rows: int, columns: int, depth: int) -> dict[str, float]:
     """
     pairs, odd = columns // 2 * (rows // 2), columns // 2 * (rows % 2)
     last = columns % 2 * rows
-    parts: dict[str, float] = {f"{SCALAR}column pair": columns // 2,
-                               f"{SCALAR}column pair depth": columns // 2 * depth}
+    parts: dict[str, float] = {"scalar column pair": columns // 2,
+                               "scalar column pair depth": columns // 2 * depth}
     for name, count in (("pair", pairs), ("odd", odd), ("last", last),
                         ("last pair", columns % 2 * (rows // 2)), ("alone", rows % 2 * columns)):
         steps = {"": 1, " sixteen": depth // 16, " four": depth % 16 // 4, " quad": depth // 4,
                  " rest": depth % 4}
-        parts |= {f"{SCALAR}{name}{step}": count * often for step, often in steps.items()}
+        parts |= {f"scalar {name}{step}": count * often for step, often in steps.items()}
     vectors = -(-depth // 16)
     return parts | {
-        f"{VECTOR}by four": rows // 4 * columns,
-        f"{VECTOR}by four step": rows // 4 * columns * vectors,
-        f"{VECTOR}by one": rows % 4 * columns,
-        f"{VECTOR}by one step": rows % 4 * columns * vectors,
-        f"{VECTOR}by four eight": rows // 4 * columns * -(-depth // 8),
-        f"{VECTOR}by one eight": rows % 4 * columns * -(-depth // 8),
-        f"{VECTOR}each eight": rows * columns * -(-depth // 8)}
+        "vector by four": rows // 4 * columns,
+        "vector by four step": rows // 4 * columns * vectors,
+        "vector by one": rows % 4 * columns,
+        "vector by one step": rows % 4 * columns * vectors,
+        "vector by four eight": rows // 4 * columns * -(-depth // 8),
+        "vector by one eight": rows % 4 * columns * -(-depth // 8),
+        "vector each eight": rows * columns * -(-depth // 8)}

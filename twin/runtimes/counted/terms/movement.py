@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from twin.network.graph import Graph, Layer, Tensor
 from twin.runtimes.counted.copies import count_copies, count_fills
-from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
+from twin.runtimes.counted.work import Terms, Work, width_bytes
 
 
 def _count_levels(shape: Sequence[int]) -> dict[str, float]:
@@ -74,7 +74,7 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
     terms = Counter({"padded row": rows, "padded pixel": rows * width if deep else 0})
     inner, image = height * width * depth, math.prod(target.shape[-3:])
     made = math.prod(target.shape[-4:])
-    terms |= {"element": made, f"{VECTOR}row": -(-row // 16) * (made // row)}
+    terms |= {"element": made, "vector row": -(-row // 16) * (made // row)}
     start = around[1][0] * row
     for side in around[1]:
         terms += count_fills(side * row, batch, step=image)
@@ -83,13 +83,13 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
     for place, side in enumerate(around[2]):
         at = start + (0 if place == 0 else (around[2][0] + width) * channels)
         terms += count_fills(side * channels, rows, step=row, start=at % 4)
-        terms[f"{VECTOR}fill"] += rows * -(-side * channels // 16)
+        terms["vector fill"] += rows * -(-side * channels // 16)
     if not deep:
-        terms[f"{VECTOR}copy"] = rows * -(-width * depth // 16)
+        terms["vector copy"] = rows * -(-width * depth // 16)
         return terms + count_copies(width * depth, rows, to_step=row, from_step=inner // height,
                                     to_start=(start + around[2][0] * channels) % 4)
     first = (start + around[2][0] * channels) % 4
-    terms[f"{VECTOR}copy"] = rows * width * -(-depth // 16)
+    terms["vector copy"] = rows * width * -(-depth // 16)
     return (terms + count_fills(around[3][0], rows * width, step=channels, start=first)
             + count_copies(depth, rows * width, to_step=channels, from_step=depth,
                            to_start=(first + around[3][0]) % 4)
@@ -207,7 +207,7 @@ def describe_transpose(graph: Graph, layer: Layer) -> Work:
         turned = perm[:2] == (0, 1)
         path = f"int8 {'turned' if rank == 2 or (rank == 4 and turned) else 'loops'} {rank}"
         own = {f"source {name}": count for name, count in _count_levels(source.shape).items()}
-        own[f"{VECTOR}column"] = -(-source.shape[-2] // 8) * source.elements / source.shape[-2]
+        own["vector column"] = -(-source.shape[-2] // 8) * source.elements / source.shape[-2]
         own["source column"] = source.elements / source.shape[-2]
     return Work(variant=f"{8 * width_bytes(source)} bits {rank}", path=path, own=own, terms={
         "call": 1, "element": target.elements, **_count_levels(target.shape)})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
-from twin.runtimes.counted.work import SCALAR, VECTOR, Terms, Work, count_blocks
+from twin.runtimes.counted.work import Terms, Work, count_blocks
 
 DEEP = 16
 """Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
@@ -26,11 +26,11 @@ def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
     parts: dict[str, float] = {}
     for name, count in (("pair", rows // 2), ("odd", rows % 2), ("triple", rows // 3),
                         ("triple rest", rows % 3), ("four", rows // 4), ("four rest", rows % 4)):
-        parts |= {name: vectors * count, f"{SCALAR}{name} quad": vectors * count * (columns // 4),
-                  f"{SCALAR}{name} rest": vectors * count * (columns % 4),
-                  f"{SCALAR}{name} depth": vectors * count * columns,
-                  f"{VECTOR}{name}": vectors * count * -(-columns // 16),
-                  f"{VECTOR}{name} eight": vectors * count * -(-columns // 8)}
+        parts |= {name: vectors * count, f"scalar {name} quad": vectors * count * (columns // 4),
+                  f"scalar {name} rest": vectors * count * (columns % 4),
+                  f"scalar {name} depth": vectors * count * columns,
+                  f"vector {name}": vectors * count * -(-columns // 16),
+                  f"vector {name} eight": vectors * count * -(-columns // 8)}
     return parts
 
 
@@ -48,12 +48,12 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
                                "mac": target.elements * columns}
     oldest = Work(variant=variant, terms=terms, own={
         "pair": vectors * (rows // 2), "odd": vectors * (rows % 2),
-        **{f"{SCALAR}{name} {step}": vectors * count * often
+        **{f"scalar {name} {step}": vectors * count * often
            for name, count in (("pair", rows // 2), ("odd", rows % 2))
            for step, often in (("sixteen", columns // 16), ("over", columns % 16))}})
     return Work(variant=variant, path=f"{variant} long" if long else "", terms=terms,
                 oldest=oldest, own={
-        f"{VECTOR}weight": rows * -(-columns // 16), "long": max(0, columns - FAST) * rows,
+        "vector weight": rows * -(-columns // 16), "long": max(0, columns - FAST) * rows,
         **_count_products(vectors, rows, columns)})
 
 
@@ -151,13 +151,13 @@ def _count_spread(source: Tensor, target: Tensor, weights: Tensor,
     own: dict[str, float] = {
         "pixel": target.shape[1] * target.shape[2], "line": source.shape[1],
         **count_copies(4 * channels, resets),
-        f"{VECTOR}output": target.shape[1] * target.shape[2] * -(-channels // 4)}
+        "vector output": target.shape[1] * target.shape[2] * -(-channels // 4)}
     for name, count in (("group", fours), ("single", single)):
         often = count * channels * rows * width
         own |= {f"{name} channel": source.shape[1] * count * channels,
                 f"{name} row": count * channels * rows, name: often,
                 f"{name} quad": often * (depth // 4), f"{name} rest": often * (depth % 4),
-                f"{VECTOR}{name}": often * -(-depth // 16)}
+                f"vector {name}": often * -(-depth // 16)}
     return own
 
 
@@ -176,10 +176,10 @@ def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
         "window row": pixels * height, "reached row": rows * target.shape[2],
         "row tap": rows * target.shape[2] * width, "inside tap": taps,
         "outside tap": pixels * height * width - taps,
-        f"{SCALAR}column quad": pixels * (column // 4),
-        f"{SCALAR}column rest": pixels * (column % 4), f"{VECTOR}copy": taps * -(-depth // 16),
-        f"{VECTOR}column": pixels * -(-column // 16),
-        f"{SCALAR}column eight": pixels * (column // 16), "weight": weights.elements,
+        "scalar column quad": pixels * (column // 4),
+        "scalar column rest": pixels * (column % 4), "vector copy": taps * -(-depth // 16),
+        "vector column": pixels * -(-column // 16),
+        "scalar column eight": pixels * (column // 16), "weight": weights.elements,
         **count_copies(depth, taps, from_step=depth)}
 
 

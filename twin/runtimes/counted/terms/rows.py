@@ -12,7 +12,7 @@ import math
 
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, list_form
-from twin.runtimes.counted.work import VECTOR, Terms, Work
+from twin.runtimes.counted.work import Terms, Work
 
 REACH = 31.0
 """Difference of logits the fixed-point exponential of 8-bit softmax represents at most (5 bits)."""
@@ -29,9 +29,10 @@ def describe_rows(graph: Graph, layer: Layer) -> Work:
     share, share_error = find_near_share(source, float(layer.option("beta", 1.0))) \
         if layer.op == "softmax" else (1.0, True)
     near = rows * (1 + (width - 1) * share)
-    return Work(variant=types, guessed=not share_error, terms={
+    guessed = "" if share_error else "logits taken to be even below the largest"
+    return Work(variant=types, guessed=guessed, terms={
         "call": 1, "row": rows, "element": source.elements, "near": near,
-        "dimension": len(source.shape)}, own={f"{VECTOR}row": rows * -(-width // 4)})
+        "dimension": len(source.shape)}, own={"vector row": rows * -(-width // 4)})
 
 
 def find_near_share(logits: Tensor, beta: float) -> tuple[float, bool]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
-from twin.runtimes.counted.work import SCALAR, VECTOR, Terms, Work, count_blocks, width_bytes
+from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks, width_bytes
 
 FAST = 512
 """Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
@@ -58,10 +58,10 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
         "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
         "later tap": (taps - pixels) * channels,
         **count_copies(channels, pixels, from_step=channels),
-        f"{VECTOR}sixteen": pixels * -(-channels // 16),
-        f"{VECTOR}sixteen tap": taps * -(-channels // 16),
-        f"{VECTOR}eight": pixels * -(-channels // 8),
-        f"{VECTOR}eight tap": taps * -(-channels // 8)})
+        "vector sixteen": pixels * -(-channels // 16),
+        "vector sixteen tap": taps * -(-channels // 16),
+        "vector eight": pixels * -(-channels // 8),
+        "vector eight tap": taps * -(-channels // 8)})
 
 
 def _count_axes(window: Window, source: Tensor, target: Tensor) -> dict[str, float]:
@@ -126,16 +126,16 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
         own |= {part: count * target.shape[1] for part, count in rows_of.items()}
     if not name.startswith("1x1"):
         own |= {"window tap": every, "inside tap": taps, "outside tap": every - taps,
-                  f"{SCALAR}column quad": pixels * (column // 4),
-                f"{SCALAR}column rest": pixels * (column % 4),
-                  f"{VECTOR}copy": taps * -(-depth * width_bytes(source) // 16),
-                  f"{VECTOR}fill": (every - taps) * -(-depth * width_bytes(source) // 16),
+                  "scalar column quad": pixels * (column // 4),
+                "scalar column rest": pixels * (column % 4),
+                  "vector copy": taps * -(-depth * width_bytes(source) // 16),
+                  "vector fill": (every - taps) * -(-depth * width_bytes(source) // 16),
                   **_count_columns(depth * width_bytes(source), taps, every - taps)}
     plain = f"{source.dtype} {'window' if name == '1xn' else name}"
     oldest = "1x1" if name == "1x1" and depth % 4 == 0 else "window"
     old = own | {  # Taps are widened four values at a time, products run 16 or one at a time.
         "inside tap": taps, "tap quad": taps * (depth // 4), "tap rest": taps * (depth % 4),
-        f"{SCALAR}pair over": channels // 2 * (pixels // 2) * (column % 16),
+        "scalar pair over": channels // 2 * (pixels // 2) * (column % 16),
         **count_fills(2 * depth, every - taps, step=2 * depth)}
     return Work(variant=source.dtype, path=plain, vector_path=f"{source.dtype} {name}", terms=terms,
                 own=own, oldest=Work(variant=source.dtype, terms=terms, own=old,
@@ -191,14 +191,14 @@ def _describe_depthwise(source: Tensor, target: Tensor, window: Window,
         "quad": pixels * (channels // 4), "quad row": lines * (channels // 4),
         "quad tap": taps * (channels // 4), "rest": pixels * (channels % 4),
         "rest row": lines * (channels % 4), "rest tap": taps * (channels % 4),
-        f"{SCALAR}quad pair": pixels * (channels // 4) * (size // 2),
-        f"{SCALAR}quad odd": pixels * (channels // 4) * (size % 2),
-        f"{SCALAR}rest every": pixels * (channels % 4) * size,
-        f"{SCALAR}half": pixels * (channels % 4 // 2), f"{VECTOR}four": pixels // 4 * quads,
-        f"{VECTOR}four every": pixels // 4 * quads * size, f"{VECTOR}one": pixels % 4 * quads,
-        f"{VECTOR}one every": pixels % 4 * quads * size, f"{VECTOR}block": -(-channels // BLOCK),
-        f"{VECTOR}copy": taps * -(-channels // 16),
-        f"{VECTOR}fill": (pixels * size - taps) * -(-channels // 16)}
+        "scalar quad pair": pixels * (channels // 4) * (size // 2),
+        "scalar quad odd": pixels * (channels // 4) * (size % 2),
+        "scalar rest every": pixels * (channels % 4) * size,
+        "scalar half": pixels * (channels % 4 // 2), "vector four": pixels // 4 * quads,
+        "vector four every": pixels // 4 * quads * size, "vector one": pixels % 4 * quads,
+        "vector one every": pixels % 4 * quads * size, "vector block": -(-channels // BLOCK),
+        "vector copy": taps * -(-channels // 16),
+        "vector fill": (pixels * size - taps) * -(-channels // 16)}
     if source.dtype == "int16":  # Each output divides by either dilation, for either end.
         own["dilated output"] = target.elements * sum(step > 1 for step in window.dilation)
     if name == "columns":
@@ -208,7 +208,7 @@ def _describe_depthwise(source: Tensor, target: Tensor, window: Window,
     vector = "int8 columns" if name == "3x3" else ""
     if depth == 1 and channels > 1 and source.dtype == "int8":  # Helium runs it as convolution.
         vector = "int8 convolution"
-        own |= {"weight": channels * size, "window tap": pixels * size, f"{VECTOR}copy": taps} | {
+        own |= {"weight": channels * size, "window tap": pixels * size, "vector copy": taps} | {
             part: count for part, count in count_blocks(pixels, channels, size).items()
             if part.startswith(VECTOR)}
     return Work(variant=source.dtype, path=f"{source.dtype} {name}", vector_path=vector,
