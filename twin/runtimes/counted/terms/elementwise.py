@@ -95,11 +95,9 @@ def describe_paired(graph: Graph, layer: Layer) -> Work:
         return Work(variant=f"{first.dtype} same", path=path, terms=terms, own=own)
     loops = fuse_loops((first.shape, second.shape), target.shape)
     held = not all(loops[0][1])
-    variant = f"{first.dtype} {'held' if held else 'rows'}"
-    oldest = Work(variant=variant, terms=terms | {  # Four loops, whatever broadcasts.
-        "line": math.prod(_pad(target)[:-2]), "row": math.prod(_pad(target)[:-1])})
-    return Work(variant=variant, path=path, oldest=oldest,
+    return Work(variant=f"{first.dtype} {'held' if held else 'rows'}", path=path,
                 own=own, terms=terms | _count_loops(loops) | {
+        "line": math.prod(_pad(target)[:-2]), "row": math.prod(_pad(target)[:-1]),
         "held first element": 0 if loops[0][1][0] else target.elements,
         "rank": len(first.shape) + len(second.shape)})
 

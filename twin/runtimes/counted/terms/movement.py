@@ -111,7 +111,8 @@ def describe_slice(graph: Graph, layer: Layer) -> Work:
         return Work(variant=f"{source.dtype} stepped", terms=terms)
     apart = strides[-2] if len(strides) > 1 else 1
     run = target.shape[-1] if target.shape else 1
-    return Work(variant=f"{8 * width} bits strided", terms=terms | count_copies(
+    oldest = Work(variant=f"{8 * width} bits one by one", terms=terms)
+    return Work(variant=f"{8 * width} bits strided", oldest=oldest, terms=terms | count_copies(
         run * width, target.elements // run, from_step=source.shape[-1] * width * apart,
         from_start=begin[-1] * width % 4))
 

@@ -23,15 +23,13 @@ FAST = 512
 
 def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
     """Return the parts of vectors times a matrix: rows two, three or four at a time."""
-    parts: dict[str, float] = {}
-    for name, count in (("pair", rows // 2), ("odd", rows % 2), ("triple", rows // 3),
-                        ("triple rest", rows % 3), ("four", rows // 4), ("four rest", rows % 4)):
-        parts |= {name: vectors * count, f"scalar {name} quad": vectors * count * (columns // 4),
-                  f"scalar {name} rest": vectors * count * (columns % 4),
-                  f"scalar {name} depth": vectors * count * columns,
-                  f"vector {name}": vectors * count * -(-columns // 16),
-                  f"vector {name} eight": vectors * count * -(-columns // 8)}
-    return parts
+    steps = {"{}": 1, "scalar {} quad": columns // 4, "scalar {} rest": columns % 4,
+             "scalar {} depth": columns, "scalar {} sixteen": columns // 16,
+             "scalar {} over": columns % 16, "vector {}": -(-columns // 16),
+             "vector {} eight": -(-columns // 8)}
+    return {step.format(name): vectors * count * often for name, count in (
+        ("pair", rows // 2), ("odd", rows % 2), ("triple", rows // 3), ("triple rest", rows % 3),
+        ("four", rows // 4), ("four rest", rows % 4)) for step, often in steps.items()}
 
 
 def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
@@ -43,18 +41,11 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     each = quantization is not None and len(quantization.scales) > 1
     long = source.dtype == "int16" and columns > FAST
     variant = f"{source.dtype}{' per channel' if each else ''}"
-    vectors = target.elements // rows
-    terms: dict[str, float] = {"call": 1, "vector": vectors, "output": target.elements,
-                               "mac": target.elements * columns}
-    oldest = Work(variant=variant, terms=terms, own={
-        "pair": vectors * (rows // 2), "odd": vectors * (rows % 2),
-        **{f"scalar {name} {step}": vectors * count * often
-           for name, count in (("pair", rows // 2), ("odd", rows % 2))
-           for step, often in (("sixteen", columns // 16), ("over", columns % 16))}})
-    return Work(variant=variant, path=f"{variant} long" if long else "", terms=terms,
-                oldest=oldest, own={
+    return Work(variant=variant, path=f"{variant} long" if long else "", terms={
+        "call": 1, "vector": target.elements // rows, "output": target.elements,
+        "mac": target.elements * columns}, own={
         "vector weight": rows * -(-columns // 16), "long": max(0, columns - FAST) * rows,
-        **_count_products(vectors, rows, columns)})
+        **_count_products(target.elements // rows, rows, columns)})
 
 
 def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
