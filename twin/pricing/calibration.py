@@ -21,12 +21,14 @@ from calibration.fitting.overlay import (
     read_overlay,
     read_shipped,
 )
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import Board, Core
 from hwmodels.frozen import frozen
+from twin.deployment.choice import find_library
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.counted_prices import know_core, tell_basis
 from twin.pricing.price_names import ENERGY_PRICES, EXECUTED, TIME_PRICES
+from twin.runtimes.runtime import Runtime
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
@@ -189,7 +191,8 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         # six rows of three networks in float lie 8 to 17 % below (docs/accuracy.md).
         found = shipped_calibration(deployment.board, runtime) or (
             None if is_read(deployment) else unseen_prices(deployment.board))
-        return None if found is None else _know_instructions(found, deployment)
+        return None if found is None else _know_instructions(found, deployment.runtime,
+                                                             deployment.board.core)
     overlay, board = read_overlay(Path(wanted)), deployment.board
     entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
     if entry is None:
@@ -225,15 +228,21 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
         overlay, entry, "shipped", board)
 
 
-def _know_instructions(found: Calibration, deployment: Deployment) -> Calibration:
+def starting_prices(board: Board, runtime: str) -> Calibration:
+    """Return what measurements of a board correct: what a prediction of a library takes before."""
+    found = shipped_calibration(board, runtime) or unseen_prices(board)
+    assert found is not None, "prices of an unknown library are shipped for any board"
+    return _know_instructions(found, find_library(runtime, board), board.core)
+
+
+def _know_instructions(found: Calibration, runtime: Runtime, core: Core) -> Calibration:
     """Return prices as sure as counted instructions make them, where no row was more.
 
     Factors stay. What is left is how far cores lie from their tables, and networks from a factor.
     """
-    runtime = deployment.runtime
     if not (runtime.counted or runtime.counted_on):
         return found
-    basis = tell_basis(runtime, deployment.board.core)
+    basis = tell_basis(runtime, core)
     time = know_core(found.entry.time, basis, 0.0 if found.entry.board is None else min(
         found.spread.get("board", 0.0), CORE_SD / 2), runtime.factor_sd) if basis else None
     return found if time is None else replace(

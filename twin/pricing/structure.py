@@ -273,7 +273,15 @@ def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tu
 
 
 def is_layer_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str]) -> bool:
-    """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels."""
-    wide = deployment.graph.output(layer).dtype == "int16"
-    return (layer.assumed or is_assumed(layer)
-            or (wide and any("_s8" in name for name in kernels)))
+    """Whether nothing stands behind a layer's cost, or 16-bit activations borrow int8 kernels.
+
+    What was counted of the library itself needs no other source.
+    """
+    graph, counted = deployment.graph, deployment.runtime.counted
+    borrowed = is_assumed(layer) or (graph.output(layer).dtype == "int16"
+                                     and any("_s8" in name for name in kernels))
+    if borrowed and counted is not None:
+        from twin.runtimes.counted.lower import stands_in
+
+        borrowed = stands_in(*counted, graph, layer, deployment.board.core)
+    return layer.assumed or borrowed

@@ -108,7 +108,9 @@ def test_plans_are_written_and_read(tmp_path, new_file):
     assert plan.board == "mine" and plan.model == "kws" and len(plan.benchmarks) == 2
     board = load_board(new_file)
     assert choose_benchmarks(plan.benchmarks, board, find_rooms(board))
-    assert "best two: " + " and ".join(plan.benchmarks) in out and "ms at 90%" in out
+    text = " ".join(out.split())
+    assert "best two micro-benchmarks: " + " and ".join(plan.benchmarks) in text
+    assert text.index("measure ") < text.index("best two") and "ms at 90%" in text
     code, out, _ = run("plan", "kws", "--to", new_file, "--json")
     document = json.loads(out)
     assert code == 0 and tuple(document["best"]["run"]) == plan.benchmarks
@@ -209,20 +211,22 @@ def test_micro_benchmarks_are_no_networks(tmp_path):
         gather([str(folder)])
 
 
-def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path):
+@pytest.mark.parametrize("runtime", [LOWERED, "tflm-reference@2026", "tflm-cmsis-nn@2026"])
+def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path, runtime):
     """The interval afterwards is known before: only where it lies is not."""
     board = load_board("nucleo_l4r5zi")
-    ranking = rank("ic", board, LOWERED)
+    ranking = rank("ic", board, runtime)
     expected = next(one for one in ranking.single if one.names == ("latency:flash",))
-    factor = math.exp(choose_calibration(deploy("ic", board, runtime=LOWERED)).time.log[
+    factor = math.exp(choose_calibration(deploy("ic", board, runtime=runtime)).time.log[
         TIME_PRICES.index("memory")])
     folder = write_measurement(tmp_path / "m", probe_measurement(
-        board, ["latency:flash"], factor, LOWERED))
+        board, ["latency:flash"], factor, runtime))
     probed = learn_probes([str(folder)], board)
-    after = predict_calibrated(deploy("ic", board, runtime=LOWERED), calibration=probed.calibration)
-    left = after.certainty.time_us
+    after = predict_calibrated(deploy("ic", board, runtime=runtime), calibration=probed.calibration)
+    left, before = after.certainty.time_us, ranking.certainty.time_us
     assert left.high / left.low == pytest.approx(
         expected.time_us.high / expected.time_us.low, rel=0.02)
+    assert left.high / left.low < 1.001 * before.high / before.low
 
 
 @pytest.mark.parametrize("board", ["nucleo_l4r5zi", "stm32n6570_dk"])

@@ -416,3 +416,12 @@ def test_what_nobody_measured_here_draws_what_networks_do_on_the_board(tmp_path:
     powers = unseen_prices(load_board(BOARD))
     assert powers is not None and entry.powers_of == powers.powers_of == BOARD
     assert entry.energy == powers.entry.energy
+
+
+@pytest.mark.parametrize(("runtime", "assumed"), [
+    ("tflm-cmsis-nn@2026", False), ("x-cube-ai@7.3.0", True)])
+def test_what_was_counted_of_the_library_is_not_assumed(runtime, assumed):
+    """LSTM layers: whose loops nobody read, and whose instructions one library's counts have."""
+    found = predict_calibrated(deploy("lstm", BOARD, runtime=runtime))
+    assert any(layer.assumed for layer in found.layers) is assumed
+    assert any("no source or data" in one for one in found.warnings) is assumed

@@ -11,17 +11,7 @@ from importlib.metadata import version
 import numpy as np
 
 from calibration.fitting.cell import Estimate, locate
-from calibration.fitting.intervals import student_band
-from calibration.fitting.overlay import (
-    BandModel,
-    Data,
-    Entry,
-    Learnt,
-    Overlay,
-    Support,
-    pack_covariance,
-)
-from calibration.fitting.prior import Spread, pool_prior
+from calibration.fitting.overlay import Data, Overlay, pack_covariance
 from calibration.measurement.measurement import Measurement, read_header, read_measurement
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_rows
 from calibration.microbench.probes import RUNTIME
@@ -30,11 +20,10 @@ from hwmodels.frozen import frozen
 from twin.attribution.folders import planned_runtime, predict_planned
 from twin.attribution.observations import Observation
 from twin.errors import UsageError
-from twin.learning.overlays import stated_sds
 from twin.learning.own import learn_own
 from twin.learning.portability.plan import believe
 from twin.learning.portability.rows import measured_rows
-from twin.pricing.calibration import Calibration, shipped_calibration
+from twin.pricing.calibration import Calibration, starting_prices
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 SURPRISE = 4.0
@@ -87,14 +76,12 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
 
     Notes
     -----
-    Learning starts from what is shipped for the board, or for boards like it; without, from stated
-    prices.
+    Learning starts from what a prediction takes without them (`starting_prices`), as a plan does.
     """
     measured = [(folder, read_measurement(folder)) for folder in folders]
     runtime = planned_runtime([one for _, one in measured], runtime)
     rows, remarks, kinds = _read_rows(measured, board, runtime)
-    base = shipped_calibration(board, runtime)
-    start = _stated(board, runtime) if base is None else base
+    start = starting_prices(board, runtime)
     rows, odd = split_odd(believe(start), rows)
     if not rows:
         raise UsageError(f"{', '.join(folders)}: {'; '.join(odd)}: nothing is left to learn from; "
@@ -182,18 +169,3 @@ def _still_unidentified(start: Calibration, after: Believed) -> tuple[str, ...]:
     now = dict(zip(TIME_PRICES, np.diag(after.covariance), strict=True))
     return tuple(name for name in start.entry.time.unidentified
                  if now[name] > LEARNT_SHARE * before[name])
-
-
-def _stated(board: Board, runtime: str) -> Calibration:
-    """Return stated prices with their stated deviations, as if learnt from nothing."""
-    sds, _ = stated_sds()
-    prior, spread = pool_prior(TIME_PRICES, sds, Spread()), Spread()
-    band = student_band(1)
-    learnt = Learnt(
-        log=(0.0,) * len(TIME_PRICES), covariance=pack_covariance(prior.covariance),
-        prior_sd=tuple(float(sd) for sd in np.sqrt(np.diag(prior.covariance))),
-        network_sd=spread.network, row_sd=spread.row,
-        band=BandModel(down=band.down, up=band.up, level=band.level, basis="model-based", count=0))
-    entry = Entry(board=None, core=None, runtime=runtime, time=learnt, support=Support())
-    return Calibration(origin="stated", entry=entry, time=learnt.estimate(TIME_PRICES), energy=None,
-                       spread={}, energy_spread={}, operators={})

@@ -13,7 +13,7 @@ from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
 from twin.reports.palette import BLUE, GREEN, SKY
-from twin.reports.tables.portability import BEHIND, NARROWING, name_runs, say_behind
+from twin.reports.tables.portability import BEHIND, NARROWING, name_runs, say_behind, say_best
 
 DRAWN = (("physics", (SKY, ".")), ("ported", (BLUE, "")), ("twin predict", (GREEN, "/")))
 
@@ -105,8 +105,7 @@ def describe_narrowing(ranking: Ranking) -> Section:
     rows = tuple(name_runs(one.names) for one in drawn)
     plot = plot_bars(BarChart(
         rows=rows, axis="narrower by, %", name="narrowing", title="What to measure next",
-        caption=f"The two that tell most together: {' and '.join(ranking.best.names)}, "
-             f"{100 * ranking.best.narrowing:.1f} % narrower.",
+        caption=f"What to take next: {say_best(ranking)}.",
         bars=list_bars([100 * one.narrowing for one in drawn], (BLUE, ""), lambda row, share: (
             f"{rows[row]}<br>{share:.1f} %"), "narrower")), height_px=90 + 26 * len(drawn))
     return Section(name="narrowing-section", title="What would narrow it", items=(

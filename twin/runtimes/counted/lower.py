@@ -188,7 +188,7 @@ def _bring_to(lowered: tuple[Kernel, ...], amounts: Amounts,
     last = lowered[-1]
     rest = mix(plain(choose_dialect(site.isa)), share)
     kept = (*lowered[:-1], replace(last, blocks=(*last.blocks, *rest)))
-    return tuple(replace(kernel, assumed=kernel.assumed or amounts.stands_in) for kernel in kept)
+    return tuple(replace(kernel, assumed=amounts.stands_in) for kernel in kept)
 
 
 def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:
