@@ -183,7 +183,8 @@ def test_layers_that_stay_far_apart_are_no_sure_verdict(deployment):
 @pytest.mark.parametrize("times", [0.5, 4.0])
 def test_the_log_of_another_width_is_called_another_network(times):
     """Layer by layer as work grows with the channels, with an error of each."""
-    told, ran = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"), np.random.default_rng(5)
+    told = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    ran = np.random.default_rng(5)
     made = predict(told)
     grown = {"depthwise_conv_2d": times}
     layers = tuple(dataclasses.replace(layer, cycles=layer.cycles * math.exp(ran.normal(0.05, .04))
