@@ -306,7 +306,7 @@ class Board:
     sleep
         What it sleeps in between inferences.
     virtual : tuple of (str, str)
-        Machine name of this board in an emulator ("qemu", "unicorn").
+        Machine name of this board in an emulator ("qemu", "unicorn"); "fvp": it is that model.
     facts
         Every number of the file with its source.
     document

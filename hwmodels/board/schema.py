@@ -160,7 +160,8 @@ class BoardFile:
     counters: Annotated[Any, Key(Part(Counters), "What the silicon itself counts.")] = None
     sleep: Annotated[Any, Key(Table(Part(SleepState), "NAME"), SleepState.__doc__)] = ()
     virtual: Annotated[Any, Key(
-        Table(TEXT, "EMULATOR"), "Its machine name in an emulator: qemu, unicorn.")] = ()
+        Table(TEXT, "EMULATOR"), "Its machine name in an emulator: qemu, unicorn; "
+                                 "fvp: it is that model of Arm's, no hardware.")] = ()
 
 
 BOARD_FILE = Part(BoardFile)

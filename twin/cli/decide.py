@@ -153,7 +153,7 @@ class SelectPictures(Pareto):
          ends=lambda found: refuse_failed(found.table) or not found.feasible)
 def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
            json: Json, keep: Kept) -> object:
-    """Rank boards and libraries for networks; exit 1: none meets the limits, 3: none runs them."""
+    """Rank boards and libraries for networks; exit 1: none may meet limits, 3: none runs them."""
     with Rate() as rate:
         return keep.run("select", asked, on_progress=rate.tell)
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import twin
 from calibration.fitting.intervals import Interval
 from hwmodels.board.file import list_boards, load_board
+from twin.api.commands.sweep import list_hardware
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.selection import say_mostly, say_pick, selection_report
@@ -260,3 +261,9 @@ def test_a_pick_is_not_doubted_by_an_energy_counted_elsewhere() -> None:
     assert "would decide" not in say(first, unpriced)  # 95.5 beside 95.0 at most
     assert say(lose(first, "RAM"), unpriced).endswith(
         f"would decide: price of {second.row.board}")
+
+
+def test_models_of_hardware_and_this_machine_are_no_choice() -> None:
+    names = list_hardware()
+    assert {"nucleo_l4r5zi", "stm32n6570_dk"} < {*names}
+    assert not {"host", "corstone300_fvp", "corstone320_fvp"} & {*names}

@@ -126,8 +126,14 @@ def check_output(path: str) -> None:
         import_arrow()
 
 
-HOST = "host"
-"""The board that is this machine: no microcontroller to choose."""
+HOST, MODEL = "host", "fvp"
+"""The board that is this machine, and the emulator of boards that are a model of one alone."""
+
+
+def list_hardware() -> list[str]:
+    """List the boards there are to choose: no model of hardware, nor this machine."""
+    return [name for name in list_boards()
+            if name != HOST and MODEL not in dict(load_board(name).virtual)]
 
 
 @takes(Select)
@@ -137,8 +143,7 @@ def select(asked: Select) -> Selection:
     A choice for every network and board, best first; the whole table beside it.
     """
     limits, over = limits_of(asked), read_over(asked)
-    boards = list_values([name for name in list_boards() if name != HOST]
-                         if asked.boards is None else asked.boards)
+    boards = list_values(list_hardware() if asked.boards is None else asked.boards)
     runtimes = split_words(asked.runtimes)
     if "runtime" in (asked.settings or {}) and runtimes == (EACH,):
         runtimes = ()  # nobody's wish but the option's default

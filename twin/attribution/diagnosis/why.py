@@ -242,6 +242,11 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
         if not present:
             raise UsageError(f"--arena-bytes {arena_bytes} and --not other: "
                              f"{deployment.graph.name} needs more; accepted: one of the two")
+        if len({*present}) == 2 and all(any(name in one.causes for one in outlook.hypotheses)
+                                        for name in present):
+            raise UsageError(f"--is {' --is '.join(present)}: are not weighed together, as one "
+                             "image has one of them, or --not rules it out; accepted: one of the "
+                             "two")
         raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
                          f"--not rules out, would change the time of "
                          f"{deployment.graph.name} on {deployment.board.name} by 10 %")

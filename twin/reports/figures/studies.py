@@ -70,7 +70,7 @@ def draw_front_figure(table: Table) -> Figure:
     limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
         f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
     with new_figure(8.5 if wide == 1 else 5.2 * wide, 5.2 if deep == 1 else 4.0 * deep, limits,
-                    "predicted · bars are 90 % intervals · filled: on the Pareto front of its "
+                    "predicted · bars are 90 % intervals · filled: may be best of its "
                     "network · dotted: the front · dashed: a limit") as figure:
         grid = figure.subplots(deep, wide, squeeze=False).ravel()
         boards = list(dict.fromkeys(row.board for row in rows))

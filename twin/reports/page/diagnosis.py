@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hwmodels.quantities import significant
-from twin.attribution.diagnosis.faults import DECLARED, STAND_IN
-from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows
+from twin.attribution.diagnosis.faults import DECLARED, STAND_IN, UNKNOWN
+from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows, say_ratio
 from twin.reports.bars import BarChart, list_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.beside import LIKELY, list_faults
@@ -22,9 +22,11 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     kind, chance = next(iter(diagnosis.kinds.items()))
     declared = verdict.fault.kind == DECLARED
     others = [f"{name} {format_chance(one)}" for name, one in [*diagnosis.kinds.items()][1:4]]
-    sentence = (f"{_head(verdict.fault.name)} explains the {diagnosis.quantity} of "
-                f"{diagnosis.over} best ({kind}: {format_chance(chance)}); measured "
-                f"is {diagnosis.declared_ratio:.3f} of what was expected.")
+    explains = ("No listed fault explains {} well" if verdict.fault.kind == UNKNOWN else
+                f"{_head(verdict.fault.name)} explains {{}} best")
+    sentence = (explains.format(f"the {diagnosis.quantity} of {diagnosis.over}")
+                + f" ({kind}: {format_chance(chance)}); measured is "
+                f"{say_ratio(diagnosis.declared_ratio)} of what was expected.")
     if chance < SURE:
         sentence += f" It is only the likeliest of several: {', '.join(others)}."
     cautions = list(diagnosis.remarks)

@@ -338,6 +338,8 @@ def test_the_report_fits_and_says_what_to_change_and_ask():
     (("--measured", "1s", "--published", "1e9s"), "accepted: a time of this network and board"),
     (("--measured", "1s", "--published", "1ms"), "MACs in 1 ms are 22.1"),
     (("--measured", "1e30s"), "that are predicted; accepted: the time of an inference"),
+    (("--measured", "1s", "--is", "clock,cache", "--not", "cache,bus"), "exclude each other"),
+    (("--measured", "1s", "--is", "float,reference"), "are not weighed together"),
     (("--measured", "1ns"), "is less than a cycle of the core at 120 MHz"),
     (("--measured", "1s", "--arena-bytes", "4KiB", "--not", "other"), "kws needs more"),
     (("--measured", "1s", "--arena-bytes", "many"), "--arena-bytes"),
