@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from calibration.datasets import PublishedRow, read_table
 from calibration.datasets.published import refuse_sealed
@@ -17,7 +20,7 @@ from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity
-from hwmodels.quantities import format_time
+from hwmodels.quantities import format_frequency, format_time
 from twin.attribution.folders import start_with_counter
 from twin.attribution.lower_bound import find_impossible
 from twin.attribution.published import build_published, deploy_row
@@ -31,12 +34,16 @@ from twin.deployment.stated import (
     without_tools,
 )
 from twin.pricing.design import DesignMatrix, make_design
+from twin.pricing.price_names import STREAM
 
 UNITS = {"cpu_cycles": "cycles", "latency": "us", "energy": "uj"}
 """Of the counters that are learnt from."""
 
 APART = 1.1
 """Times of two runs of the same network, library, board and clock differ by less (assumed)."""
+
+WAITING = np.array([1 / 3, 1.0, 3.0])
+"""Times what is stated that waiting for memories may take: between two clocks (assumed)."""
 
 PMU_TABLE = "apollo510_kws_pmu"
 PMU_SETUP = {"board": "apollo510_evb", "runtime": "tflm-cmsis-nn@2023", "weights": "tcm",
@@ -330,16 +337,26 @@ def _power_cell(deployment: Deployment, runtime: str) -> Cell:
 
 
 def find_contradictions(folders: Mapping[str, Sequence[Observation]]) -> list[str]:
-    """Say which folders of one network, library and clock are too far apart to be both right."""
-    found, first = [], dict[tuple[object, ...], tuple[str, float]]()
+    """Say which folders of one network and library are too far apart to be both right.
+
+    Each is set beside the cycles counted at its clock, which are as far off as another's: waiting
+    for memories may take a third to three times what is stated (`WAITING`).
+    """
+    found, first = [], dict[tuple[object, ...], tuple[str, np.ndarray]]()
     for folder, observed in folders.items():
         if not (timed := [one for one in observed if one.timed]):
             continue
-        one, total_us = timed[0], 1e6 * sum(one.cycles / one.clock_hz for one in timed)
-        other, other_us = first.setdefault(
-            (one.network, one.runtime, one.clock_hz, one.arena, len(timed)), (folder, total_us))
-        if max(total_us / other_us, other_us / total_us) > APART:
+        one, cycles = timed[0], sum(one.cycles for one in timed)
+        whole = (f"{format_time(1e6 * cycles / one.clock_hz)} at "
+                 f"{format_frequency(one.clock_hz)} of {folder}")
+        work = np.sum([one.design.cycles.sum(axis=0) for one in timed], axis=0)
+        waits = work[[name in ("memory", STREAM) for name in one.prices]].sum()
+        ratios = cycles / (work.sum() + (WAITING - 1) * waits)
+        other, theirs = first.setdefault(
+            (one.network, one.runtime, one.arena, len(timed)), (whole, ratios))
+        apart = np.abs(np.log(ratios / theirs))
+        if apart.min() > math.log(APART):
             found.append(
-                f"{folder}: {format_time(total_us)} for {format_time(other_us)} of {other}, the "
-                "same network, library and clock; `twin diagnose` says what may be wrong with one")
+                f"{whole}: {(ratios / theirs)[apart.argmin()]:.2f} x what {other} lets expect, the "
+                "same network and library; `twin diagnose` says what may be wrong with one")
     return found

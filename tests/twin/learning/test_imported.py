@@ -66,11 +66,18 @@ def test_what_contradicts_itself_or_cannot_be_is_not_learnt_in_silence(tmp_path,
     with pytest.raises(MeasurementError, match="has 1 of layer 6: a log that was cut"):
         twin.calibrate(cut, BOARD)
     twin.import_log("tflm", write_log(tmp_path, kws, 1.65), **stated, output=slow)
-    with pytest.raises(UsageError, match=r"same network, library and clock; .* or --anyway"):
+    with pytest.raises(UsageError, match=r"1\.50 x what .*network and library; .* or --anyway"):
         twin.calibrate([once, slow], BOARD)
+    # three quarters of the cycles at half the clock: no wait states make as much of kws
+    for folder, factor in ((tmp_path / "lower", 2.1), (tmp_path / "less", 1.5)):
+        twin.import_log("tflm", write_log(tmp_path, kws, factor), **stated, cpu_hz=60e6,
+                        output=folder)
+    assert twin.calibrate([once, tmp_path / "lower"], BOARD).data.rows == 26
+    with pytest.raises(UsageError, match=r"at 60 MHz of .* x what .* at 120 MHz of .* lets expect"):
+        twin.calibrate([once, tmp_path / "less"], BOARD)
     torn = tmp_path / "torn.yaml"
     twin.calibrate([once, slow], BOARD, anyway=True, on_remark=remarks.append, output=torn)
-    assert [f"of {once}, the same network, library and clock" in one for one in remarks] == [True]
+    assert [f"of {once} lets expect, the same network" in one for one in remarks] == [True]
     assert "contradict each other, as --anyway asked" in twin.predict(
         kws.deployment, calibration=torn).certainty.calibration
     samples = once / "samples.jsonl"
