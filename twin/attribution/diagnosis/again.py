@@ -19,10 +19,11 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.fault_effects import Effect
-from twin.attribution.diagnosis.faults import HIDING_SD, REPEATED, Fault
+from twin.attribution.diagnosis.faults import REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
     AGAIN,
     effect_errors,
+    hiding_errors,
     kernel_errors,
     log_pattern,
     log_shape,
@@ -123,7 +124,7 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
         np.concatenate([evidence.declared.density, second.declared.density]), errors)
     hidden = np.concatenate([evidence.hidden, second.hidden])
     shared = (shared + price_errors(shares, shares) + kernel_errors(errors, families * 2)
-              + (not fault.unhides) * HIDING_SD**2 * np.outer(hidden, hidden))
+              + hiding_errors(hidden, fault))
     here, there = slice(None, count), slice(count, None)
     layer = own[here] + errors.layer**2
     grown = layer * log_pattern(first, shared[here, here], layer)[1]

@@ -25,6 +25,7 @@ from hwmodels.frozen import frozen
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import (
     BINARY,
+    HIDING_SD,
     MOVED,
     OTHER_PRICE_SD,
     PRICE_SD,
@@ -103,6 +104,18 @@ def kernel_errors(errors: ErrorModel, families: Sequence[str],
         return matrix
     apart = density - (same @ density) / same.sum(axis=1)
     return np.asarray(matrix + errors.slope**2 * same * np.outer(apart, apart))
+
+
+def hiding_errors(hidden: np.ndarray, fault: Fault | None = None) -> np.ndarray:
+    """Covariance of layers by what of their waits may be hidden, where no fault shows it all.
+
+    Parameters
+    ----------
+    hidden
+        Shape (layers,): logarithm of that.
+    """
+    hides = fault is None or not fault.unhides
+    return np.asarray(hides * HIDING_SD**2 * np.outer(hidden, hidden))
 
 
 def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],

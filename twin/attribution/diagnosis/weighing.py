@@ -21,7 +21,6 @@ from twin.attribution.diagnosis.again import LEAST_FACTOR, weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.diagnosis.fault_effects import Effect
 from twin.attribution.diagnosis.faults import (
-    HIDING_SD,
     ONE_LAYER,
     ONE_OPERATOR,
     OTHER_IMAGE,
@@ -33,6 +32,7 @@ from twin.attribution.diagnosis.faults import (
 from twin.attribution.diagnosis.likelihood import (
     LEAST_CHANCE,
     effect_errors,
+    hiding_errors,
     kernel_errors,
     log_apart,
     log_direction,
@@ -118,7 +118,7 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
                                             declared.density, evidence.errors)
     # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
     spread = (fault_shared + price_errors(effect.shares, effect.shares)
-              + _hiding(evidence, fault, fault)
+              + hiding_errors(evidence.hidden, fault)
               + kernel_errors(evidence.errors, pattern.families))
     expected = effect.logs
     if reference is None:
@@ -225,12 +225,6 @@ def single_out(base: Fault, effect: Effect, evidence: Evidence,
                       dataclasses.replace(weight, shape=weight.shape + density))
 
 
-def _hiding(evidence: Evidence, first: Fault | None, second: Fault | None) -> np.ndarray:
-    """Covariance of what a prefetch may hide, under both of two; None is as declared."""
-    hides = not any(fault is not None and fault.unhides for fault in (first, second))
-    return hides * HIDING_SD**2 * np.outer(evidence.hidden, evidence.hidden)
-
-
 def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evidence,
                 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what is expected, and how surely, beside a measurement known to be right.
@@ -242,13 +236,14 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
     families = evidence.pattern.families
     known = np.log(evidence.reference.measured) - declared.logs
     shared = kernel_errors(errors, families)
-    right = price_errors(declared.shares, declared.shares) + shared + _hiding(evidence, None, None)
+    right = price_errors(declared.shares, declared.shares) + shared + hiding_errors(
+        evidence.hidden)
     own = np.full(len(known), errors.layer**2)
     _, grown = log_pattern(known, right, own)
     own = np.diag(own * grown)
     right, spread = right + own, spread + own
     across = (price_errors(declared.shares, effect.shares) + shared + own
-              + _hiding(evidence, None, fault))
+              + hiding_errors(evidence.hidden, fault))
     gain = np.linalg.solve(right, across)
     return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
 
