@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from hwmodels.frozen import frozen
 from hwmodels.quantities import (
@@ -17,7 +18,7 @@ from hwmodels.quantities import (
 )
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
-from twin.reports.palette import BLUE, GREEN
+from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
 from twin.studies.rows import QUANTITIES, SURE, Row
 from twin.studies.sweep import mark_front, network_of, rivals_of
@@ -213,7 +214,8 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
     limits
         Drawn as dashed lines.
     groups
-        Boards, by which they look where several such charts share a legend.
+        Boards, by which they look where several such charts share a legend; the rest look alike, as
+        do boards without a row that may be best where there are many.
     """
     across, up = objectives
     known = [one for one in rivals
@@ -228,6 +230,10 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         grouped.setdefault(
             one.row.board if groups else one.label if len(shown) <= MOST_GROUPS else
             one.row.board if many else one.row.runtime, []).append(one)
+    named = [*groups] or [*grouped]
+    if not groups and len(named) > MOST_GROUPS:  # more looks than differ
+        named = [name for name, mine in grouped.items() if any(one.row.front for one in mine)]
+    others = [one for name, mine in grouped.items() if name not in named for one in mine]
     fronts = [_list_corners([one.row for one in known if rivals_of(one.row, objectives) == kind],
                             across, up)
               for kind in dict.fromkeys(rivals_of(one.row, objectives) for one in known)]
@@ -246,8 +252,10 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         x=Axis(label=label_figure(across), log=True), y=Axis(label=label_figure(up), log=True),
         rules=tuple((axis, asked[name] * FIGURES[name][2])
                     for axis, name in (("x", across), ("y", up)) if name in asked),
-        curves=(*(_list_points(name, mine, objectives, list(groups).index(name) if groups
-                               else number) for number, (name, mine) in enumerate(grouped.items())),
+        curves=(*([replace(_list_points("others", others, objectives, 0), colour=GREY, mark="o")]
+                  if others else []),
+                *(_list_points(name, grouped[name], objectives, number)
+                  for number, name in enumerate(named) if name in grouped),
                 *(Curve(x=[x for x, _ in corners], y=[y for _, y in corners], dashes=":", width=1,
                         name="" if place else "front", steps=True)
                   for place, corners in enumerate(fronts))))

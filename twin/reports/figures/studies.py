@@ -12,7 +12,7 @@ from twin.reports.figures.charts import draw_chart, draw_grid
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.overview import is_folder
 from twin.reports.palette import DARK_GREY
-from twin.reports.rivals import chart_front, choose_objectives, name_rivals
+from twin.reports.rivals import MOST_GROUPS, chart_front, choose_objectives, name_rivals
 from twin.reports.study_charts import chart_parallel, grid_cells
 from twin.reports.tables.study_sentences import name_network
 from twin.studies.results import Table
@@ -74,6 +74,8 @@ def draw_front_figure(table: Table) -> Figure:
                     "network · dotted: the front · dashed: a limit") as figure:
         grid = figure.subplots(deep, wide, squeeze=False).ravel()
         boards = list(dict.fromkeys(row.board for row in rows))
+        if len(boards) > MOST_GROUPS:
+            boards = list(dict.fromkeys(row.board for row in rows if row.front))
         for axes, mine in zip(grid, panels, strict=False):
             draw_chart(chart_front(name_rivals(mine), objectives, table.limits, boards), axes)
             if len(panels) > 1:

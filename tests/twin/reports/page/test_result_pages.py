@@ -142,6 +142,15 @@ def test_the_front_is_of_each_network_and_has_intervals() -> None:
     assert "2 of 3 are on the front" in plot.caption
 
 
+def test_of_many_boards_those_that_may_be_best_have_a_look_of_their_own() -> None:
+    rows = [make_row(f"b{place}", time_us=1e4 * place, energy_uj=100.0 * abs(place - 2) + 100)
+            for place in range(1, 13)]
+    traces = draw_front(name_rivals(rows), ("time_us", "energy_uj")).traces
+    marks = {trace["name"]: len(trace["x"]) for trace in traces if trace["mode"] == "markers"}
+    best = [name for name in marks if name != "others"]
+    assert {"b1", "b2"} <= {*best} and 12 - len(best) == marks["others"] > 4
+
+
 def test_a_radar_has_the_best_on_its_rim() -> None:
     plot = draw_radar(name_rivals([make_row("a", time_us=1e4), make_row("b", time_us=1e5)]))
     first, second = plot.traces
