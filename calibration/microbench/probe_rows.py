@@ -88,15 +88,18 @@ class Belief:
         What they started from: says what is the hardware's.
     untouched
         Levels of `HARDWARE` that no measured row shared; empty on a measured board.
+    counted
+        Instructions were counted: all that is left open is of the core and its memories.
     """
 
     now: Believed
     prior: Prior
     untouched: tuple[str, ...] = ()
+    counted: bool = False
 
     def seen(self, row: ProbeRow) -> tuple[np.ndarray, np.ndarray]:
         """Cov(x, z) and Var(z) of what z a row sees: the prices, or the hardware's part of them."""
-        if row.whole:
+        if row.whole or self.counted:
             return self.now.covariance, self.now.covariance
         hardware = _sum_parts(self.prior, self.untouched or HARDWARE)
         if self.untouched:

@@ -272,8 +272,8 @@ def find_ticks_hz(clocks_hz: Mapping[str, float]) -> float | None:
 
 def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> str:
     """Say which clock the core is taken to run at where ticks are of another; "" where stated."""
-    ticks_hz = find_ticks_hz(clocks_hz)
-    if ticks_hz is None or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
+    ticks_hz = clocks_hz.get("timer", core_hz)
+    if "cpu" in clocks_hz or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
         return ""
     return (f"not stated: the core is taken to run at {core_hz / 1e6:g} MHz, the log's ticks are "
             f"of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` states it")

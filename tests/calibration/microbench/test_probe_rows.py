@@ -63,6 +63,19 @@ def test_drawn_truths_are_recovered_as_often_as_stated():
     assert (squares > 0.8).all() and (squares < 1.2).all()  # 400 draws: 1 +- 0.07 each
 
 
+def test_rows_of_counted_instructions_leave_a_covariance_however_little_was_open():
+    """What is off by one factor is wholly correlated, and less than what prices started from."""
+    known = np.array([[0.0121, 0.0121, 0], [0.0121, 0.0121, 0], [0, 0, 0.16]])
+    before = Belief(prior=prior(), untouched=("board",), counted=True, now=Believed(
+        log=np.zeros(3), covariance=known))
+    rows = [row([0.5, 0.5, 0], ratio=0.1), row([0, 0, 1.0], whole=True, reach=0.9, ratio=0.2)]
+    after = learn_rows(before, rows)
+    assert np.linalg.eigvalsh(after.covariance).min() > -1e-12
+    joint = known[0, 0] / (known[0, 0] + 0.1**2)
+    assert after.log[:2] == pytest.approx([0.1 * joint] * 2)
+    assert after.covariance[0, 0] == pytest.approx(known[0, 0] * (1 - joint))
+
+
 def test_more_rows_never_widen_and_the_covariance_stays_one():
     before = belief()
     rows = [row([0.5, 0.5, 0]), row([0, 0, 1.0], whole=True, reach=0.6),

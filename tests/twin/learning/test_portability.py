@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from calibration.fitting.overlay import write_overlay
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from calibration.microbench.probe_rows import learn_rows
@@ -23,7 +24,7 @@ from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.plan import believe, network_rows, rank_benchmarks
 from twin.learning.portability.port import FAMILIES, check_families, gather, predict_unmeasured
-from twin.learning.portability.probed import learn_probes, split_odd
+from twin.learning.portability.probed import learn_probes, make_overlay, split_odd
 from twin.learning.portability.probes import choose_benchmarks, find_rooms, read_plan
 from twin.learning.portability.rows import measured_rows, share_waits
 from twin.pricing.assurance import price_cycles
@@ -211,10 +212,12 @@ def test_micro_benchmarks_are_no_networks(tmp_path):
         gather([str(folder)])
 
 
-@pytest.mark.parametrize("runtime", [LOWERED, "tflm-reference@2026", "tflm-cmsis-nn@2026"])
-def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path, runtime):
+@pytest.mark.parametrize(("name", "runtime"), [
+    ("nucleo_l4r5zi", LOWERED), ("nucleo_l4r5zi", "tflm-cmsis-nn@2026"),
+    ("nucleo_f401re", "tflm-reference@2026"), ("nucleo_f401re", "x-cube-ai@9.0.0")])
+def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path, name, runtime):
     """The interval afterwards is known before: only where it lies is not."""
-    board = load_board("nucleo_l4r5zi")
+    board = load_board(name)
     ranking = rank("ic", board, runtime)
     expected = next(one for one in ranking.single if one.names == ("latency:flash",))
     factor = math.exp(choose_calibration(deploy("ic", board, runtime=runtime)).time.log[
@@ -222,11 +225,14 @@ def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path, runtime):
     folder = write_measurement(tmp_path / "m", probe_measurement(
         board, ["latency:flash"], factor, runtime))
     probed = learn_probes([str(folder)], board)
-    after = predict_calibrated(deploy("ic", board, runtime=runtime), calibration=probed.calibration)
-    left, before = after.certainty.time_us, ranking.certainty.time_us
-    assert left.high / left.low == pytest.approx(
-        expected.time_us.high / expected.time_us.low, rel=0.02)
-    assert left.high / left.low < 1.001 * before.high / before.low
+    before = ranking.certainty.time_us
+    for wanted in (probed.calibration,
+                   str(write_overlay(tmp_path / "o.yaml", make_overlay(probed, board)))):
+        left = predict_calibrated(deploy("ic", board, runtime=runtime),
+                                  calibration=wanted).certainty.time_us
+        assert left.high / left.low == pytest.approx(
+            expected.time_us.high / expected.time_us.low, rel=0.02)
+        assert left.high / left.low < 1.001 * before.high / before.low
 
 
 @pytest.mark.parametrize("board", ["nucleo_l4r5zi", "stm32n6570_dk"])

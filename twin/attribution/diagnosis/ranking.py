@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from twin.attribution.diagnosis.again import describe_contradiction
-from twin.attribution.diagnosis.chances import LEFT
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import HEALTHY_SOURCE, JOINED, UNKNOWN, Fault, prior_of
 from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
@@ -24,6 +23,9 @@ CAPPED, MOST_APART, MOST_APART_REBUILT = 0.65, 0.1, 0.3
 """Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as
 the standard deviation of a logarithm: of memories and clocks, and of other kernels, which are
 foreseen less well. Assumed."""
+
+LEFT = math.log(4.0)
+"""Logarithm of a factor on the time that no explanation leaves over (assumed)."""
 
 AGAINST_HEADER = "the header says another level of optimisation"
 
@@ -76,29 +78,26 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
                chances: np.ndarray) -> np.ndarray:
-    """Return probabilities in which no kind that leaves layers far apart has more than `CAPPED`.
+    """Return probabilities in which kinds that leave layers far apart have `CAPPED` in all at most.
 
-    What it had besides is of something nobody listed, and so is all of what leaves nine tenths.
+    What they had besides is of something nobody listed, and so is all of what leaves `LEFT`.
     """
     kinds = np.array([fault.kind for fault in faults])
     unknown = kinds == UNKNOWN
     left = np.array([abs(float(np.average(one.residual, weights=one.predicted)))
                      for one in weighed])
     capped = np.where(unknown | (left < LEFT), chances, 0.0)
+    apart = np.zeros(len(faults), bool)
     for kind in set(kinds.tolist()) - {UNKNOWN}:
         own = kinds == kind
         likeliest = int(np.argmax(np.where(own, capped, -1.0)))
         most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
-        if capped[own].sum() > CAPPED and (
-                float(np.std(weighed[likeliest].residual)) > most
-                or _spread(weighed[likeliest].changed) > MOST_APART):
-            capped[own] *= CAPPED / capped[own].sum()
+        residual, changed = weighed[likeliest].residual, weighed[likeliest].changed
+        apart |= own & bool(np.std(residual) > most or (
+            changed is not None and np.std(changed) > MOST_APART))
+    capped[apart] *= min(1.0, CAPPED / max(capped[apart].sum(), 1e-300))
     return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
         chances / max(chances[unknown].sum(), 1e-300)), capped))
-
-
-def _spread(changed: np.ndarray | None) -> float:
-    return 0.0 if changed is None else float(np.std(changed))
 
 
 def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:

@@ -43,7 +43,8 @@ def believe(calibration: Calibration) -> Belief:
     untouched = () if entry.board is not None else (
         ("board",) if entry.core is not None else ("core", "board"))
     return Belief(prior=prior_of(calibration), untouched=untouched, now=Believed(
-        log=calibration.time.log, covariance=calibration.time.covariance))
+        log=calibration.time.log, covariance=calibration.time.covariance),
+        counted=bool(calibration.counted))
 
 
 def rank_benchmarks(prediction: Prediction, calibration: Calibration,

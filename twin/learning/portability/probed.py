@@ -95,7 +95,11 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
                    residuals=_residuals(start, rows),
                    unidentified=_still_unidentified(start, after),
                    covariance=pack_covariance(after.covariance))
-    entry = replace(start.entry, board=cell.board, core=cell.core, runtime=runtime, time=time)
+    # clocks of other boards are no clocks this one was measured at
+    support = start.entry.support if start.entry.board else replace(
+        start.entry.support, clocks_hz=())
+    entry = replace(start.entry, board=cell.board, core=cell.core, runtime=runtime, time=time,
+                    support=support)
     return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate,
                                       kinds=tuple(sorted(kinds))),
                   rows=tuple(rows), folders=tuple(folders), remarks=tuple(remarks))

@@ -21,11 +21,14 @@ from twin.attribution.diagnosis.faults import (
     ONE_OPERATOR,
     REPEATED,
     UNKNOWN,
+    Fault,
     join_faults,
     prior_of,
 )
 from twin.attribution.diagnosis.marks import read_marks
+from twin.attribution.diagnosis.ranking import _cap_apart
 from twin.attribution.diagnosis.setup import deploy_measured
+from twin.attribution.diagnosis.weighing import Weight
 from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
@@ -260,6 +263,17 @@ def test_a_coarse_timer_is_no_interrupts(deployment):
 def test_what_leaves_nine_tenths_of_a_time_is_none_of_these(deployment):
     far = diagnose(deployment, _rerun(deployment, lambda value: 100_000 * value))
     assert far.kinds[UNKNOWN] == pytest.approx(1) and "unit" in far.remedy
+
+
+def test_kinds_that_leave_layers_apart_have_two_thirds_in_all():
+    """Several such kinds are no surer together than one."""
+    kinds = (("SIMD", 0.5), ("cache off", 0.45), (UNKNOWN, 0.05))
+    faults = tuple(Fault(kind=kind, name=kind, remedy="") for kind, _ in kinds)
+    weighed = [Weight(shape=0.0, total=0.0, marks=0.0, residual=np.array([size, -size]),
+                      moved=np.zeros(2), predicted=np.ones(2), counted=())
+               for size in (1.0, 1.0, 0.0)]
+    chances = _cap_apart(faults, weighed, np.array([chance for _, chance in kinds]))
+    assert chances == pytest.approx([0.65 * 0.5 / 0.95, 0.65 * 0.45 / 0.95, 0.35])
 
 
 @pytest.mark.parametrize(("counted", "known", "kind"), [
