@@ -87,11 +87,12 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
     """Describe a quantity of each; the least, of those that meet the limits, is set apart."""
     name, unit, factor = FIGURES[quantity]
     known = [one for one in rivals if getattr(one.row, quantity) is not None]
-    lowest = find_lowest([one.row for one in rivals], quantity)
+    rows = [one.row for one in rivals]
+    lowest, leading = find_lowest(rows, quantity), {*list_leading(rows)}
     bars = []
     for place, one in enumerate(rivals):
         value = getattr(one.row, quantity)
-        best = one.row.met and value == lowest.get(one.row.compared_as(quantity), math.nan)
+        best = one.row in leading and value == lowest.get(one.row.compared_as(quantity), math.nan)
         low, _, high = one.row.bounds_of(quantity) or (0.0, 0.0, 0.0)
         bars.append(Bar(
             row=place, length=value or 0.0, series="least" if best else "others",
@@ -112,8 +113,13 @@ def list_quantities(rivals: Sequence[Rival]) -> tuple[str, ...]:
             "price_usd" if len(prices) > 1 else "flash_bytes")
 
 
+def list_leading(rows: Sequence[Row]) -> list[Row]:
+    """List those of which the lowest is looked for: that surely meet the limits, else that do."""
+    return [row for row in rows if row.sure] or [row for row in rows if row.met]
+
+
 def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
-    """Return the lowest of those that surely meet the limits, else that do, by kind that compares.
+    """Return the lowest of `list_leading`, by kind that compares.
 
     None of a kind of which all rows, whether they meet the limits or not, have as much.
     """
@@ -121,9 +127,9 @@ def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
     for row in rows:
         if getattr(row, quantity) is not None:
             kinds.setdefault(row.compared_as(quantity), []).append(row)
-    unsure = not any(row.sure for row in rows)
+    leading = {*list_leading(rows)}
     return {kind: min(met) for kind, same in kinds.items() if (
-        met := [getattr(row, quantity) for row in same if row.sure or (unsure and row.met)])
+        met := [getattr(row, quantity) for row in same if row in leading])
             and len({getattr(row, quantity) for row in same}) > 1}
 
 
@@ -140,9 +146,11 @@ def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, flo
     least, most = (write_figure(quantity, end(values, default=0.0)) for end in (min, max))
     if len(set(values)) < 2:
         return f"All have {most}."
-    winners = [(kind, next(one.label for one in known if one.row.met and one.row.compared_as(
-        quantity) == kind and getattr(one.row, quantity) == value), value)
-        for kind, value in lowest.items()]
+    leading = {*list_leading([one.row for one in known])}
+    winners = [(kind, next(one.label for one in known if one.row in leading
+                           and one.row.compared_as(quantity) == kind
+                           and getattr(one.row, quantity) == value), value)
+               for kind, value in lowest.items()]
     if not any(one.row.met for one in known):
         return f"None meets the limits; the least is {least}, the most is {most}."
     many = len({one.row.compared_as(quantity) for one in known}) > 1
@@ -242,7 +250,8 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
             + (" of their network" if len(networks) > 1 else "")
             + (", of chips or of boards" if len(fronts) > len(networks) else "")
             + ": nothing is better in both. Bars are 90 % intervals; filled marks may be best, "
-            "hollow ones are beaten.")
+            "hollow ones are beaten" + " or miss a limit" * any(
+                not one.row.met for one in known) + ".")
     caption += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
         known) > len(shown) else ""
     asked = dict((limits or Limits()).list_limits())
@@ -274,7 +283,7 @@ def _list_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
     return Curve(
         x=points[0], y=points[1], x_ends=ends[0], y_ends=ends[1], name=name,
         **{**look_of(number), "dashes": ""}, sizes=(8.0,),
-        hollow=[not one.row.front for one in mine], hover=[
+        hollow=[not (one.row.front and one.row.met) for one in mine], hover=[
             f"{one.label}<br>" + ", ".join(write_figure(quantity, getattr(one.row, quantity))
                                            for quantity in objectives) for one in mine])
 

@@ -16,11 +16,12 @@ from hwmodels.quantities import (
 )
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.parts import Answer
-from twin.reports.rivals import BEST, Rival, find_lowest, say_among, write_figure
+from twin.reports.rivals import BEST, Rival, find_lowest, list_leading, say_among, write_figure
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.study_sentences import say_life, say_sleep
 from twin.studies.rows import QUANTITIES, Row
 from twin.studies.selection import Choice, find_winners
+from twin.studies.sweep import network_of
 
 PLACES = {"chip": "chip at its rail", "board": "board at its input"}
 """Where energies are counted."""
@@ -106,9 +107,13 @@ def head_figures(least: Callable[[Row], Mapping[str, float]], rows: Sequence[Row
     rows
         All of them: mean power, battery life and boundary have a column where a duty was asked.
     """
+    networks = dict.fromkeys(map(network_of, rows))
+    leading = {row for name in networks
+               for row in list_leading([one for one in rows if network_of(one) == name])}
+
     def head(header: str, quantity: str, kind: str = "") -> Column:
-        return number(header, lambda one: _write_cell(one.row, quantity, least(one.row)),
-                      kind=kind)
+        return number(header, lambda one: _write_cell(
+            one.row, quantity, least(one.row) if one.row in leading else {}), kind=kind)
 
     duty: list[Column] = []
     if any(one.sleep for one in rows):
@@ -127,7 +132,7 @@ def head_figures(least: Callable[[Row], Mapping[str, float]], rows: Sequence[Row
 def _write_cell(row: Row, quantity: str, least: Mapping[str, float]) -> Cell:
     value = getattr(row, quantity)
     text = write_figure(quantity, value).removesuffix(" USD")
-    if row.met and value is not None and least.get(row.compared_as(quantity)) == value:
+    if value is not None and least.get(row.compared_as(quantity)) == value:
         return Cell(text=f"{text} {BEST}", value=value, tone="good")
     if value is not None and quantity in row.violations:
         return Cell(text=f"{text} over", value=value, tone="bad")

@@ -104,14 +104,18 @@ def test_a_star_is_of_those_that_meet_the_limits_and_the_front_of_all() -> None:
     front = draw_front(least, ("time_us", "energy_uj"))
     line = next(trace for trace in front.traces if trace["name"] == "front")
     assert "nothing is better in both" in front.caption and line["x"][0] == 1.0
+    assert "or miss a limit" in front.caption
 
 
 def test_a_star_is_of_those_that_surely_meet_the_limits_where_some_do() -> None:
     rivals = name_rivals([
         replace(make_row(board, time_us=time_us), probability=probability)
-        for board, time_us, probability in (("a", 2e4, 0.99), ("b", 1e4, 0.6), ("c", 3e4, 0.95))])
+        for board, time_us, probability in (("a", 2e4, 0.99), ("b", 1e4, 0.6), ("c", 3e4, 0.95),
+                                            ("d", 2e4, 0.6))])
     assert list_least(rivals)["time_us"] == 2e4
-    assert "of those that meet the limits with 90% or more" in draw_dashboard(rivals)[0].caption
+    bars = draw_dashboard(rivals)[0]
+    assert "of those that meet the limits with 90% or more" in bars.caption
+    assert [len(trace["x"]) for trace in bars.traces] == [1, 3]  # as quick, and not sure: no star
 
 
 def test_a_whole_board_that_takes_less_than_the_best_chip_is_named() -> None:
