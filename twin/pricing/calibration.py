@@ -134,20 +134,22 @@ class Calibration:
 
     def _describe(self) -> str:
         entry, rows = self.entry, self.entry.time.rows
+        corrected = "" if rows or not entry.time.residuals else (
+            f"corrected by micro-benchmarks ({', '.join(entry.time.residuals)})")
         if self.counted:
             whose = f" as libraries measured on {entry.board}" if entry.board else ""
             return (f"instructions of the library's code, counted {self.counted}; {self.origin} "
-                    f"prices{whose}, spread of held-out cores")
+                    f"prices" + (f", {corrected}" if corrected else
+                                 f"{whose}, spread of held-out cores"))
         if entry.runtime == UNSEEN_RUNTIME and not rows:
             return (f"{self.origin} overlay of the spread between libraries, for one nobody "
                     f"measured, on {entry.board or 'a board nobody measured'}")
         if entry.board is not None and rows:
             return (f"{self.origin} overlay of {entry.board}, {entry.runtime}, learnt from {rows} "
                     f"row{'' if rows == 1 else 's'}")
-        if entry.board is not None and entry.time.residuals:
+        if entry.board is not None and corrected:
             return (f"{self.origin} overlay of {entry.board}, {entry.runtime}: prices of other "
-                    "releases and boards, corrected by micro-benchmarks ("
-                    + ", ".join(entry.time.residuals) + ")")
+                    f"releases and boards, {corrected}")
         if entry.board is not None:
             return (f"{self.origin} overlay of {entry.board}; {entry.runtime} itself was not "
                     "measured there, taken from other releases and boards")

@@ -18,6 +18,7 @@ from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.operators import is_assumed
 from twin.runtimes.counted.describe import (
     ALONE,
     describe,
@@ -157,6 +158,8 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
     lacks = 1 - _count_kinds(lowered).total() / amounts.total
     most = 1.0 if graph.output(layer).dtype == "float32" else CLOSE
     if layer.op in KEPT and -CLOSE <= lacks <= most:
+        if is_assumed(layer):  # its own instructions, counted: no other source is needed
+            lowered = tuple(replace(kernel, assumed=False) for kernel in lowered)
         return _bring_to(lowered, amounts, site)
     return (_replace_blocks(lowered, amounts, _mix(amounts, site)),)
 
@@ -188,7 +191,7 @@ def _bring_to(lowered: tuple[Kernel, ...], amounts: Amounts,
     last = lowered[-1]
     rest = mix(plain(choose_dialect(site.isa)), share)
     kept = (*lowered[:-1], replace(last, blocks=(*last.blocks, *rest)))
-    return tuple(replace(kernel, assumed=amounts.stands_in) for kernel in kept)
+    return tuple(replace(kernel, assumed=kernel.assumed or amounts.stands_in) for kernel in kept)
 
 
 def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:
