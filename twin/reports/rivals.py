@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.frozen import frozen
@@ -103,7 +103,7 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
         rows=tuple(one.label for one in rivals), axis=label_figure(quantity), scale=1 / factor,
         limit=limit, bars=tuple(sorted(bars, key=lambda bar: bar.series != "least")),
         name=f"bars-{quantity.split('_')[0]}", title=f"{name[0].upper()}{name[1:]}, {unit}",
-        caption=_tell_lowest(known, quantity, lowest))
+        caption=_tell_lowest(known, quantity, lowest, leading))
 
 
 def list_quantities(rivals: Sequence[Rival]) -> tuple[str, ...]:
@@ -140,13 +140,13 @@ def say_among(rows: Sequence[Row]) -> str:
         " of those that meet the limits" + f" with {SURE:.0%} or more" * mixed)
 
 
-def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, float]) -> str:
+def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, float],
+                 leading: Collection[Row]) -> str:
     """Say who has least, of those that meet the limits where some do not."""
     values = [getattr(one.row, quantity) for one in known]
     least, most = (write_figure(quantity, end(values, default=0.0)) for end in (min, max))
     if len(set(values)) < 2:
         return f"All have {most}."
-    leading = {*list_leading([one.row for one in known])}
     winners = [(kind, next(one.label for one in known if one.row in leading
                            and one.row.compared_as(quantity) == kind
                            and getattr(one.row, quantity) == value), value)

@@ -68,8 +68,9 @@ def calibrate(asked: Calibrate) -> Overlay:
     for remark in repeated:
         on_remark(remark)
     probes, networks = split_folders(once)
+    now = hash_board(machine)
     for folder in once:
-        for remark in _remark(read_header(folder), machine, runtime):
+        for remark in _remark(read_header(folder), machine, now, runtime):
             on_remark(f"{folder}: {remark}")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
@@ -106,12 +107,18 @@ def calibrate(asked: Calibrate) -> Overlay:
     return overlay
 
 
-def _remark(header: Header, machine: Board, runtime: str | None) -> Iterator[str]:
-    """Yield what prices that are learnt from a measurement rest on without its saying so."""
+def _remark(header: Header, machine: Board, now: str, runtime: str | None) -> Iterator[str]:
+    """Yield what prices that are learnt from a measurement rest on without its saying so.
+
+    Parameters
+    ----------
+    now
+        Hash of the board's file.
+    """
     facts = dict(header.environment)
     if runtime is None and INFERRED in facts:
         yield HIDING
-    other = tell_other_file(header.board, facts.get(BOARD_HASH), hash_board(machine))
+    other = tell_other_file(header.board, facts.get(BOARD_HASH), now)
     if other and header.board == machine.name:
         yield f"board file: {other}; prices are learnt for today's"
     if unstated := describe_unstated_clock(machine.core_clock.frequency_hz, dict(header.clocks_hz)):

@@ -9,6 +9,7 @@ from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
+from hwmodels.isa import load_isa
 from twin.api.requests import takes
 from twin.api.requests.advice import Advise, check_efforts
 from twin.api.requests.prediction import Check, Duty
@@ -126,14 +127,14 @@ def check_output(path: str) -> None:
         import_arrow()
 
 
-HOST, MODEL = "host", "fvp"
-"""The board that is this machine, and the emulator of boards that are a model of one alone."""
+MODEL = "fvp"
+"""The emulator of boards that are a model of one alone."""
 
 
 def list_hardware() -> list[str]:
     """List the boards there are to choose: no model of hardware, nor this machine."""
-    return [name for name in list_boards()
-            if name != HOST and MODEL not in dict(load_board(name).virtual)]
+    return [board.name for board in map(load_board, list_boards())
+            if not load_isa(board.core.isa).code.native and MODEL not in dict(board.virtual)]
 
 
 @takes(Select)

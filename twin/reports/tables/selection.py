@@ -86,15 +86,14 @@ def say_pick(selection: Selection, model: str) -> str:
 
 def _say_nearest(mine: Sequence[Choice], *, changed: bool) -> str:
     """Say which board comes nearest where none meets, a change of it counted where asked for."""
-    if changed:
-        by_change = sorted(
-            (not best.row.sure, best.rank, -(best.row.probability or 0.0), place)
-            for place, one in enumerate(mine) if one.advice and (best := one.advice.best))
-        for *_, place in by_change[:1]:
-            nearest = mine[place]
-            return (f"no board meets as it is; with a change {nearest.row.board}: "
-                    f"{explain_miss(nearest)}")
-    return f"no board surely meets; nearest is {mine[0].row.board}: {explain_miss(mine[0])}"
+    by_change = min((
+        (not best.row.sure, best.rank, -(best.row.probability or 0.0), place)
+        for place, one in enumerate(mine) if one.advice and (best := one.advice.best)),
+        default=None) if changed else None
+    nearest = mine[by_change[-1] if by_change else 0]
+    headline = ("no board meets as it is; with a change" if by_change else
+                "no board surely meets; nearest is")
+    return f"{headline} {nearest.row.board}: {explain_miss(nearest)}"
 
 
 def _say_undecided(met: Sequence[Choice], may: Sequence[Choice], quantity: str,

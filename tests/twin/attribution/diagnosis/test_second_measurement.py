@@ -183,17 +183,17 @@ def test_layers_that_stay_far_apart_are_no_sure_verdict(deployment):
 @pytest.mark.parametrize("times", [0.5, 4.0])
 def test_the_log_of_another_width_is_called_another_network(times):
     """Layer by layer as work grows with the channels, with an error of each."""
-    told = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
     ran = np.random.default_rng(5)
-    made = predict(told)
+    made = predict(named)
     grown = {"depthwise_conv_2d": times}
     layers = tuple(dataclasses.replace(layer, cycles=layer.cycles * math.exp(ran.normal(0.05, .04))
                                        * (grown.get(layer.op, times * (64 * times + 15) / 79)
                                           if 0 < layer.index < 9 else times))
                    for layer in made.layers)
-    found = diagnose(told, only_cycles(measure(
+    found = diagnose(named, only_cycles(measure(
         dataclasses.replace(made, layers=layers, cycles=sum(one.cycles for one in layers)),
-        model="kws", runtime=told.runtime.identity)))
+        model="kws", runtime=named.runtime.identity)))
     assert next(iter(found.kinds)) == NETWORK, found.kinds
     assert found.verdict.fault.name == f"a network {times:g} x as wide"
     assert any(one.fault.kind == BOARD for one in found.findings)
