@@ -178,6 +178,9 @@ def _order(key: Line) -> tuple[object, ...]:
 _PHRASES = {"memory": "memory-bound", "compute": "compute", "movement": "data movement",
             "overhead": "other"}
 
+_OF_MISSES = ("data_refill", "flash_wait", "write_back")
+"""Memory causes that follow misses of the data cache."""
+
 
 def explain_time(prediction: Prediction) -> str:
     """Say in one sentence where the time goes.
@@ -196,8 +199,9 @@ def explain_time(prediction: Prediction) -> str:
     Notes
     -----
     Percentages are the times of the four groups of causes. The miss rate is misses over lines
-    looked up in the data cache; without look-ups the largest memory cause is named instead. MAC
-    utilisation is the share of the time of the compute causes that `least_mac_us` needs.
+    looked up in the data cache, which says nothing of an accelerator's streams: where those cost
+    most of the memory causes, that cause is named. MAC utilisation is the share of the time of
+    the compute causes that `least_mac_us` needs.
     """
     shares = group_percentages(prediction)
     parts = []
@@ -244,15 +248,15 @@ def least_mac_us(prediction: Prediction) -> float:
 
 
 def _detail(prediction: Prediction, group: str) -> str:
-    if group == "memory" and (rate := miss_rate(prediction)) is not None:
+    times = {cause: bill_time_us(prediction, prediction.bill, cause)
+             for cause in CAUSE_GROUPS[group]}
+    largest = max(times, key=lambda cause: times[cause])
+    if largest in _OF_MISSES and (rate := miss_rate(prediction)) is not None:
         name = prediction.deployment.board.core.dcache or ""
         label = "L1" if name.lower().startswith("l1") else name
         return f"{label} miss rate {significant(100 * rate, 2)} %"
     if group == "compute" and (share := mac_utilisation(prediction)) is not None:
         return f"MAC utilisation {significant(100 * share, 2)} %"
-    times = {cause: bill_time_us(prediction, prediction.bill, cause)
-             for cause in CAUSE_GROUPS[group]}
-    largest = max(times, key=lambda cause: times[cause])
     return "" if group == "movement" else f"mostly {largest}"
 
 

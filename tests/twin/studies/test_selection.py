@@ -17,6 +17,7 @@ from hwmodels.board.file import list_boards, load_board
 from twin.api.commands.sweep import list_hardware
 from twin.cli import app
 from twin.errors import UsageError
+from twin.reports.page.selection import describe_selection
 from twin.reports.tables.selection import say_mostly, say_pick, selection_report
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
 from twin.studies.penalties import Penalty, draw_least, find_least, is_far, list_penalties
@@ -267,3 +268,13 @@ def test_models_of_hardware_and_this_machine_are_no_choice() -> None:
     names = list_hardware()
     assert {"nucleo_l4r5zi", "stm32n6570_dk"} < {*names}
     assert not {"host", "corstone300_fvp", "corstone320_fvp"} & {*names}
+
+
+def test_each_network_has_its_answer_on_the_page() -> None:
+    page = describe_selection(twin.select(["kws", "ad"], ["nucleo_l4r5zi"], runtimes="default",
+                                          max_ms="5ms", advise=False))
+    assert page.tone == "bad" and page.verdict.startswith("kws: 0 of 1 board meets 5 ms")
+    assert ". ad: " in page.verdict and "kws: Nearest is nucleo_l4r5zi: " in page.sentence
+    both = describe_selection(twin.select(["kws", "ad"], ["nucleo_l4r5zi"], runtimes="default"))
+    assert {one.name.partition(": ")[0] for one in both.answers} == {"kws", "ad"}
+    assert both.tone == "good" and "2 configurations predicted" in both.subtitle

@@ -42,48 +42,45 @@ SCORE = number("score", "score", "{:.0f}")
 
 
 def describe_selection(selection: Selection, command: str = "") -> Page:
-    """Return the page of boards ranked for networks, a part a network."""
+    """Return the page of boards ranked for networks, an answer and a part a network."""
     called = {one.row.model: one.row.network for one in selection.choices}
-    models = list(called)
     boards = len({one.row.board for one in selection.choices})
-    first = _name([one for one in selection.choices if one.row.model == models[0]])
-    feasible = [one for one in first if one.row.met]
+    verdicts, sentences, answers = [], [], []
     sections: list[Section] = []
-    for place, model in enumerate(models):
-        sections += _describe_model(selection, model, f"-{place}" if len(models) > 1 else "")
+    for place, model in enumerate(called):
+        mine = [one for one in selection.choices if one.row.model == model]
+        rivals = name_rivals([one.row for one in mine])
+        head, mark = (f"{called[model]}: ", f"-{place}") if len(called) > 1 else ("", "")
+        verdicts.append(head + say_how_many(mine, selection.limits))
+        sentences.append(head + _say(mine, rivals))
+        answers += [replace(one, name=head + one.name) for one in list_answers(rivals)]
+        sections += _describe_network(selection, mine, rivals, head, mark)
     sections.append(Section(name="notes", title="How to read it", items=(
-        Notes(notes=(*(say_pick(selection, model) for model in models),
+        Notes(notes=(*(say_pick(selection, model) for model in called),
                      *list_notes(selection))),)))
-    verdict = say_how_many([one for one in selection.choices if one.row.model == models[0]],
-                           selection.limits)
     return Page(
         title=f"Hardware for {', '.join(called.values())}",
-        subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
-        verdict=verdict if len(models) == 1 else f"{called[models[0]]}: {verdict}",
-        tone="good" if feasible else "bad", sentence=_say(selection, first, feasible),
-        answers=list_answers(first), sections=(*sections, made_by(command)))
+        subtitle=f"choice of {boards} boards · {len(selection.table.predicted)} configurations "
+        "predicted", verdict=". ".join(verdicts),
+        tone="good" if {one.row.model for one in selection.choices if one.row.met} == set(called)
+        else "bad", sentence=" ".join(sentences), answers=tuple(answers),
+        sections=(*sections, made_by(command)))
 
 
-def _name(choices: Sequence[Choice]) -> tuple[Rival, ...]:
-    """Name choices by their board, and by the library where one board stands there twice."""
-    return name_rivals([one.row for one in choices])
-
-
-def _say(selection: Selection, rivals: Sequence[Rival], feasible: Sequence[Rival]) -> str:
-    if feasible:
+def _say(choices: Sequence[Choice], rivals: Sequence[Rival]) -> str:
+    """Say who leads of those that meet the limits, or which board is nearest."""
+    if any(one.row.met for one in rivals):
         return say_lead(rivals)
-    nearest = next((one for one in selection.choices if not one.row.failure), None)
+    nearest = next((one for one in choices if not one.row.failure), None)
     if nearest is None:
         return f"None of {len(rivals)} boards runs it."
     return f"Nearest is {nearest.row.board}: {explain_miss(nearest)}."
 
 
-def _describe_model(selection: Selection, model: str, mark: str) -> list[Section]:
+def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequence[Rival],
+                      head: str, mark: str) -> list[Section]:
     """Return ranking, comparison and refusals of one network."""
-    mine = [one for one in selection.choices if one.row.model == model]
-    rivals = _name(mine)
     runs = [(one, rival) for one, rival in zip(mine, rivals, strict=True) if not one.row.failure]
-    head = f"{mine[0].row.network}: " if mark else ""
     sections = []
     if runs:
         ranked = [rival for _, rival in runs]
