@@ -49,6 +49,12 @@ Share = Annotated[float, Ge(0), Says(maximum=1)]
 Cause = Annotated[str, Says(enum=list(CAUSES))]
 
 
+class Document(TypedDict):
+    """What a file of JSON begins with, until a reader of it would misread a newer one."""
+
+    schema: Literal[1]
+
+
 class Interval(TypedDict):
     """Where a quantity is believed to be, in the unit of its key."""
 

@@ -17,7 +17,18 @@ from twin.attribution.idealisation import Split
 from twin.attribution.published import describe_sealed
 from twin.attribution.tasks import Figure, TaskReport
 from twin.attribution.views import PublishedView, View, WhatIf
-from twin.documents import ABSENT, Count, Interval, Of, Positive, Says, Share, fill, make_schema
+from twin.documents import (
+    ABSENT,
+    Count,
+    Document,
+    Interval,
+    Of,
+    Positive,
+    Says,
+    Share,
+    fill,
+    make_schema,
+)
 from twin.pricing.document import to_document
 
 Predicted = Annotated[dict[str, Any], Says("of a what-if: the prediction, of "
@@ -124,10 +135,9 @@ class Fault(TypedDict):
     evidence: list[str]
 
 
-class Diagnosis(TypedDict):
+class Diagnosis(Document):
     """Kinds and faults by probability, with their evidence."""
 
-    schema: Literal[1]
     kind: Literal["diagnosis"]
     quantity: str
     layers: list[Any]
@@ -166,10 +176,9 @@ class CauseOfTime(TypedDict):
     question: str
 
 
-class Why(TypedDict):
+class Why(Document):
     """Of `twin why`: causes of one measured time by probability."""
 
-    schema: Literal[1]
     kind: Literal["why"]
     model: str
     board: str
@@ -259,10 +268,9 @@ class Published(TypedDict):
     sealed: Annotated[list[str], Of(lambda view: describe_sealed(view.comparisons))]
 
 
-class SeveralPublished(TypedDict):
+class SeveralPublished(Document):
     """Of `twin compare --published` of several networks or boards."""
 
-    schema: Literal[1]
     kind: Literal["several"]
     results: list[Published]
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Len
 from typing_extensions import TypedDict
 
-from twin.documents import Amount, Count, Interval, Of, Positive, Says, Share
+from twin.documents import Amount, Count, Document, Interval, Of, Positive, Says, Share
 from twin.pricing.document_types import name_memories
 from twin.reports.schemas.tables import Limits, Study, TableRow
 from twin.studies.results import list_columns
@@ -39,10 +39,9 @@ class Refused(TypedDict):
     reason: Annotated[str, Of(itemgetter(1))]
 
 
-class Advice(TypedDict):
+class Advice(Document):
     """Of `twin advise`."""
 
-    schema: Literal[1]
     kind: Literal["advice"]
     limits: Limits
     met: bool
@@ -84,10 +83,9 @@ class Winner(TypedDict):
     unknown: Annotated[list[str], Says("boards that may have less, which is not known")]
 
 
-class Selection(TypedDict):
+class Selection(Document):
     """Of `twin select`; winners by model."""
 
-    schema: Literal[1]
     kind: Literal["selection"]
     limits: Limits
     choices: list[Choice]
@@ -105,10 +103,9 @@ class Run(TypedDict):
     narrowing: float
 
 
-class Plan(TypedDict):
+class Plan(Document):
     """Of `twin plan`."""
 
-    schema: Literal[1]
     kind: Literal["predicted"]
     time_us: Annotated[Positive, Of("prediction.time_us")]
     low_us: Annotated[float, Of("certainty.time_us.low")]
@@ -146,10 +143,9 @@ class Behind(TypedDict):
     networks: list[str]
 
 
-class Port(TypedDict):
+class Port(Document):
     """Of `twin port`."""
 
-    schema: Literal[1]
     kind: Literal["predicted"]
     model: Annotated[str, Of("prediction.deployment.graph.name")]
     board: Annotated[str, Of("prediction.deployment.board.name")]
@@ -235,10 +231,9 @@ class SizeMet(TypedDict):
     miss_ratio: Share
 
 
-class Cache(TypedDict):
+class Cache(Document):
     """Of `twin cache`."""
 
-    schema: Literal[1]
     kind: Literal["cache"]
     temperature: Annotated[Literal["warm", "cold"], Of("locality.temperature")]
     model: Annotated[str, Of("locality.deployment.graph.name")]
@@ -271,10 +266,9 @@ class Moved(TypedDict):
     probability: Share
 
 
-class Series(TypedDict):
+class Series(Document):
     """Of `twin diff` of measurements in time order."""
 
-    schema: Literal[1]
     kind: Literal["series"]
     counter: str
     unit: str
@@ -317,10 +311,9 @@ def list_states(outcome: Any) -> dict[str, Any]:
             for state in STATES if state in run.time_us}
 
 
-class Scenario(TypedDict):
+class Scenario(Document):
     """Of `twin scenario run`."""
 
-    schema: Literal[1]
     kind: Literal["scenario"]
     name: Annotated[str, Of("scenario.name")]
     model: Annotated[str, Of("machine.prediction.deployment.graph.name")]

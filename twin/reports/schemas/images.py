@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from typing_extensions import TypedDict
 
-from twin.documents import Amount, Count, Of
+from twin.documents import Amount, Count, Document, Of
 
 
 class ImageSizes(TypedDict):
@@ -39,10 +39,9 @@ class ImageBuilt(TypedDict):
     memories: Annotated[list[MemoryTaken], Of("sizes.memories")]
 
 
-class Built(ImageBuilt):
+class Built(ImageBuilt, Document):
     """Of `twin firmware build`."""
 
-    schema: Literal[1]
     kind: Literal["built"]
 
 
@@ -68,10 +67,9 @@ class ImageRun(TypedDict):
     layers: list[LayerRun]
 
 
-class Ran(ImageRun):
+class Ran(ImageRun, Document):
     """Of `twin firmware run`."""
 
-    schema: Literal[1]
     kind: Literal["run"]
 
 
@@ -82,19 +80,17 @@ class BuildRun(TypedDict):
     run: Annotated[ImageRun, Of(itemgetter(1))]
 
 
-class Builds(TypedDict):
+class Builds(Document):
     """Of `twin firmware compare`."""
 
-    schema: Literal[1]
     kind: Literal["builds"]
     builds: Annotated[list[BuildRun], Of(lambda made: zip(
         made.builds, made.runs, strict=True))]
 
 
-class Flashed(TypedDict):
+class Flashed(Document):
     """Of `twin firmware flash`."""
 
-    schema: Literal[1]
     kind: Literal["flashed"]
     message: str
 
@@ -121,10 +117,9 @@ class Candidate(Build):
     counted: Annotated[Amount | None, Of("run.total")]
 
 
-class Tuning(TypedDict):
+class Tuning(Document):
     """Of `twin tune`: by rising prediction; `counted` are counts of `counter` on `virtual`."""
 
-    schema: Literal[1]
     kind: Literal["tuning"]
     model: Annotated[str, Of("deployment.graph.name")]
     board: Annotated[str, Of("deployment.board.name")]

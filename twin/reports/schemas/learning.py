@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from twin.documents import Amount, Count, Of, Positive, fill
+from twin.documents import Amount, Count, Document, Of, Positive, fill
 
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Learnt as Fitted
@@ -65,16 +65,14 @@ class Learning(TypedDict):
     entries: Annotated[list[Learnt], Of(lambda overlay: list_learnt(overlay))]
 
 
-class Calibration(Learning):
+class Calibration(Learning, Document):
     """Of `twin calibrate`."""
 
-    schema: Literal[1]
     kind: Literal["calibration"]
 
 
-class Calibrations(TypedDict):
+class Calibrations(Document):
     """Of `twin calibrate published`."""
 
-    schema: Literal[1]
     kind: Literal["calibrations"]
     calibrations: list[Learning]

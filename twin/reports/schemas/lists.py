@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from twin.documents import ABSENT, Amount, Count, Of, Positive, fill
+from twin.documents import ABSENT, Amount, Count, Document, Of, Positive, fill
 from twin.pricing.document_types import ModelRow, Supply
 from twin.reports.tables.catalogue import sum_memories
-
-if TYPE_CHECKING:
-    pass
 
 
 def of_head(name: str) -> Of:
@@ -57,10 +54,9 @@ class Broken(TypedDict):
     reason: str
 
 
-class Boards(TypedDict):
+class Boards(Document):
     """Of `twin boards`."""
 
-    schema: Literal[1]
     kind: Literal["boards"]
     boards: list[BoardRow]
     broken: Annotated[list[Broken], Of(lambda boards: [
@@ -79,10 +75,9 @@ class Memory(TypedDict):
     cacheable: bool
 
 
-class Board(BoardRow):
+class Board(BoardRow, Document):
     """Of `twin boards NAME`."""
 
-    schema: Literal[1]
     kind: Literal["board"]
     aliases: list[str]
     description: str
@@ -103,10 +98,9 @@ class VirtualRow(TypedDict):
     ready: Annotated[bool, Of(lambda board: not board.missing)]
 
 
-class VirtualBoards(TypedDict):
+class VirtualBoards(Document):
     """Of `twin boards --virtual`."""
 
-    schema: Literal[1]
     kind: Literal["virtual_boards"]
     virtual_boards: list[VirtualRow]
 
@@ -123,18 +117,16 @@ class RuntimeRow(TypedDict):
     dispatch_cycles: Amount | None
 
 
-class Runtimes(TypedDict):
+class Runtimes(Document):
     """Of `twin runtimes`."""
 
-    schema: Literal[1]
     kind: Literal["runtimes"]
     runtimes: list[RuntimeRow]
 
 
-class Runtime(RuntimeRow):
+class Runtime(RuntimeRow, Document):
     """Of `twin runtimes NAME`."""
 
-    schema: Literal[1]
     kind: Literal["runtime"]
     description: str
     library: str
@@ -144,10 +136,9 @@ class Runtime(RuntimeRow):
     facts: list[Fact]
 
 
-class Models(TypedDict):
+class Models(Document):
     """Of `twin models`."""
 
-    schema: Literal[1]
     kind: Literal["models"]
     models: list[ModelRow]
 
@@ -166,18 +157,16 @@ class TermRow(TypedDict):
     aliases: list[str]
 
 
-class Terms(TypedDict):
+class Terms(Document):
     """Of `twin explain`."""
 
-    schema: Literal[1]
     kind: Literal["terms"]
     terms: list[TermRow]
 
 
-class Term(TermRow):
+class Term(TermRow, Document):
     """Of `twin explain TERM`."""
 
-    schema: Literal[1]
     kind: Literal["term"]
 
 
@@ -189,10 +178,9 @@ class PathRow(TypedDict):
     changes: Annotated[str, Of(itemgetter(2))]
 
 
-class Paths(TypedDict):
+class Paths(Document):
     """Of `twin explain paths`."""
 
-    schema: Literal[1]
     kind: Literal["paths"]
     paths: list[PathRow]
 
@@ -204,10 +192,9 @@ class StudyRow(TypedDict):
     question: str
 
 
-class Studies(TypedDict):
+class Studies(Document):
     """Of `twin study list`."""
 
-    schema: Literal[1]
     kind: Literal["studies"]
     studies: list[StudyRow]
 
@@ -223,10 +210,9 @@ class ScenarioRow(TypedDict):
     deadline_us: float | None
 
 
-class Scenarios(TypedDict):
+class Scenarios(Document):
     """Of `twin scenario list`."""
 
-    schema: Literal[1]
     kind: Literal["scenarios"]
     scenarios: list[ScenarioRow]
 
@@ -248,10 +234,9 @@ class KeptRun(TypedDict):
     inputs: Annotated[dict[str, str], of_head("inputs")]
 
 
-class KeptRuns(TypedDict):
+class KeptRuns(Document):
     """Of `twin sessions list`, oldest first."""
 
-    schema: Literal[1]
     kind: Literal["sessions"]
     sessions: list[KeptRun]
 
@@ -268,10 +253,9 @@ class Transformation(TypedDict):
     reason: str
 
 
-class Transformations(TypedDict):
+class Transformations(Document):
     """Of `twin transform -b BOARD`, which says of what."""
 
-    schema: Literal[1]
     kind: Literal["transformations"]
     model: NotRequired[str]
     board: NotRequired[str]

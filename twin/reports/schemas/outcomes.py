@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
-from twin.documents import Amount, Count, Of, Says, Share, fill
+from twin.documents import Amount, Count, Document, Of, Says, Share, fill
 from twin.reports.schemas.images import Builds, Built, Flashed, Ran, Tuning
 from twin.reports.schemas.learning import Calibration, Calibrations, Learning
 from twin.reports.schemas.lists import Board
@@ -50,10 +50,9 @@ class PowerStep(TypedDict):
     sd_mw: Amount
 
 
-class Energy(TypedDict):
+class Energy(Document):
     """Of `twin energy`."""
 
-    schema: Literal[1]
     kind: Literal["energy"]
     folder: str
     layers: Annotated[list[LayerEnergy], Of(lambda found: list_energies(found.measurement))]
@@ -66,10 +65,9 @@ class Energy(TypedDict):
     steps: Annotated[list[PowerStep], Of(lambda found: found.steps or ())]
 
 
-class Imported(TypedDict):
+class Imported(Document):
     """Of `twin import`."""
 
-    schema: Literal[1]
     kind: Literal["imported"]
     folder: str
     measurement_kind: Annotated[str, Of("measurement.header.kind")]
@@ -142,10 +140,9 @@ class NetworkMeasured(TypedDict):
     layers: list[LayerMeasured]
 
 
-class Measured(TypedDict):
+class Measured(Document):
     """Of `twin measure`; the warm network is the last."""
 
-    schema: Literal[1]
     kind: Literal["measured"]
     folder: str
     virtual: str | None
@@ -153,10 +150,9 @@ class Measured(TypedDict):
     networks: list[NetworkMeasured]
 
 
-class Machine(TypedDict):
+class Machine(Document):
     """Of `twin measure --plan`: costs in counts of `counter`."""
 
-    schema: Literal[1]
     kind: Literal["machine"]
     folder: str
     name: str
@@ -174,13 +170,12 @@ class Machine(TypedDict):
         name: asdict(one) for name, one in found.stated.items()})]
 
 
-class Written(TypedDict):
+class Written(Document):
     """Of `twin report`, `guidelines`, `bundle`, `transform -o` and exports: the files.
 
     `met` of a report says whether the limits hold; null where none was asked about.
     """
 
-    schema: Literal[1]
     kind: Literal["written"]
     files: list[str]
     met: bool | None
@@ -208,18 +203,16 @@ class AgreementRow(TypedDict):
     versions: list[Change]
 
 
-class Agreements(TypedDict):
+class Agreements(Document):
     """Of `twin reproduce`."""
 
-    schema: Literal[1]
     kind: Literal["agreements"]
     agreements: list[AgreementRow]
 
 
-class SessionsCompared(TypedDict):
+class SessionsCompared(Document):
     """Of `twin sessions compare`; `difference`: of two predictions, as `twin diff` writes it."""
 
-    schema: Literal[1]
     kind: Literal["sessions_compared"]
     asked: list[Change]
     agreement: AgreementRow
@@ -242,10 +235,9 @@ class Step(TypedDict):
     does: Annotated[str, Of(itemgetter(1))]
 
 
-class Checkup(TypedDict):
+class Checkup(Document):
     """Of `twin doctor`."""
 
-    schema: Literal[1]
     kind: Literal["checkup"]
     board: str | None
     ready: Annotated[bool, Of("is_ready")]
@@ -253,19 +245,17 @@ class Checkup(TypedDict):
     steps: list[Step]
 
 
-class Removed(TypedDict):
+class Removed(Document):
     """Of `twin sessions clean`; `removed` is false without --yes: they would be."""
 
-    schema: Literal[1]
     kind: Literal["removed"]
     removed: Annotated[bool, Of("really")]
     folders: list[str]
 
 
-class NewBoard(TypedDict):
+class NewBoard(Document):
     """Of `twin boards new`; `assumed` are paths of facts that are guesses."""
 
-    schema: Literal[1]
     kind: Literal["new_board"]
     file: Annotated[str, Of("path")]
     assumed: Annotated[list[str], Of(lambda made: [
@@ -297,10 +287,9 @@ class CheckedLayer(TypedDict):
     stands_in: bool
 
 
-class LearntRuntime(TypedDict):
+class LearntRuntime(Document):
     """Of `twin runtimes learn`."""
 
-    schema: Literal[1]
     kind: Literal["learnt"]
     file: Annotated[str, Of("path")]
     runtime: Annotated[str, Of("runtime.identity")]
@@ -312,10 +301,9 @@ class LearntRuntime(TypedDict):
     notes: list[str]
 
 
-class Serving(TypedDict):
+class Serving(Document):
     """The first line of `twin serve`; `open_wide`: other machines are answered, too."""
 
-    schema: Literal[1]
     kind: Literal["serving"]
     address: str
     open_wide: bool
@@ -333,10 +321,9 @@ class Right(TypedDict):
     share: Share
 
 
-class Accuracy(TypedDict):
+class Accuracy(Document):
     """Of `twin accuracy`; `after` changes, null: none were asked for."""
 
-    schema: Literal[1]
     kind: Literal["accuracy"]
     model: str
     before: Right

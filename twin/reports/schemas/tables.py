@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from twin.documents import Amount, Count, Interval, Of, Positive, Says, Share
+from twin.documents import Amount, Count, Document, Interval, Of, Positive, Says, Share
 from twin.studies.results import list_columns
 
 
@@ -91,10 +91,9 @@ class TableRow(TypedDict):
     life_level: NotRequired[float | None]
 
 
-class Study(TypedDict):
+class Study(Document):
     """Of `twin sweep`, `predict` of several, `study run`, `show`: one row per configuration."""
 
-    schema: Literal[1]
     kind: Literal["study"]
     limits: Limits
     objectives: list[str]
@@ -119,10 +118,9 @@ class StudyPair(TypedDict):
     after: Annotated[TableRow | None, Of(lambda pair: pair.after and list_columns(pair.after))]
 
 
-class StudyDiff(TypedDict):
+class StudyDiff(Document):
     """Of `twin study diff`."""
 
-    schema: Literal[1]
     kind: Literal["study_diff"]
     moved: Annotated[Count, Says("rows whose `moved` is true, `gone` and `new` ones among them"),
                      Of(lambda pairs: sum(pair.has_moved for pair in pairs))]
@@ -165,10 +163,9 @@ class Sensitivity(TypedDict):
     influences: list[Influence]
 
 
-class Sensitivities(TypedDict):
+class Sensitivities(Document):
     """Of `twin study sensitivity`."""
 
-    schema: Literal[1]
     kind: Literal["sensitivities"]
     sensitivities: Annotated[list[Sensitivity], Of(iter)]
 
@@ -191,10 +188,9 @@ class Requirement(TypedDict):
     verdict: str
 
 
-class Check(TypedDict):
+class Check(Document):
     """Of `twin check`."""
 
-    schema: Literal[1]
     kind: Literal["check"]
     model: Annotated[str, Of("prediction.deployment.graph.name")]
     board: Annotated[str, Of("prediction.deployment.board.name")]
