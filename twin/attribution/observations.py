@@ -232,6 +232,8 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
                                + (", ".join(measurement.counters) or "no finished run")
+                               + ": ticks become times by --clock of `twin import`"
+                               * any("ticks" in one for one in measurement.counters)
                                + "; of energy, name the folder of its run's times too"
                                * bool(measurement.count("energy")))
     return (*each, replace(whole, cycles=cycles, timed=not each))

@@ -42,6 +42,7 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Learnt as LearntTime
     from calibration.fitting.overlay import Overlay
+    from hwmodels.board.facts import Board
 
 PublishedRows = Annotated[bool, Option(
     "--published", None, "Compare with published measurements of this model and board.")]
@@ -292,7 +293,8 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
         return
     if board is None:
         raise UsageError("--board is needed: which board was measured?")
-    target = Path(asked.output or f"{twin.show_board(board).name}.overlay.yaml")
+    measured = twin.show_board(board)
+    target = Path(asked.output or f"{measured.name}.overlay.yaml")
     totals: list[Any] = []
     replaced = target.exists()
     overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=asked.cache,
@@ -301,7 +303,7 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
     if as_json:
         show_json(overlay)
     else:
-        show_overlay(overlay)
+        show_overlay(overlay, measured)
         if totals:
             from twin.reports.tables.calibration import totals_table
 
@@ -322,18 +324,22 @@ def show_published(overlay: Overlay, board: str | None, path: Path | None) -> No
     note_published(overlay, board, path)
 
 
-def show_overlay(overlay: Overlay) -> None:
-    """Print what was learnt, and what could not be."""
+def show_overlay(overlay: Overlay, board: Board | None = None) -> None:
+    """Print what was learnt, and what could not be; beside what is shipped for a user's board."""
+    from twin.api.commands.calibrate import name_doubted
     from twin.reports.tables.calibration import overlay_table
 
     for entry in overlay.entries:
         if entry.time.rows or entry.time.residuals:
             show(open_console(), overlay_table(overlay, entry))
+            names = overlay.time_prices
+            far = entry.time.strained(names) if board is None else name_doubted(
+                overlay, entry, board)
             warn(f"{entry.runtime} on {entry.board}: {text}"
-                 for text in _name_doubtful(entry.time, overlay.time_prices))
+                 for text in _name_doubtful(entry.time, names, far))
 
 
-def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
+def _name_doubtful(time: LearntTime, names: Sequence[str], far: Sequence[str]) -> Iterator[str]:
     """Say which prices are no findings, and why."""
     kept = time.unmoved(names)
     tied = [name for name in dict.fromkeys((*time.tied, *time.unidentified)) if name not in kept]
@@ -343,8 +349,7 @@ def _name_doubtful(time: LearntTime, names: Sequence[str]) -> Iterator[str]:
             (kept, "not identifiable from these rows: each stays within its stated sd"),
             (tied, "no row asks for prices of their own: one factor on what was believed of each, "
                    f"and none is a finding by itself; {helps}"),
-            (time.strained(names), "further from what is stated than its spread: it takes up "
-                                   f"what the model has no price for or a fault: `twin "
-                                   f"diagnose` first; {helps}")):
+            (far, "further from what is stated or shipped than its spread: it takes up what the "
+                  f"model has no price for or a fault: `twin diagnose` first; {helps}")):
         if found:
             yield f"{', '.join(found)}: {why}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from calibration.fitting.intervals import CORE_SD
 from calibration.fitting.overlay import (
     DOUBTS,
     Entry,
+    Learnt,
     Overlay,
     find_entry,
     pack_covariance,
@@ -213,13 +214,22 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     found = _take(overlay, entry, Path(wanted).name, board)
     if not entry.time.rows:  # Micro-benchmarks alone: what was counted stays so.
         found = replace(found, counted=tell_basis(deployment.runtime, board.core))
-    start = None if deployment.accelerated else shipped_calibration(board, runtime)
-    apart = np.abs(found.time.log - (0.0 if start is None else start.time.log)) > FAR
+    return replace(found, far=name_far(
+        entry.time, found.time.names,
+        None if deployment.accelerated else shipped_calibration(board, runtime)))
+
+
+def name_far(learnt: Learnt, names: Sequence[str], start: Calibration | None
+             ) -> tuple[str, ...]:
+    """Return the time prices that lie `FAR` from those shipped, or stated, and are doubtful.
+
+    Those are strained, or, where prices of the same board are shipped, findings.
+    """
+    apart = np.abs(np.array(learnt.log) - (0.0 if start is None else start.time.log)) > FAR
     here = start is not None and start.entry.board is not None and start.entry.time.rows
-    doubtful = {*entry.time.strained(found.time.names), *(
-        {*found.time.names} - {*entry.time.unidentified, *entry.time.tied} if here else ())}
-    return replace(found, far=tuple(name for name, far in zip(found.time.names, apart, strict=True)
-                                    if far and name in doubtful))
+    doubtful = {*learnt.strained(names), *(
+        {*names} - {*learnt.unidentified, *learnt.tied} if here else ())}
+    return tuple(name for name, far in zip(names, apart, strict=True) if far and name in doubtful)
 
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:

@@ -24,7 +24,12 @@ from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import learn_own
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
-from twin.pricing.calibration import choose_calibration, unseen_prices
+from twin.pricing.calibration import (
+    choose_calibration,
+    name_far,
+    shipped_calibration,
+    unseen_prices,
+)
 from twin.pricing.certainty import probability_faster
 from twin.pricing.design import make_design
 from twin.pricing.locality import replacement_range
@@ -425,3 +430,14 @@ def test_what_was_counted_of_the_library_is_not_assumed(runtime, assumed):
     found = predict_calibrated(deploy("lstm", BOARD, runtime=runtime))
     assert any(layer.assumed for layer in found.layers) is assumed
     assert any("no source or data" in one for one in found.warnings) is assumed
+
+
+def test_prices_are_doubted_beside_those_shipped_not_beside_datasheets() -> None:
+    shipped = shipped_calibration(load_board(BOARD), "tflm-cmsis-nn@2026")
+    names, learnt = shipped.time.names, shipped.entry.time
+    sure = replace(learnt, prior_sd=tuple(0.3 for _ in names))
+    assert "call" in sure.strained(names) and "call" in name_far(sure, names, None)
+    assert not name_far(sure, names, shipped)
+    moved = replace(sure, log=tuple(log + (name == "call") for name, log in zip(
+        names, sure.log, strict=True)))
+    assert name_far(moved, names, shipped) == ("call",)

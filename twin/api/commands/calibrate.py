@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import (
     CONTRADICTING,
+    Entry,
     Overlay,
     doubt_powers,
     mark_doubt,
@@ -36,6 +37,8 @@ from twin.deployment.stated import describe_open
 from twin.errors import UsageError
 from twin.learning.own import list_totals
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
+from twin.pricing.calibration import name_far, shipped_calibration
+from twin.pricing.price_names import TIME_PRICES
 from twin.reports.export import check_place
 
 if TYPE_CHECKING:
@@ -105,6 +108,12 @@ def calibrate(asked: Calibrate) -> Overlay:
         Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)
     return overlay
+
+
+def name_doubted(overlay: Overlay, entry: Entry, board: Board) -> tuple[str, ...]:
+    """Return the time prices learnt of a board that lie far from those shipped for it."""
+    return name_far(entry.time, overlay.time_prices, shipped_calibration(board, entry.runtime)
+                    if overlay.time_prices == TIME_PRICES else None)
 
 
 def _remark(header: Header, machine: Board, now: str, runtime: str | None) -> Iterator[str]:

@@ -17,7 +17,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -233,15 +233,17 @@ def hash_report(document: Any) -> str:
 
 def relative(value: Any, folder: Path) -> Any:
     """Return a document with paths below a folder as they are from there."""
+    return _without(value, {f"{folder}/", f"{folder.resolve()}/"})
+
+
+def _without(value: Any, prefixes: Iterable[str]) -> Any:
     if isinstance(value, str):
-        for prefix in {f"{folder}/", f"{folder.resolve()}/"}:
+        for prefix in prefixes:
             value = value.replace(prefix, "")
         return value
     if isinstance(value, Mapping):
-        return {relative(key, folder): relative(one, folder) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [relative(one, folder) for one in value]
-    return value
+        return {_without(key, prefixes): _without(one, prefixes) for key, one in value.items()}
+    return [_without(one, prefixes) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _rounded(value: Any) -> Any:

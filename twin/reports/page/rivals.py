@@ -157,7 +157,7 @@ def say_best_mark(rows: Sequence[Row]) -> str:
     """Say what the mark of the best means in a table of rows."""
     places = {row.boundary for row in rows if row.energy_uj is not None}
     return (f"{BEST} is lowest" + say_among(rows)
-            + ", energy among chips or among boards" * (len(places) > 1))
+            + ", energy among chips or among boards (one alone has none)" * (len(places) > 1))
 
 
 def row_details(row: Row) -> tuple[tuple[str, str], ...]:

@@ -148,7 +148,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
             limit = significant(0.8e-3 * prediction.time_us, 2).replace(",", "")
             words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b",
                      board.name + ".yaml" * (board.name not in list_boards()),
-                     "--max-ms", limit)
+                     "--runtime", deployment.runtime.identity, "--max-ms", limit)
             lines["helps"] += f"; `{shlex.join(words)}`"
     notes = place_warnings(prediction).beside
     return [pair for name, text in lines.items() if text

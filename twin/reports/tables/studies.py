@@ -148,7 +148,10 @@ def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
     others = list_changed(table.rows)
     each = f" of a network ({', '.join(others)} makes another)" if others else " of a network"
     judged = all(row.accuracy is not None for row in rows)
-    return [f"{legend}; among all rows{'' if judged else each}, over {over}"] if legend else []
+    places = {row.boundary for row in rows if row.energy_uj is not None}
+    apart = ", energies of boards and of chips apart" * (len(places) > 1 and "energy" in over)
+    return [f"{legend}; among all rows{'' if judged else each}, over {over}{apart}"] if legend \
+        else []
 
 
 def _cut(rows: Sequence[Row], shown: int) -> list[Row]:
