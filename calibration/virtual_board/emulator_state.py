@@ -41,9 +41,8 @@ class EmulatorState:
             blocks_at, seen_at, regions_at, trace_at)
         words[hooks.TRACE_LIMIT] = 0
         words[hooks.WRITE_BACK_COST] = round(costs.write_back_cycles * SCALE)
-        self._room = trace_limit
-        self._blocks = words[blocks_at:seen_at].reshape(-1, hooks.SLOT)
-        self._seen = words[seen_at:regions_at]
+        self.blocks = words[blocks_at:seen_at].reshape(-1, hooks.SLOT)
+        self.seen = words[seen_at:regions_at]
         spans = costs.spans or (Span(base=0, end=1 << 32),)
         for number, span in enumerate(spans):
             words[regions_at + number * hooks.REGION:][:hooks.REGION] = _region(span)
@@ -71,8 +70,8 @@ class EmulatorState:
         """Return cycles and instructions so far; new blocks are asked for with `cost_of`."""
         hooks = self._names
         seen = int(self.words[hooks.SEEN_COUNT])
-        slots = self._seen[:seen]
-        counts = self._blocks[slots]
+        slots = self.seen[:seen]
+        counts = self.blocks[slots]
         if seen > len(self._known):
             base = int(self.words[hooks.CODE_BASE])
             fresh = [cost_of(base + 2 * int(slot), int(row[hooks.BYTES]))
@@ -86,26 +85,6 @@ class EmulatorState:
                        + counts[:, hooks.TAKEN] @ known[:, 3])
         cycles += (self.stall + self.fetch_stall) / SCALE
         return cycles, int(counts[:, hooks.COUNT] @ known[:, 0])
-
-    def blocks(self) -> dict[tuple[int, int], tuple[int, int, int]]:
-        """Return how often each block (address, bytes) ran, followed itself, was left by branch."""
-        hooks = self._names
-        base = int(self.words[hooks.CODE_BASE])
-        slots = self._seen[:int(self.words[hooks.SEEN_COUNT])]
-        return {(base + 2 * int(slot), int(row[hooks.BYTES])):
-                (int(row[hooks.COUNT]), int(row[hooks.AGAIN]), int(row[hooks.TAKEN]))
-                for slot, row in zip(slots, self._blocks[slots], strict=True)}
-
-    def clear_trace(self) -> None:
-        """Forget the trace and begin another."""
-        self.words[self._names.TRACE_COUNT] = 0
-        self.words[self._names.TRACE_LIMIT] = self._room
-
-    def trace(self) -> np.ndarray:
-        """Return the accesses written down: rows of (address, bytes, 1 for a store)."""
-        at = int(self.words[self._names.TRACE_AT])
-        packed = self.words[at:at + self.traced]
-        return np.column_stack((packed >> 8, packed >> 1 & 0x7F, packed & 1))
 
 
 def _cache_words(cache: Cache | None) -> int:

@@ -18,7 +18,6 @@ import select
 import threading
 import tty
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,6 @@ DATA, WAITING, HERTZ, COLD, MARK = 0x00, 0x04, 0x08, 0x0C, 0x10
 PRIVATE, PRIVATE_SIZE = 0xE0000000, 0x100000
 CYCCNT, DWT_EVENTS, CPUID, AIRCR = 0x1004, 0x1008, 0xED00, 0xED0C
 RESET_KEY = 0x05FA0004
-MOST_TRACED = 1 << 26
 
 
 @frozen
@@ -67,34 +65,14 @@ class Totals:
     accesses: int
     pin: int
 
-    def minus(self, other: Totals) -> Totals:
-        """Return what was done since another time."""
-        values = {name: getattr(self, name) - getattr(other, name)
-                  for name in asdict(self)}
-        return Totals(**values)
-
-
-@dataclass(slots=True)
-class Recorder:
-    """What was counted at every reading of the cycle counter, while it is on.
-
-    Blocks as `EmulatorState.blocks` returns them; stalls of data and of code in 1/64 cycle.
-    """
-
-    readings: list[Totals] = field(default_factory=list)
-    blocks: list[dict[tuple[int, int], tuple[int, int, int]]] = field(default_factory=list)
-    stalls: list[tuple[int, int]] = field(default_factory=list)
-    on: bool = False
-
 
 class UnicornBoard:
     """An emulated core with an image; use `run_unicorn`."""
 
     def __init__(self, name: str, image: str | Path, costs: Costs, *,
-                 trace_accesses: int = 0) -> None:
+                 trace_limit: int = 0) -> None:
         self.name, self.costs = name, costs
         self._traits = load_core(list_emulated()[name]).traits
-        self.recorder = Recorder()
         self.failure: str | None = None
         self._image = read_image(image)
         self._incoming: collections.deque[int] = collections.deque()
@@ -103,7 +81,7 @@ class UnicornBoard:
         self._ended = threading.Event()
         self._registers: dict[int, int] = {}
         start, end = self._image.code
-        self.state = EmulatorState(costs, start, end, min(trace_accesses, MOST_TRACED))
+        self.state = EmulatorState(costs, start, end, trace_limit)
         timing = load_core(costs.core) if costs.core is not None else None
         self.listing = Listing(timing=timing, machine=load_isa(self._traits.isa).machine)
         self._master, self._slave = os.openpty()
@@ -167,12 +145,7 @@ class UnicornBoard:
 
     def _read_private(self, _: Any, offset: int, size: int, data: Any) -> int:
         if offset == CYCCNT:
-            totals = self.totals()
-            if self.recorder.on:
-                self.recorder.readings.append(totals)
-                self.recorder.blocks.append(self.state.blocks())
-                self.recorder.stalls.append((self.state.stall, self.state.fetch_stall))
-            return int(totals.cycles) & 0xFFFFFFFF
+            return int(self.totals().cycles) & 0xFFFFFFFF
         if DWT_EVENTS <= offset < DWT_EVENTS + 20:
             return self.dwt_events()[(offset - DWT_EVENTS) // 4] & 0xFF
         if offset == CPUID:
@@ -260,16 +233,6 @@ class UnicornBoard:
         os.close(self._master)
         os.close(self._slave)
 
-    def start_recording(self) -> None:
-        """From now on keep the totals at each reading of CYCCNT, and the accesses between."""
-        self.recorder = Recorder(on=True)
-        self.state.clear_trace()
-
-    def stop_recording(self) -> tuple[list[Totals], np.ndarray]:
-        """Return the totals kept, and the trace: rows of (address, bytes, 1 for a store)."""
-        self.recorder.on = False
-        return self.recorder.readings, self.state.trace()
-
 
 def list_emulated() -> Mapping[str, str]:
     """Return the cores that are virtual boards in Unicorn, by name of the board."""
@@ -279,7 +242,7 @@ def list_emulated() -> Mapping[str, str]:
 
 @contextlib.contextmanager
 def run_unicorn(name: str, image: str | Path, *, costs: Costs | None = None,
-                trace_accesses: int = 0, recording: bool = False) -> Iterator[UnicornBoard]:
+                ) -> Iterator[UnicornBoard]:
     """Run an image on an emulated core for as long as the context lasts.
 
     Parameters
@@ -290,10 +253,6 @@ def run_unicorn(name: str, image: str | Path, *, costs: Costs | None = None,
         ELF file.
     costs
         Planted; by default every instruction takes a cycle.
-    trace_accesses
-        Room for a trace of accesses.
-    recording
-        Record from the first instruction on.
 
     Raises
     ------
@@ -302,9 +261,7 @@ def run_unicorn(name: str, image: str | Path, *, costs: Costs | None = None,
     ToolMissingError
         Without Unicorn.
     """
-    board = UnicornBoard(name, image, costs or Costs(), trace_accesses=trace_accesses)
-    if recording:
-        board.start_recording()
+    board = UnicornBoard(name, image, costs or Costs())
     board.start()
     try:
         yield board

@@ -119,10 +119,9 @@ def test_qemu_counts_instructions_exactly(images, port):
 def test_planted_costs_are_what_the_firmware_counts(images, port):
     costs = Costs(core=f"cortex-{port.split('-')[1]}", spans=(FLASH, RAM), data=SMALL,
                   write_back_cycles=5)
-    from calibration.virtual_board.unicorn_board import run_unicorn
-    from tests.oracles.recordings import layer_spans
+    from tests.oracles.recordings import layer_spans, run_recorded
 
-    with run_unicorn(port, images(port), costs=costs, trace_accesses=100_000) as board, \
+    with run_recorded(port, images(port), costs=costs, room=100_000) as board, \
             Link(board.port) as link:
         session = begin(link)
         events = tuple(wire.COUNTER_IDS[n] for n in ("DWT_CPI", "DWT_LSU", "DWT_FOLD"))
@@ -173,13 +172,13 @@ def check_against_reference(costs, readings, trace):
 @pytest.mark.parametrize("write", ["back", "through"])
 def test_every_policy_equals_the_specification(images, policy, write):
     """From the first instruction on, so that not one miss may differ."""
-    from calibration.virtual_board.unicorn_board import run_unicorn
     from hwmodels.cache.set_associative import SEED
+    from tests.oracles.recordings import run_recorded
 
     cache = replace(SMALL, replacement=policy, write=write,
                     allocate="read_write" if write == "back" else "read")
-    with run_unicorn("unicorn-m4", images("unicorn-m4"), trace_accesses=200_000,
-                     costs=Costs(data=cache, spans=(FLASH, RAM)), recording=True) as board, \
+    with run_recorded("unicorn-m4", images("unicorn-m4"), room=200_000,
+                      costs=Costs(data=cache, spans=(FLASH, RAM)), recording=True) as board, \
             Link(board.port) as link:
         session = begin(link)
         layer_values(session, 1)
