@@ -30,6 +30,7 @@ from hwmodels.frozen import frozen
 from hwmodels.schedule.cluster import share_work, wait_of_access
 from tests.oracles.bundles import Edge, Operation, Pipelined, pipeline_loop
 from tests.oracles.c6000_listing import read_listing, schedule_listing
+from tests.oracles.ne16_accesses import count_accesses
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.network.zoo import build
@@ -89,7 +90,7 @@ def _judge_jobs() -> Iterator[Judged]:
                        pixels * weights / 162))
         plain = (pixels * job.inputs + weights, pixels * job.outputs * job.output_bits / 8)
         accesses += [(f"{number} {way}", row[way], count, size / 36) for way, count, size in zip(
-            ("reads", "writes"), ne16.count_accesses(job), plain, strict=True)]
+            ("reads", "writes"), count_accesses(job), plain, strict=True)]
     yield Judged(table="NE16 jobs: cycles", baseline="peak MACs", rows=tuple(cycles))
     yield Judged(table="NE16 jobs: reads, writes", baseline="operands, 36 bytes at a time",
                  rows=tuple(accesses))

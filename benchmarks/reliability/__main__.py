@@ -26,6 +26,7 @@ from calibration.collecting.wire.frames import PAYLOAD_MAX
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.host import run_host
 from tests.made.made_relay import Faults, Relay
+from tests.oracles.board_memory import read_memory
 from twin.network.zoo import build
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
@@ -50,7 +51,7 @@ def run_frames(session: Session, data: bytes, frames: int) -> dict[str, Any]:
         elif kind == 1:
             offset = int(random.integers(0, len(data) - 1))
             length = int(random.integers(1, min(READ_BYTES, len(data) - offset) + 1))
-            wrong += session.read_memory("INPUT", offset, length) != data[offset:offset + length]
+            wrong += read_memory(session, "INPUT", offset, length) != data[offset:offset + length]
         else:
             offset = int(random.integers(0, len(data) - 1))
             piece = data[offset:offset + PAYLOAD_MAX - 4]

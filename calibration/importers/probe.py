@@ -160,13 +160,6 @@ class InferenceCount:
             self.whole, self.broken = self.whole + 1, 0
 
 
-def count_inferences(data: bytes) -> int:
-    """Return how many inferences are whole in what a line brought."""
-    count = InferenceCount()
-    count.feed(data + b"\n" if b"\0" not in data else data)
-    return count.whole
-
-
 def read_log(log: Log) -> Measurement:
     """Read a capture.
 

@@ -15,6 +15,7 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
 from calibration.errors import BoardRefusedError
+from tests.oracles.board_memory import read_memory
 from twin.network.zoo import build
 from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
@@ -151,7 +152,7 @@ def test_float_network_on_the_board(tmp_path):
     values = random_input(graph)
     with open_board("mps2-an500", made.image, virtual=True) as (session, _):
         assert run_on_board(session, graph, values).is_right
-        raw = session.read_memory("OUTPUT", 0, graph.tensors[graph.outputs[0]].size_bytes)
+        raw = read_memory(session, "OUTPUT", 0, graph.tensors[graph.outputs[0]].size_bytes)
     np.testing.assert_allclose(np.frombuffer(raw, np.float32),
                                run_network(graph, [values])[graph.outputs[0]].reshape(-1),
                                rtol=2e-5, atol=1e-6)

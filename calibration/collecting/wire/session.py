@@ -125,21 +125,6 @@ class Session(Conversation):
         raise LinkError(f"{self.link.port}: the board has no end of samples, asked up to "
                         f"number {first:,}")
 
-    def read_memory(self, space: str, offset: int, length: int) -> bytes:
-        """Return bytes of the input, output or arena."""
-        data = b""
-        while len(data) < length:
-            count = min(length - len(data), PAYLOAD_MAX - 8)
-            where = wire.SPACES[space].to_bytes(4, "little")
-            reply = self.request("READ", where + (offset + len(data)).to_bytes(4, "little")
-                                 + count.to_bytes(4, "little"))
-            head = wire.ReadReply.parse(reply)
-            piece = reply[wire.ReadReply.LAYOUT.size:]
-            if head.length != count or len(piece) != count:
-                raise LinkError(f"{self.link.port}: {len(piece)} bytes for {count} asked of READ")
-            data += piece
-        return data
-
     def stop(self) -> None:
         """Leave the board idle and end the session; never raises for a line that is gone."""
         with contextlib.suppress(LinkError):

@@ -12,6 +12,7 @@ from benchmarks.accuracy.dsp import job_of_row, time_kernel
 from calibration.datasets import read_table
 from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError
+from tests.oracles.ne16_accesses import count_accesses
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.zoo.builder import Builder
 from twin.reports.tables.header import answer_pairs
@@ -34,7 +35,7 @@ def conv(channels=32, kernel=3, size=16, inputs=16, stride=1):
 @pytest.mark.parametrize("row", ROWS, ids=range(len(ROWS)))
 def test_jobs_of_the_public_rtl_are_exact(row):
     job = job_of_row(row)
-    assert (ne16.count_cycles(job), *ne16.count_accesses(job)) == (
+    assert (ne16.count_cycles(job), *count_accesses(job)) == (
         row["busy_cycles"], row["reads"], row["writes"])
 
 
