@@ -333,8 +333,10 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
     reasons = []
     if entry.board is None:
         own = "" if deployment.board.npu is None or deployment.accelerated else "the core of "
-        reasons.append(f"{own}{deployment.board.name} was never measured"
-                       + ("" if entry.core else f", nor any {deployment.board.core.model}"))
+        core = deployment.board.core.model
+        reasons.append(f"no measurement of {own}{deployment.board.name} is learnt from, "
+                       + (f"only of other boards with {core}" if entry.core else
+                          f"nor of any {core}"))
     elif not entry.time.rows:
         reasons.append(f"{deployment.runtime.identity} was never measured on {entry.board}")
     if temperature == "cold":

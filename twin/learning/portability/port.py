@@ -65,7 +65,8 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     UsageError
         When a board has no rows, or none is of the networks asked for.
     """
-    rows = [row for row in published_rows() if row.use == "fit" and row.judges_latency]
+    rows = [row for row in published_rows()
+            if row.use == "fit" and row.judges_latency and row.model is not None]
     measured = {row.board for row in rows} | {PMU_SETUP["board"]}
     found: list[Observation] = []
     for source in sources:
@@ -79,8 +80,8 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
             continue
         name = load_board(source).name
         if name not in measured:
-            raise UsageError(f"--from {source}: nobody measured it; accepted: a measurement "
-                             "folder, or " + ", ".join(sorted(filter(None, measured))))
+            raise UsageError(f"--from {source}: no published row of it can be learnt from; "
+                             "accepted: a measurement folder, or " + ", ".join(sorted(filter(None, measured))))
         found += observe_rows([row for row in rows if row.board == name], cache=cache)
         if name == PMU_SETUP["board"]:
             found += observe_pmu_layers(cache=cache)
