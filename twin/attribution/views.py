@@ -370,10 +370,12 @@ class WhatIf:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to warn of, each once; first what the change brought."""
-        known = self.before.warnings
+        """What to warn of, each once, and of which side where not of both."""
+        then, now = self.before.warnings, self.after.warnings
         return tuple(dict.fromkeys((
-            *self.effects, *sorted(self.after.warnings, key=known.__contains__), *known)))
+            *self.effects, *(f"after: {text}" for text in now if text not in then),
+            *(f"before: {text}" for text in then if text not in now),
+            *(text for text in now if text in then))))
 
 
 def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, object],

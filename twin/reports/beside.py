@@ -69,11 +69,14 @@ def look_of(kind: str) -> Look:
 
 def chart_pairs(pairs: Sequence[Pair], kinds: tuple[str, str], axis: str, **chart: Any,
                 ) -> BarChart:
-    """Describe a pair of bars for each part: what is beside above, what was predicted below."""
-    first, second = kinds
+    """Describe a pair of bars for each part: before and after, or what is beside and predicted."""
+    sides = list(zip(kinds, ("first", "second"), strict=True))
+    if not kinds[0].endswith("before"):
+        sides.reverse()
     bars = []
     for row, pair in enumerate(pairs):
-        for lane, kind, value in ((0, second, pair.second), (1, first, pair.first)):
+        for lane, (kind, side) in enumerate(sides):
+            value = getattr(pair, side)
             text = NOT_KNOWN if value is None else significant(value)
             ratio = f"   ratio {pair.ratio:.2f}" if lane and pair.ratio is not None else ""
             stood_in = bool(lane) and pair.stood_in

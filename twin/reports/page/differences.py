@@ -21,6 +21,7 @@ from twin.reports.page.beside import (
     list_kinds,
     tell_gap,
 )
+from twin.reports.page.changes import write_change
 from twin.reports.page.parts import (
     Answer,
     Page,
@@ -32,6 +33,7 @@ from twin.reports.page.parts import (
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.tables.limits import format_chance
+from twin.studies.advice import NOTABLE
 
 WRITERS = {"time": format_time, "energy": format_energy}
 
@@ -112,7 +114,14 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     sentences = Section(name="why", title="Why", items=(Pairs(pairs=(
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)
-    return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
+    grown = [f"{write_change(row.second / row.first)} "
+             + {"ram_bytes": "RAM", "flash_bytes": "flash"}.get(row.name, row.name)
+             for row in changed.difference.totals
+             if row.name in ("energy", "ram_bytes", "flash_bytes")
+             and row.second * NOTABLE > row.first > 0]
+    return replace(page, verdict=", ".join((page.verdict, *grown)),
+                   tone="" if grown and page.tone == "good" else page.tone,
+                   title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
                    subtitle=f"{deployment.runtime.identity} · one change, predicted again"
                             + ("" if deployment.board.power.idle_mw is None else
                                " · energy above idle"),
