@@ -10,7 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import significant
 from twin.reports.palette import INK, SERIES
+
+MISSED = "✗"
+"""In a cell whose every point misses a limit."""
 
 Ends = tuple[float, float]
 """Of an interval."""
@@ -148,6 +152,13 @@ class Grid:
     name: str = ""
     title: str = ""
     caption: str = ""
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """What cells say: the value, and a cross where every point misses a limit."""
+        return [["" if value is None else significant(value) + f" {MISSED}" * missed
+                 for value, missed in zip(line, crosses, strict=True)]
+                for line, crosses in zip(self.values, self.missed, strict=True)]
 
 
 def look_of(number: int) -> dict[str, Any]:

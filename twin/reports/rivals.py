@@ -19,6 +19,7 @@ from hwmodels.quantities import (
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
+from twin.reports.tables.study_sentences import name_network
 from twin.studies.limits import Limits
 from twin.studies.rows import QUANTITIES, SURE, Row
 from twin.studies.sweep import mark_front, network_of, rivals_of
@@ -216,7 +217,7 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
     Parameters
     ----------
     rivals
-        A few look each as it does alone, many by their board or library.
+        A few look each as it does alone, many by their network and board, or library.
     objectives : (str, str)
         Across and up.
     limits
@@ -234,10 +235,14 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         known, key=lambda one: (not one.row.front, not one.row.met))[:MOST_POINTS]
     grouped: dict[str, list[Rival]] = {}
     many = len({one.row.board for one in shown}) > 1
+    networks = {network_of(one.row) for one in known}
+    apart = len(networks) > 1 and not groups and len(
+        {(name_network(one.row), one.row.board) for one in shown}) <= MOST_GROUPS
     for one in shown:
+        name = one.row.board if many or groups else one.row.runtime
         grouped.setdefault(
-            one.row.board if groups else one.label if len(shown) <= MOST_GROUPS else
-            one.row.board if many else one.row.runtime, []).append(one)
+            one.label if len(shown) <= MOST_GROUPS and not groups else
+            f"{name_network(one.row)} on {name}" if apart else name, []).append(one)
     named = [*groups] or [*grouped]
     if not groups and len(named) > MOST_GROUPS:  # more looks than differ
         named = [name for name, mine in grouped.items() if any(one.row.front for one in mine)]
@@ -245,7 +250,6 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
     fronts = [_list_corners([one.row for one in known if rivals_of(one.row, objectives) == kind],
                             across, up)
               for kind in dict.fromkeys(rivals_of(one.row, objectives) for one in known)]
-    networks = {network_of(one.row) for one in known}
     caption = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
             + (" of their network" if len(networks) > 1 else "")
             + (", of chips or of boards" if len(fronts) > len(networks) else "")

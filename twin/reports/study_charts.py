@@ -8,7 +8,7 @@ from pathlib import PurePath
 from statistics import median
 
 from hwmodels.quantities import significant
-from twin.reports.charts import Axis, Chart, Curve, Grid, label_rows, look_of, share_of_log
+from twin.reports.charts import MISSED, Axis, Chart, Curve, Grid, label_rows, look_of, share_of_log
 from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
 from twin.reports.tables.study_sentences import rank_rows
@@ -167,7 +167,7 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
     return Grid(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
         caption=f"In {unit}, the lowest over the other axes{network}. An empty cell is infeasible."
-             + (" A cross: everything there misses a limit." if table.limits else ""),
+             + (f" {MISSED}: everything there misses a limit." if table.limits else ""),
         columns=tuple(columns), rows=tuple(lines), across=across, up=up, unit=f"{name}, {unit}",
         values=tuple(tuple(min((
             float(getattr(row, quantity)) * factor for row in cells.get((line, column), ())),

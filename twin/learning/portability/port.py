@@ -81,7 +81,8 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
         name = load_board(source).name
         if name not in measured:
             raise UsageError(f"--from {source}: no published row of it can be learnt from; "
-                             "accepted: a measurement folder, or " + ", ".join(sorted(filter(None, measured))))
+                             "accepted: a measurement folder, or "
+                             + ", ".join(sorted(filter(None, measured))))
         found += observe_rows([row for row in rows if row.board == name], cache=cache)
         if name == PMU_SETUP["board"]:
             found += observe_pmu_layers(cache=cache)

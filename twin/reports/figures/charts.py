@@ -6,7 +6,6 @@ import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from hwmodels.quantities import significant
 from twin.reports.charts import Axis, Chart, Curve, Grid, share_of_log
 from twin.reports.figures.canvas import label_plainly
 from twin.reports.palette import VERMILION, fill
@@ -90,7 +89,7 @@ def draw_grid(grid: Grid, axes: Axes) -> None:
                          for line in grid.values], aspect="auto", cmap="cividis_r", norm=LogNorm())
     for y, line in enumerate(grid.values):
         for x, value in enumerate(line):
-            text = "-" if value is None else significant(value) + " x" * grid.missed[y][x]
+            text = grid.texts[y][x] or "-"
             shade = 0.0 if value is None else share_of_log(value, known)
             axes.text(x, y, text, ha="center", va="center", fontsize=8,
                       color="white" if shade > 0.55 else "black")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from hwmodels.quantities import significant
 from twin.reports.charts import Axis, Chart, Curve, Grid
 from twin.reports.page.axes import error_bars, lay_out_log, rule
 from twin.reports.page.page import plain
@@ -97,10 +96,7 @@ def plot_grid(grid: Grid, **plot: Any) -> Plot:
             "type": "heatmap", "z": [list(line) for line in grid.values],
             "x": [plain(PurePath(one).name) for one in grid.columns],
             "y": [plain(PurePath(one).name) for one in grid.rows], "xgap": 2, "ygap": 2,
-            "text": [["" if value is None else significant(value) + " x" * missed
-                      for value, missed in zip(line, crosses, strict=True)]
-                     for line, crosses in zip(grid.values, grid.missed, strict=True)],
-            "texttemplate": "%{text}", "showscale": False, "hoverongaps": False,
+            "text": grid.texts, "texttemplate": "%{text}", "showscale": False, "hoverongaps": False,
             "hovertemplate": f"%{{y}}, %{{x}}: %{{text}} {grid.unit}<extra></extra>",
             "colorscale": [[0, "#deebf7"], [0.5, "#6baed6"], [1, "#08519c"]]},), layout={
                 "xaxis": {"type": "category"},

@@ -209,7 +209,7 @@ def _say_networks(table: Points) -> str:
     for rivals in networks[:MOST_NETWORKS]:
         winner = next(iter(list_winners(rivals)), None)
         rows.append(f"{name_network(rivals[0].row)}: " + (
-            "none meets the limits" if winner is None else
+            f"none meets the limits, nearest is {_say_nearest(rivals)}" if winner is None else
             f"{winner[0]} is {winner[2].row.board} with "
             f"{write_figure(winner[1], getattr(winner[2].row, winner[1]))}"))
     more = len(networks) - len(rows)
@@ -238,6 +238,8 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
         return cell
 
     metrics = dict.fromkeys(one[0] for rivals in networks for one in list_winners(rivals))
+    nearest = [Column("where none meets, nearest", lambda rivals: "" if list_winners(rivals) else
+                      _say_nearest(rivals))] if not all(map(list_winners, networks)) else []
     return Section(
         name="networks", title="The best of each network",
         lead="Networks are not compared: a narrower one needs less of everything that is "
@@ -245,8 +247,12 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
                  "network-table", "Least of each figure" + ", of those that meet the limits" * any(
                      not one.row.met for rivals in networks for one in rivals), (
                      Column("network", lambda rivals: name_network(rivals[0].row)), *(
-                         Column(metric, best(metric)) for metric in metrics)),
+                         Column(metric, best(metric)) for metric in metrics), *nearest),
                  networks[:MOST_ROWS]),))
+
+
+def _say_nearest(rivals: Sequence[Rival]) -> str:
+    return f"{rivals[0].label} with {write_figure('time_us', rivals[0].row.time_us)}"
 
 
 def _compare(table: Points) -> list[Section]:
