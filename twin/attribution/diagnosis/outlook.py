@@ -16,6 +16,7 @@ import numpy as np
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import entity
+from hwmodels.isa import load_isa
 from twin.attribution.diagnosis.builds import STEPS, UNIT, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
@@ -130,12 +131,15 @@ class Outlook:
     releases : mapping of str to ndarray of float, (clocks,)
         Of the library, by identity: logarithm of its time over that of `bases`. One alone where the
         release is stated.
+    library
+        What was stated of it, as for `foresee`.
     """
 
     bases: tuple[Prediction, ...]
     sd: float
     hypotheses: tuple[Hypothesis, ...]
     releases: Mapping[str, np.ndarray]
+    library: str
 
 
 def foresee(deployments: Sequence[Deployment], *, library: str = "release",
@@ -191,7 +195,7 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
     if clock_hz is not None:
         is_lower = any("clock" in one.causes for one in found)
         found = [one for one in found if _is_clocked(one, is_lower)]
-    return Outlook(bases=tuple(bases), hypotheses=tuple(found), sd=math.hypot(
+    return Outlook(bases=tuple(bases), hypotheses=tuple(found), library=library, sd=math.hypot(
         own, DATA["libraries"][library]["sd"]),
         releases=_predict_releases(bases, calibration) if library != "release" else {
             bases[0].deployment.runtime.identity: np.zeros(len(bases))})
@@ -221,7 +225,8 @@ def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | No
     """
     listed: list[dict[tuple[str, str | int], tuple[Fault, Effect, Effect]]] = []
     for base in bases:
-        ordinals = dict[str, int]()
+        native = load_isa(base.deployment.board.core.isa).code.native
+        kinds, ordinals = {*_BY_KIND} - {*DATA["bare"]} if native else {*_BY_KIND}, dict[str, int]()
         found: dict[tuple[str, str | int], tuple[Fault, Effect, Effect]] = {}
         for source, is_possible in _list_sources(base, library, calibration):
             prices = calibration if not isinstance(calibration, str) else choose_calibration(
@@ -234,7 +239,7 @@ def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | No
             found.setdefault((DECLARED, 1), (declared, origin, origin))
             for fault in faults:
                 parts = set(fault.kind.split(JOINED))
-                if not (parts <= set(_BY_KIND) and is_possible(parts)):
+                if not (parts <= kinds and is_possible(parts)):
                     continue
                 ordinals[fault.kind] = ordinals.get(fault.kind, 0) + 1
                 key = fault.kind, fault.name if fault.deployment else ordinals[fault.kind]

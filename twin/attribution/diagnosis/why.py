@@ -118,6 +118,8 @@ class Why:
         What to know beside.
     also : tuple of (str, str)
         Each further number: "network", "clock" or "cycles", and what it is beside what is expected.
+    wider
+        Why the interval is wider than that of `predict`; "" where what was published moves it.
     answered
         How many answers were to one of the two likeliest causes that were open (`count_answers`).
     """
@@ -138,6 +140,7 @@ class Why:
     remarks: tuple[str, ...] = ()
     also: tuple[tuple[str, str], ...] = ()
     answered: int = 0
+    wider: str = ""
 
     @property
     def two_at_once(self) -> float:
@@ -219,7 +222,8 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
               *_describe_compiled(outlook)),
         remarks=(*doubted, *_name_contradiction(outlook, found, weights, offs),
                  *_note_misfits(outlook, published_us, arena_bytes)),
-        indistinct=indistinct)
+        indistinct=indistinct,
+        wider="" if published_us else DATA["libraries"][outlook.library]["says"])
 
 
 def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
@@ -343,8 +347,10 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
     data, board = CAUSES[cause], base.deployment.board
     met_us = base.time_us if fault.kind in FIXED else expected_us
     return Row(
-        cause=cause, says=data["says"], detail=(
-            fault.name + " together" * (JOINED in fault.kind)) * bool(size) + (
+        cause=cause, says=_choose_text(data["says"], board), detail=(
+            fault.name + " together" * (JOINED in fault.kind)
+            + "".join(f", with {name}" for name in best.causes
+                      if name != cause and len(best.faults) > 1)) * bool(size) + (
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
         alone=chances.get((cause,), 0.0), question=_choose_text(data["question"], board),

@@ -43,7 +43,8 @@ def _head(why: Why) -> Iterator[tuple[str, str]]:
                        f"{why.board}")
     yield "expected", (f"{format_time(why.expected_us)}, 90 % within {format_time(why.low_us)} to "
                        f"{format_time(why.high_us)}, {why.runtime}"
-                       + " or another release" * bool(others))
+                       + " or another release" * bool(others)
+                       + (f"; wider than predict's: {why.wider}" if why.wider else ""))
     yield from why.also
     if others:
         times = ", ".join(f"{name} {format_time(time)}" for name, time in others.items())

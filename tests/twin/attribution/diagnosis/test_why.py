@@ -421,3 +421,26 @@ def test_what_no_library_reaches_and_who_named_it_are_said(outlook):
     assert not found.remarks and dict(found.also)["library"].endswith("changes its kernels")
     with pytest.raises(UsageError, match=r"foo: no such cause; did .* accepted: .*reference"):
         weighing.check_causes(["foo"])
+
+
+def test_a_computer_has_no_start_up_code():
+    found = weighing.explain(foresee([deploy("kws", "host")]), [900e3])
+    causes = {row.cause: row for row in found.rows}
+    assert not causes.keys() & {"clock", "cache", "placement", "waits", "bus"}
+    assert {"optimisation", "loading", "debug", "unit", "ticks"} <= causes.keys()
+    assert causes["ticks"].says.startswith("other programs")
+
+
+def test_an_interval_wider_than_predicts_says_why(outlook):
+    found, certainty = weighing.explain(outlook, [900e3]), outlook.bases[0].certainty.time_us
+    assert found.low_us < certainty.low < certainty.high < found.high_us
+    text = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY,
+               "--measured", "900ms").stdout
+    assert f"wider than predict's: {found.wider}" in " ".join(text.split())
+    assert not weighing.explain(outlook, [900e3], published_us=80e3).wider
+
+
+def test_a_row_names_the_cause_it_is_likeliest_beside():
+    found = weighing.explain(foresee([deploy("kws", "stm32n6570_dk")], library="none"), [40e3])
+    loading = next(row for row in found.rows if row.cause == "loading")
+    assert loading.explains_us < found.expected_us and ", with " in loading.detail
