@@ -19,10 +19,9 @@ from hwmodels.quantities import (
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
-from twin.reports.tables.study_sentences import name_network
 from twin.studies.limits import Limits
 from twin.studies.rows import QUANTITIES, SURE, Row
-from twin.studies.sweep import mark_front, network_of, rivals_of
+from twin.studies.sweep import mark_front, name_network, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
     "time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,

@@ -91,6 +91,13 @@ def network_of(row: Row) -> tuple[str, ...]:
     return row.model, *(f"{name}={value}" for name, value in row.inputs if makes_another(name))
 
 
+def name_network(row: Row) -> str:
+    """Return a row's network: its model, and what was changed of it."""
+    return " ".join((row.network, *(
+        f"{name.removeprefix('network.')} {value}" for name, value in row.inputs
+        if name.startswith("network."))))
+
+
 def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:
     shown = [number for number, row in enumerate(rows) if not row.failure]
     marked = [dataclasses.replace(row, front="") for row in rows]

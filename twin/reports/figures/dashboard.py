@@ -14,9 +14,8 @@ from twin.reports.rivals import (
     list_quantities,
     name_rivals,
 )
-from twin.reports.tables.study_sentences import name_network
 from twin.studies.results import Table
-from twin.studies.sweep import network_of
+from twin.studies.sweep import name_network, network_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,9 +14,8 @@ from twin.reports.figures.overview import is_folder
 from twin.reports.palette import DARK_GREY
 from twin.reports.rivals import MOST_GROUPS, chart_front, choose_objectives, name_rivals
 from twin.reports.study_charts import chart_parallel, grid_cells
-from twin.reports.tables.study_sentences import name_network
 from twin.studies.results import Table
-from twin.studies.sweep import network_of
+from twin.studies.sweep import name_network, network_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -42,7 +42,6 @@ from twin.reports.study_charts import chart_effects, chart_levels, chart_paralle
 from twin.reports.tables.studies import head_placement
 from twin.reports.tables.study_sentences import (
     describe_limits,
-    name_network,
     rank_rows,
     say_idle,
     say_others,
@@ -56,7 +55,7 @@ from twin.studies.study.definition import Finding
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect, find_baseline, list_effects, tell
 from twin.studies.study.session import Session
-from twin.studies.sweep import MARKS, network_of
+from twin.studies.sweep import MARKS, name_network, network_of
 
 MOST_ROWS = 1000
 """Of the table."""

@@ -24,7 +24,6 @@ from twin.reports.tables.study_sentences import (
     describe_row,
     group_by,
     list_winners,
-    name_network,
     rank_rows,
     say_idle,
     say_others,
@@ -35,7 +34,7 @@ from twin.reports.tables.study_sentences import (
 from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import SURE, WORDS, Row
-from twin.studies.sweep import list_changed, network_of
+from twin.studies.sweep import list_changed, name_network, network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
 """Of the front, as `twin.studies.sweep` names them."""

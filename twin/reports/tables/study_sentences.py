@@ -21,7 +21,7 @@ from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import VERDICTS, WORDS, Row
 from twin.studies.selection import find_winners
-from twin.studies.sweep import list_roundings, network_of
+from twin.studies.sweep import list_roundings, name_network, network_of
 
 LISTED = 4
 """Most boards a note names."""
@@ -191,10 +191,3 @@ def group_by(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, None]]:
         if head:
             groups.setdefault(head, {})[member] = None
     return groups
-
-
-def name_network(row: Row) -> str:
-    """Return a row's network: its model, and what was changed of it."""
-    return " ".join((row.network, *(
-        f"{name.removeprefix('network.')} {value}" for name, value in row.inputs
-        if name.startswith("network."))))
