@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.diagnosis.planted import Bench, Plant, list_plants, list_wider
-from benchmarks.diagnosis.score import Outcome, describe_outcomes
+from benchmarks.diagnosis.score import Outcome, describe_outcomes, note_outcome
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis.diagnosis import diagnose
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.faults import JOINED
+from twin.attribution.diagnosis.finding import Diagnosis
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 
@@ -65,12 +66,12 @@ class Judge:
     binary: Deployment
     forecasts: Forecasts
 
-    def kinds(self, mode: str, measured: Measurement, healthy: Measurement,
-              also: Measurement) -> dict[str, float]:
-        """Return probabilities by kind in one way."""
+    def diagnose(self, mode: str, measured: Measurement, healthy: Measurement,
+                 also: Measurement) -> Diagnosis:
+        """Return what is answered in one way."""
         return diagnose(self.binary, measured, calibration="none", forecasts=self.forecasts,
                         healthy=healthy if mode == "known right" else None,
-                        also=also if mode == "also" else None).kinds
+                        also=also if mode == "also" else None)
 
 
 def judge_of(bench: Bench) -> Judge:
@@ -101,10 +102,10 @@ def judge_seed(judge: Judge, seed: int, modes: tuple[str, ...]) -> list[Outcome]
             kind = effective_kind(plant, measured, known, {
                 one.kind: bench.measure(one, own, runs=1) for one in core if part_of(one, plant)})
             for mode in modes:
-                found.append(Outcome(
-                    seed=seed, bench=f"{bench.network} {bench.board}", plant=plant.name,
-                    group=group, planted=plant.kind, effective=kind, mode=mode,
-                    kinds=judge.kinds(mode, measured, known, also)))
+                found.append(note_outcome(
+                    judge.diagnose(mode, measured, known, also), seed=seed, plant=plant.name,
+                    bench=f"{bench.network} {bench.board}", group=group, planted=plant.kind,
+                    effective=kind, mode=mode))
     return found
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.diagnosis.score import Outcome, describe_outcomes
+from benchmarks.diagnosis.score import Outcome, describe_outcomes, note_outcome
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.counts import CAUSES
@@ -114,11 +114,11 @@ def judge(network: str, board: str, seeds: list[int]) -> list[Outcome]:
                     *plant.changes, side=plant.side)
             except TwinError:  # it does not fit
                 continue
-            found.append(Outcome(
+            found.append(note_outcome(
+                diagnose(named.deployment, measure(made, named, random, plant.slower),
+                         calibration="none", forecasts=forecasts),
                 seed=seed, bench=f"{network} {board}", plant=plant.name, group="core",
-                planted=plant.kind, effective=plant.kind, mode="times", kinds=diagnose(
-                    named.deployment, measure(made, named, random, plant.slower),
-                    calibration="none", forecasts=forecasts).kinds))
+                planted=plant.kind, effective=plant.kind, mode="times"))
     return found
 
 

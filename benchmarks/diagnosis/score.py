@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-DECLARED = "as declared"
+from twin.attribution.diagnosis.faults import DECLARED
+from twin.attribution.diagnosis.finding import Diagnosis
+
 EDGES = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0)
 """Of the bins of stated probability."""
 
@@ -31,7 +34,11 @@ class Outcome:
     mode : str
         How it was diagnosed.
     kinds : mapping of str to float
-        Probabilities by kind, most probable first.
+        Probabilities by answer, most probable first.
+    likeliest : str
+        The most probable kind, each by itself.
+    together : tuple of str
+        Kinds the verdict stands for: more than one where it distinguishes none of them.
     """
 
     seed: int
@@ -42,16 +49,27 @@ class Outcome:
     effective: str
     mode: str
     kinds: Mapping[str, float]
+    likeliest: str
+    together: tuple[str, ...]
 
     @property
     def verdict(self) -> str:
-        """The most probable kind."""
+        """The most probable answer."""
         return next(iter(self.kinds))
 
     @property
     def found(self) -> bool:
-        """Whether it is what was planted, or nothing where that moved nothing."""
-        return _same(self.verdict, self.planted) or self.verdict == self.effective
+        """Whether the likeliest kind is what was planted, or nothing where that moved nothing."""
+        return self._is_right(self.likeliest)
+
+    @property
+    def answered(self) -> bool:
+        """Whether what was planted is among the kinds the verdict stands for."""
+        return any(map(self._is_right, self.together))
+
+    def _is_right(self, kind: str) -> bool:
+        return sorted(kind.split(" and ")) == sorted(
+            self.planted.split(" and ")) or kind == self.effective
 
     @property
     def half(self) -> bool:
@@ -59,23 +77,28 @@ class Outcome:
         return bool(set(self.verdict.split(" and ")) & set(self.planted.split(" and ")))
 
 
-def _same(first: str, second: str) -> bool:
-    return sorted(first.split(" and ")) == sorted(second.split(" and "))
+def note_outcome(diagnosis: Diagnosis, **facts: Any) -> Outcome:
+    """Return the outcome of a diagnosis of what is said beside it."""
+    single: dict[str, float] = {}
+    for one in diagnosis.findings:
+        single[one.fault.kind] = single.get(one.fault.kind, 0.0) + one.probability
+    return Outcome(kinds=diagnosis.kinds, likeliest=max(single, key=single.__getitem__),
+                   together=tuple(one.fault.kind for one in diagnosis.members), **facts)
 
 
 def describe_outcomes(outcomes: Sequence[Outcome]) -> str:
     """Return the score of each way, its false alarms, reliability, and each miss."""
     lines: list[str] = []
     ways = list(dict.fromkeys(one.mode for one in outcomes))
-    lines += ["way | plants found | wider found | of two, one named | false alarms | "
-              "none of these | Brier", "--- | --- | --- | --- | --- | --- | ---"]
+    lines += ["way | plants found | wider found | of two, one named | false alarms | none of these "
+              "| Brier | right | right by group", " | ".join(["---"] * 9)]
     for way in ways:
         own = [one for one in outcomes if one.mode == way]
         lines.append(f"{way} | {_score(own)}")
     for way in ways:
         own = [one for one in outcomes if one.mode == way]
         lines += ["", f"{way}: stated probability of the verdict, and how often it "
-                      "was right", *_reliability(own)]
+                      "was right, by group", *_reliability(own)]
         lines += ["", f"{way}: missed, by plant and verdict", *_misses(own)]
     return "\n".join(lines)
 
@@ -87,13 +110,11 @@ def _score(outcomes: Sequence[Outcome]) -> str:
     fine = [one for one in outcomes if one.planted == DECLARED]
     alarms = [one for one in fine if one.verdict not in (DECLARED, "none of these")]
     unknown = [one for one in fine if one.verdict == "none of these"]
-    seeds = max(len({one.seed for one in core}), 1)
-    by_seed = [sum(one.found for one in core if one.seed == seed)
-               for seed in sorted({one.seed for one in core})]
-    return (f"{sum(by_seed) / seeds:.1f} of {len(core) / seeds:g} ({min(by_seed, default=0)} to "
-            f"{max(by_seed, default=0)}) | {_share(one.found for one in wider)} | "
+    return (f"{_share(one.found for one in core)} | {_share(one.found for one in wider)} | "
             f"{_share(one.half for one in pairs)} | {_share(one in alarms for one in fine)} | "
-            f"{_share(one in unknown for one in fine)} | {_brier(outcomes):.3f}")
+            f"{_share(one in unknown for one in fine)} | {_brier(outcomes):.3f} | "
+            f"{_share(one.found for one in outcomes)} | "
+            f"{_share(one.answered for one in outcomes)}")
 
 
 def _share(hits: Iterable[bool]) -> str:
@@ -102,12 +123,13 @@ def _share(hits: Iterable[bool]) -> str:
 
 
 def _brier(outcomes: Sequence[Outcome]) -> float:
-    return float(np.mean([(next(iter(one.kinds.values())) - one.found) ** 2 for one in outcomes]))
+    return float(np.mean([(next(iter(one.kinds.values())) - one.answered) ** 2
+                          for one in outcomes]))
 
 
 def _reliability(outcomes: Sequence[Outcome]) -> list[str]:
     stated = np.array([next(iter(one.kinds.values())) for one in outcomes])
-    right = np.array([one.found for one in outcomes])
+    right = np.array([one.answered for one in outcomes])
     lines = ["stated | diagnoses | mean stated | right", "--- | --- | --- | ---"]
     for low, high in pairwise(EDGES):
         inside = (stated > low) & (stated <= high)
@@ -119,6 +141,6 @@ def _reliability(outcomes: Sequence[Outcome]) -> list[str]:
 
 def _misses(outcomes: Sequence[Outcome]) -> list[str]:
     counts = Counter((one.bench, one.plant.split("-")[0] if one.group == "healthy" else one.plant,
-                      one.verdict) for one in outcomes if not one.found)
+                      one.verdict) for one in outcomes if not one.answered)
     return [f"{count:3} {bench:38} {plant:26} {verdict}"
             for (bench, plant, verdict), count in sorted(counts.items())] or ["none"]

@@ -57,7 +57,8 @@ def made_diagnosis(kinds, healthy=False):
     """A diagnosis of these kinds, by probability."""
     return Diagnosis(
         findings=tuple(Finding(
-            fault=Fault(kind=kind, name=kind, remedy="mend it"), prior=0.1, probability=chance,
+            fault=Fault(kind=kind, name=kind, remedy="mend it"), kind=kind, prior=0.1,
+            probability=chance,
             evidence=(), predicted={1: 10.0}) for kind, chance in (*kinds, (DECLARED, 0.0))),
         quantity="cycles", layers=(1,), errors=BINARY, measured=10.0, repeats=0.0, counters=(),
         observations=(), indistinct=(), healthy=healthy)

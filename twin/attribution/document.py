@@ -145,7 +145,7 @@ class Diagnosis(Document):
         "which layers the pattern leaves out, and why; empty where none")]]
     rests_on: NotRequired[Annotated[list[str], Says("which evidence was used")]]
     verdict: Annotated[str, Of("verdict.fault.name")]
-    verdict_kind: Annotated[str, Of("verdict.fault.kind")]
+    verdict_kind: Annotated[str, Of("verdict.kind")]
     remedy: NotRequired[str]
     telling: NotRequired[str]
     ratio: NotRequired[Annotated[float, Says("measured to declared")]]
@@ -158,7 +158,7 @@ class Diagnosis(Document):
     remarks: NotRequired[list[str]]
     indistinct: list[Any]
     not_distinguishable: NotRequired[Annotated[list[str], Says(
-        "faults about as likely to be measured so as a verdict of as declared")]]
+        "faults about as likely to be measured so as the verdict")]]
     faults: Annotated[list[Fault], MinLen(2), Of("findings")]
     layer_effects: NotRequired[list[dict[str, Any]]]
 

@@ -20,7 +20,7 @@ TELLING = ("%s or %s: measure the same image where it is known to be right (--he
 def diagnose(*kinds, telling=TELLING):
     return Diagnosis(
         findings=order_findings([Finding(
-            fault=Fault(kind=kind, name=f"{kind} of it", remedy="mend it"), prior=0.1,
+            fault=Fault(kind=kind, name=f"{kind} of it", remedy="mend it"), kind=kind, prior=0.1,
             probability=chance, predicted={1: predicted},
             evidence=(f"measured {100 / predicted:.2f} x what it predicts, {APART}1 %", *ALIKE,
                       *(["a header speaks against it"] if kind == "SIMD" else [])))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.fault_list import change, list_faults
+from twin.attribution.diagnosis.fault_list import change, list_faults, list_units
 from twin.attribution.diagnosis.faults import COMPILED, REBUILT, Fault
 from twin.attribution.diagnosis.remedies import link_kernels
 from twin.deployment.choice import list_defaults, list_releases, portable_runtime
@@ -42,13 +42,6 @@ CHARACTER_US = 10 / 0.1152
 CHARACTERS = 30, 90
 """At least a line; at most two lines for each layer, and for eight lines besides."""
 
-UNIT = "unit"
-"""Kind: a time that was noted in another unit than it is stated in."""
-
-UNITS = {"1,000 x the time meant": 1e3, "1,000,000 x the time meant": 1e6,
-         "1/1,000 of the time meant": 1e-3, "1/1,000,000 of the time meant": 1e-6}
-"""What a slip of the unit multiplies a time by."""
-
 STEPS = 5
 
 REFERENCE = "tflm-reference@2026"
@@ -69,8 +62,7 @@ def list_builds(base: Prediction, setup_us: float, cold_us: float) -> Iterator[F
         What set-up takes before a first inference, and that inference.
     """
     deployment, time_us = base.deployment, base.time_us
-    for name, times in UNITS.items():
-        yield Fault(kind=UNIT, name=name, remedy="", stretch=math.log(times))
+    yield from list_units()
     yield Fault(kind="first inference", name="caches empty", remedy="",
                 stretch=math.log(max(cold_us / time_us, 1.0)))
     yield Fault(kind="first inference", name="AllocateTensors and caches empty", remedy="",

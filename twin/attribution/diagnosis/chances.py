@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from twin.attribution.diagnosis.builds import UNIT
+from twin.attribution.diagnosis.faults import UNIT
 from twin.attribution.diagnosis.outlook import CAUSES, DATA, Hypothesis, Outlook
 
 LEFT = math.log(10)

@@ -42,8 +42,10 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     LIBRARY,
     NETWORK,
+    OPEN_LIBRARY,
     RIVAL,
     STAND_IN,
+    UNIT,
     UNKNOWN,
     ErrorModel,
     Fault,
@@ -133,7 +135,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     _check_priors(priors or {}, {fault.kind for fault in listed})
     faults = tuple(fault for fault in listed if not fault.doubted)
     effects = case.foresee(faults)
-    exposed = case.foresee([*(fault for fault in faults if fault.kind == "prefetch"),
+    exposed = case.foresee([*(fault for fault in faults
+                              if fault.kind == "prefetch" and fault.unhides),
                             *list_fills(deployment)], len(faults))
     evidence = Evidence(
         pattern=case.pattern, marks=read_marks(measurement, deployment), declared=effects[0],
@@ -167,7 +170,8 @@ def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
     return dataclasses.replace(
         found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
         observations=(*found.observations, *same),
-        telling=found.telling if found.stated >= SETTLED else _tell(found, case, marks))
+        telling=found.telling if found.stated >= SETTLED and len(found.members) < 2 else _tell(
+            found, case, marks))
 
 
 def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
@@ -323,7 +327,8 @@ def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
     """Return how far a prediction may be off, by where its kernels come from."""
     if deployment.runtime.name == "firmware":
         return BINARY
-    return STAND_IN if stands_in else LIBRARY
+    return (STAND_IN if stands_in else
+            OPEN_LIBRARY if deployment.runtime.structure == "open" else LIBRARY)
 
 
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
@@ -336,7 +341,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
     with it, beside a second measurement, the logarithm of how many come as close.
     """
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
-              if fault.kind not in (DECLARED, UNKNOWN, COUNTER, NETWORK, BOARD, RIVAL)
+              if fault.kind not in (DECLARED, UNKNOWN, COUNTER, UNIT, NETWORK, BOARD, RIVAL)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
     metric = _metric(evidence)
     alone = evidence.reference is None and evidence.also is None

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from hwmodels.board.facts import Memory
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
@@ -27,6 +28,7 @@ from twin.attribution.diagnosis.faults import (
     REPLACED,
     RIVAL,
     SLOWED,
+    UNIT,
     UNKNOWN,
     ErrorModel,
     Fault,
@@ -75,7 +77,14 @@ WIDTHS = (0.25, 1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
 SIDES = (32, 64, 96, 128, 160, 192, 224)
 """Pixels of the square images networks of the same layers are trained for."""
 
+UNITS = {1e3: "us read as ms, or cycles as kcycles", 1e6: "us read as s, or cycles as Mcycles",
+         1e-3: "ms read as us, or kcycles as cycles", 1e-6: "s read as us, or Mcycles as cycles"}
+"""What a slip of the unit multiplies a number by."""
+
 MORE_WAIT_STATES = (1, 2, 4, 8)
+UNHIDDEN = (1.5, 2.0, 4.0)
+"""Times waits are as long where a prefetch is off that hid a third, half or three quarters."""
+
 STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
 WAITS = (0.1, 0.3, 1.0)
 COUNTED = (("half", 0.5), ("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
@@ -149,8 +158,7 @@ def change(deployment: Deployment, changes: Mapping[str, object],
     """Yield the fault of these facts, where it is possible; of another base, its change alone."""
     changed = _try(versus or deployment, changes)
     if changed is not None:
-        yield Fault(deployment=changed, versus=versus,
-                    changes=() if versus else tuple(changes.items()), **facts)
+        yield Fault(deployment=changed, versus=versus, **facts)
 
 
 def _misplaced(deployment: Deployment) -> Iterator[Fault]:
@@ -205,8 +213,11 @@ def _other_npus(deployment: Deployment) -> Iterator[Fault]:
 def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
     """Yield flash slower than the board file says: wait states, prefetch, width.
 
-    More wait states are predicted behind a prefetch, and as if it hid nothing of them.
+    More wait states are predicted behind a prefetch, and as if it hid nothing of them. A prefetch
+    may have hidden a share of data's waits, where code and data come through one cache, and of a
+    narrower read nothing may be hidden: waits are then so many times as long.
     """
+    core = deployment.board.core
     for memory in deployment.board.memories:
         if memory.role != "flash":
             continue
@@ -214,10 +225,12 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
         if memory.prefetch:
             off = {f"memories.{memory.name}.prefetch": False}
             bases.append((_try(deployment, off), ", not hidden by its prefetch"))
-            yield from change(
-                deployment, off, kind="prefetch", unhides=True,
-                name=f"prefetch of {memory.name} off",
-                remedy=f"enable prefetch in {flash_register(deployment.board)}")
+            for times in (1.0, *UNHIDDEN) if core.dcache == core.icache else (1.0,):
+                yield from change(
+                    deployment, off | _lengthen(memory, times), kind="prefetch", unhides=times == 1,
+                    name=f"prefetch of {memory.name} off" + (times > 1) * (
+                        f", which hid {100 * (1 - 1 / times):.0f} % of its waits"),
+                    remedy=f"enable prefetch in {flash_register(deployment.board)}")
         for versus, text in bases:
             for more in MORE_WAIT_STATES:
                 states = memory.wait_states + more
@@ -225,12 +238,21 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
                     deployment, {f"memories.{memory.name}.wait_states": states}, versus,
                     kind="wait states", name=f"{memory.name} at {states} wait states{text}",
                     remedy=look_at_waits(deployment.board, memory))
-        for width in (memory.read_bytes // 2, memory.read_bytes * 2):
+        half = memory.read_bytes // 2
+        for width, times in ((half, 1.0), (half, 2.0), (memory.read_bytes * 2, 1.0)):
             if 4 <= width <= 32:
                 yield from change(
-                    deployment, {f"memories.{memory.name}.read_bytes": width},
-                    kind="flash width", name=f"{memory.name} read {width} bytes at a time",
-                    remedy="look at the option bytes: one bank or two")
+                    deployment, _lengthen(memory, times) or {
+                        f"memories.{memory.name}.read_bytes": width},
+                    kind="flash width", remedy="look at the option bytes: one bank or two",
+                    name=f"{memory.name} read {width} bytes at a time"
+                         + ", nothing hidden" * (times > 1))
+
+
+def _lengthen(memory: Memory, times: float) -> dict[str, object]:
+    """Return the change that makes waits so many times as long; none of one."""
+    return {} if times == 1 else {
+        f"memories.{memory.name}.wait_states": round(memory.wait_states * times)}
 
 
 def list_fills(deployment: Deployment) -> Iterator[Fault]:
@@ -350,8 +372,17 @@ def _reference(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
                 errors=REBUILT, slowdown=OTHER_KERNELS, slowdown_sd=OTHER_KERNELS_SD, remedy=remedy)
 
 
+def list_units() -> Iterator[Fault]:
+    """Yield numbers that were noted in another unit than they are read in."""
+    for times, text in UNITS.items():
+        yield Fault(kind=UNIT, name=f"{times:,.6g} x what was meant: {text}",
+                    counted=math.log(times), counts_all=True,
+                    remedy="look which unit the numbers are in, and write them in the one they are "
+                           "read in")
+
+
 def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
-    """Yield other networks, boards and libraries: of logs, as our firmware says who it is.
+    """Yield other units, networks, boards and libraries: of logs, as our firmware says who it is.
 
     Parameters
     ----------
@@ -361,6 +392,7 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
     """
     if deployment.runtime.is_compiled:
         return
+    yield from list_units()
     runtimes = {deployment.runtime.identity: ""}
     for identity in () if is_stated(stated) else list_candidates(stated, board=deployment.board):
         other = _try(deployment, {"runtime": identity})

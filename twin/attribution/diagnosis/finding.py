@@ -46,6 +46,13 @@ ALIKE = 0.3
 REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
 
+UNSTEADY = 0.02
+"""Runs that repeat worse, as a share, say little (assumed): cores repeat within 0.2 %."""
+
+STEADY_FIRST = ("make runs repeat first (twin measure --mask, a fixed clock, nothing beside it on "
+                "the core), then diagnose again")
+"""What to do where they do."""
+
 
 @entity
 class Finding:
@@ -53,6 +60,8 @@ class Finding:
 
     Parameters
     ----------
+    kind
+        What it is answered as: the fault's own, or that of several nothing distinguishes.
     prior, probability
         Before and after the evidence.
     evidence
@@ -62,6 +71,7 @@ class Finding:
     """
 
     fault: Fault
+    kind: str
     prior: float
     probability: float
     evidence: tuple[str, ...]
@@ -143,11 +153,26 @@ class Diagnosis:
         return self.findings[0]
 
     @property
+    def answer(self) -> str:
+        """What the verdict is called: a fault, or what several have in common."""
+        return (self.verdict.fault.name if self.verdict.kind == self.verdict.fault.kind else
+                self.verdict.kind)
+
+    @property
+    def members(self) -> tuple[Finding, ...]:
+        """The likeliest fault of each kind that the verdict stands for."""
+        return tuple({one.fault.kind: one for one in reversed(self.findings)
+                      if one.kind == self.verdict.kind}.values())[::-1]
+
+    @property
     def not_distinguishable(self) -> tuple[str, ...]:
-        """Faults, one a kind, that are about as likely to be measured so as "as declared"."""
-        verdict = self.verdict
+        """Faults, one a kind, that are about as likely to be measured so as the verdict.
+
+        Those are named beside "as declared", and where flash is slower.
+        """
+        verdict, members = self.verdict, self.members
         if verdict.fault.kind != DECLARED:
-            return ()
+            return tuple(one.fault.name for one in members) * (len(members) > 1)
         least, found = ALIKE * verdict.probability / verdict.prior, dict[str, str]()
         for one in self.findings:
             kind, name = one.fault.kind, one.fault.name
@@ -163,9 +188,15 @@ class Diagnosis:
         return self.measured / sum(declared.predicted.values())
 
     @property
+    def is_unsteady(self) -> bool:
+        """Whether runs scatter so widely that hardly any difference would show."""
+        return (self.repeats or 0.0) > UNSTEADY
+
+    @property
     def repeats_as_declared(self) -> bool:
         """Whether what was measured is what was expected, as well as runs repeat."""
-        return abs(self.declared_ratio - 1) <= max(3 * (self.repeats or 0.0), REPEATS_FLOOR)
+        return not self.is_unsteady and abs(self.declared_ratio - 1) <= max(
+            3 * (self.repeats or 0.0), REPEATS_FLOOR)
 
     @property
     def is_far(self) -> bool:
@@ -212,10 +243,11 @@ class Diagnosis:
         if verdict.fault.kind == UNKNOWN:
             return _advise(self.declared_ratio)
         if verdict.fault.kind != DECLARED:
-            return verdict.fault.remedy
+            return "; or ".join(dict.fromkeys(one.fault.remedy for one in self.members))
         if self.repeats_as_declared:
             return NONE_NEEDED
         return f"{self.gap}, and {self.reason}" + (
+            f"; {STEADY_FIRST}" if self.is_unsteady and not self.is_far else
             "; state the library first (twin import --runtime): it was inferred from these times"
             if self.inferred else "" if self.healthy else f"; {GIVE}{FAR_OFF}" if self.is_far else
             f"; {GIVE}learn the board's prices (twin calibrate)")
@@ -225,8 +257,7 @@ def sum_kinds(findings: Sequence[Finding]) -> dict[str, float]:
     """Return the probability of each kind of fault, most probable first."""
     sums: dict[str, float] = {}
     for finding in findings:
-        kind = finding.fault.kind
-        sums[kind] = sums.get(kind, 0.0) + finding.probability
+        sums[finding.kind] = sums.get(finding.kind, 0.0) + finding.probability
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
@@ -239,7 +270,7 @@ def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     others = [one for one in findings if one.fault.kind != UNKNOWN]
     places = {kind: place for place, kind in enumerate(sum_kinds(findings))}
     return tuple(sorted([*merged, *others], key=lambda one: (
-        places[one.fault.kind], -one.probability)))
+        places[one.kind], -one.probability)))
 
 
 def say_ratio(ratio: float) -> str:

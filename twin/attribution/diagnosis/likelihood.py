@@ -142,17 +142,17 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     # What changes nothing is predicted without error: the evidence then leaves it its prior.
     largest = [float(np.abs(moved).max()) for moved in moves]
     scale = min(1.0, max(largest) / FULL_REBUILD) if fault.rebuilds and fault.deployment else 1.0
-    parts = [] if fault.errors is None else [(fault.errors, scale)]
+    parts = [] if fault.errors is None else [(fault.errors, np.full(layers, scale))]
     foreseen = fault.deployment is not None and fault.errors != REPLACED
-    for moved, most in zip(moves, largest, strict=True) if foreseen else ():
-        parts.append((MOVED, min(1.0, most / FULL_EFFECT)))
+    for moved in moves if foreseen else ():
+        parts.append((MOVED, np.minimum(1.0, np.abs(moved) / FULL_EFFECT)))
         sure = fault.errors == RELINKED or (fault.rebuilds and moved is moves[0])  # it is compiled
         sd = errors.effect if sure else max(errors.effect, MEMORY_EFFECT_SD)
         matrix += (sd**2 + errors.effect**2 * same) * np.outer(moved, moved)
         own += (EFFECT_LAYER_SD * np.minimum(np.abs(moved), LARGE_EFFECT)) ** 2
-    for part, scale in parts:
-        matrix += scale**2 * kernel_errors(part, families, density)
-        own += (scale * part.layer) ** 2
+    for part, scales in parts:
+        matrix += np.outer(scales, scales) * kernel_errors(part, families, density)
+        own += (scales * part.layer) ** 2
     if fault.slowdown and not fault.slowdown_of:
         # a mathematical library comes compiled: what has no multiplies may stay
         own += np.where(density < LITTLE_WORK, (fault.slowdown / 2) ** 2, 0.0)

@@ -50,6 +50,10 @@ LOG_STATED = math.log(0.5)
 """How likely a clock that is only stated is stated as asked for where the core runs at another: a
 header says what was set, not what runs. Assumed."""
 
+CHECKED_ELSEWHERE = 0.05
+"""How likely the host's clock was held against another counter than the one that was read: our
+firmware has one, but its runs may have been added up. Assumed."""
+
 LOG_OWN_TICKS, LOG_OTHER_TICKS = math.log(0.9), math.log(0.01)
 """How likely a log's ticks are of the core's clock (a profiler reads the core's counter of cycles),
 and of one other frequency: assumed, ten are common."""
@@ -346,8 +350,9 @@ def _weigh_clock(fault: Fault, seen: float, sd: float) -> float:
     A counter that counts double may be the one the host's clock was held against.
     """
     if fault.counted:
-        return float(np.logaddexp(_log_normal(seen, sd), _log_normal(seen - fault.counted, sd))
-                     + math.log(0.5))
+        return float(np.logaddexp(
+            math.log(CHECKED_ELSEWHERE) + _log_normal(seen, sd),
+            math.log1p(-CHECKED_ELSEWHERE) + _log_normal(seen - fault.counted, sd)))
     if fault.shifts_clock and fault.clock_log is None:
         # Where a wrong clock lies is not known before: every logarithm in the range alike.
         return -math.log(CLOCK_RANGE)

@@ -17,9 +17,9 @@ from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import entity
 from hwmodels.isa import load_isa
-from twin.attribution.diagnosis.builds import STEPS, UNIT, list_all, list_libraries
+from twin.attribution.diagnosis.builds import STEPS, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
-from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNKNOWN, Fault
+from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNIT, UNKNOWN, Fault
 from twin.deployment.choice import list_releases
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_at, predict_calibrated

@@ -10,7 +10,15 @@ import numpy as np
 
 from twin.attribution.diagnosis.again import describe_contradiction
 from twin.attribution.diagnosis.evidence import Evidence
-from twin.attribution.diagnosis.faults import HEALTHY_SOURCE, JOINED, UNKNOWN, Fault, prior_of
+from twin.attribution.diagnosis.faults import (
+    FLASH_KINDS,
+    HEALTHY_SOURCE,
+    JOINED,
+    SLOW_FLASH,
+    UNKNOWN,
+    Fault,
+    prior_of,
+)
 from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
 from twin.attribution.diagnosis.likelihood import choose_temper
 from twin.attribution.diagnosis.marks import describe_marks
@@ -26,6 +34,10 @@ foreseen less well. Assumed."""
 
 LEFT = math.log(4.0)
 """Logarithm of a factor on the time that no explanation leaves over (assumed)."""
+
+BARELY = 3.2
+"""A factor on the odds up to which evidence is "not worth more than a bare mention"
+(Kass and Raftery, Bayes Factors, JASA 90, 1995)."""
 
 AGAINST_HEADER = "the header says another level of optimisation"
 
@@ -53,15 +65,20 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
         priors, [one.shape for one in weighed], [one.total for one in weighed],
         [one.marks for one in weighed])
-    chances = _cap_apart(faults, weighed, chances)
+    kinds = _name_kinds(faults, priors, chances)
+    chances = _cap_apart(faults, weighed, chances, kinds)
+    unseen = np.array([_is_indistinct(fault, one, weighed[0])
+                       for fault, one in zip(faults, weighed, strict=True)])
+    chances[0] += chances[unseen].sum()  # what shows nothing here is as declared to any evidence
+    chances[unseen] = 0.0
     total = float(pattern.measured.sum())
     found = [Finding(
-        fault=fault, prior=prior, probability=float(chance),
+        fault=fault, kind=kind, prior=prior, probability=float(chance),
         evidence=(fit, *(ADDED,) * (JOINED in fault.kind),
                   *(AGAINST_HEADER,) * bool(fault.doubted), *one.counted),
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
-        for fault, prior, chance, one, fit in zip(
-            faults, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
+        for fault, kind, prior, chance, one, fit in zip(
+            faults, kinds, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
     errors = evidence.errors if evidence.reference is None else dataclasses.replace(
         evidence.errors, source=HEALTHY_SOURCE)
     ranked = Diagnosis(
@@ -69,20 +86,30 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
         repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
         observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
-        indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
-                         if _is_indistinct(fault, one, weighed[0])),
+        indistinct=tuple(fault.name for fault, one in zip(faults, unseen, strict=True) if one),
         healthy=evidence.reference is not None)
     changed = dict(zip(map(id, faults), weighed, strict=True))[id(ranked.verdict.fault)].changed
     return dataclasses.replace(ranked, remarks=describe_contradiction(evidence, changed))
 
 
+def _name_kinds(faults: tuple[Fault, ...], priors: Sequence[float],
+                chances: np.ndarray) -> list[str]:
+    """Return each fault's kind; of `FLASH_KINDS` the evidence does not distinguish, one for all."""
+    kinds = [fault.kind for fault in faults]
+    odds = {kind: sum(chances[own]) / sum(np.array(priors)[own]) for kind in FLASH_KINDS
+            if any(own := np.array(kinds) == kind)}
+    alike = [kind for kind, factor in odds.items() if factor * BARELY > max(odds.values())]
+    return [SLOW_FLASH if kind in alike[:len(alike) * (len(alike) > 1)] else kind
+            for kind in kinds]
+
+
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
-               chances: np.ndarray) -> np.ndarray:
+               chances: np.ndarray, answers: Sequence[str]) -> np.ndarray:
     """Return probabilities in which kinds that leave layers far apart have `CAPPED` in all at most.
 
     What they had besides is of something nobody listed, and so is all of what leaves `LEFT`.
     """
-    kinds = np.array([fault.kind for fault in faults])
+    kinds = np.array(answers)
     unknown = kinds == UNKNOWN
     left = np.array([abs(float(np.average(one.residual, weights=one.predicted)))
                      for one in weighed])

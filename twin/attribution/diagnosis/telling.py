@@ -25,6 +25,7 @@ from twin.attribution.diagnosis.faults import (
     ONE_LAYER,
     ONE_OPERATOR,
     REPEATED,
+    UNIT,
     UNKNOWN,
     Fault,
 )
@@ -56,6 +57,7 @@ OTHERWISE = {
              "the core's clock",
     COUNTER: "time one run with a host's clock or a logic analyser: a counter that counts "
              "otherwise leaves the time as it was",
+    UNIT: "time one inference with a stopwatch: a factor of 1,000 shows",
     "throttling": "log more runs without a pause: cycles that grow with temperature drift",
     "interrupts": f"measure again with interrupts masked (twin measure --mask), {AGAIN}",
     "load": "measure again with the other core, DMA and debugger stopped",
@@ -78,7 +80,8 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
     """
     likely = [kind for kind, chance in found.kinds.items()
             if chance >= LEAST and kind != UNKNOWN]
-    best = [next(one.fault for one in found.findings if one.fault.kind == kind) for kind in likely]
+    best = [one.fault for one in found.members if len(found.members) > 1] or [
+        next(one.fault for one in found.findings if one.kind == kind) for kind in likely]
     rivals = [fault for fault in best if fault.name not in found.indistinct][:2]
     by_clock = all(fault.kind in (DECLARED, COUNTER) or (
         fault.deployment is not None and not fault.shifts_clock and JOINED not in fault.kind)
@@ -104,6 +107,8 @@ def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
     """
     listed = [kind for kind, chance in found.kinds.items()
               if kind != UNKNOWN and chance >= LEAST]
+    if len(found.members) > 1:
+        listed = [one.fault.kind for one in found.members]
     if next(iter(found.kinds)) == UNKNOWN:
         listed = listed[:1]
     first, second = tuple(dict.fromkeys((*listed, UNKNOWN, *found.kinds)))[:2]

@@ -28,7 +28,6 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
 from hwmodels.frozen import entity, frozen
 from hwmodels.quantities import format_frequency, format_time
-from twin.attribution.diagnosis.builds import UNIT
 from twin.attribution.diagnosis.chances import (
     expect,
     find_priors,
@@ -36,7 +35,7 @@ from twin.attribution.diagnosis.chances import (
     sum_up,
     weigh_hypotheses,
 )
-from twin.attribution.diagnosis.faults import JOINED
+from twin.attribution.diagnosis.faults import JOINED, UNIT
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
     DATA,

@@ -23,7 +23,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     declared = verdict.fault.kind == DECLARED
     others = [f"{name} {format_chance(one)}" for name, one in [*diagnosis.kinds.items()][1:4]]
     explains = ("No listed fault explains {} well" if verdict.fault.kind == UNKNOWN else
-                f"{_head(verdict.fault.name)} explains {{}} best")
+                f"{_head(diagnosis.answer)} explains {{}} best")
     sentence = (explains.format(f"the {diagnosis.quantity} of {diagnosis.over}")
                 + f" ({kind}: {format_chance(chance)}); measured is "
                 f"{say_ratio(diagnosis.declared_ratio)} of what was expected.")
@@ -58,7 +58,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         made_by(command)]
     return Page(
         title=_name(diagnosis), subtitle=f"diagnosis over {len(diagnosis.findings)} "
-        f"faults · pattern of {diagnosis.quantity}", verdict=_head(verdict.fault.name),
+        f"faults · pattern of {diagnosis.quantity}", verdict=_head(diagnosis.answer),
         tone="good" if declared and diagnosis.repeats_as_declared else "" if declared else "bad",
         sentence=sentence, advice="" if diagnosis.remedy == "none needed" else diagnosis.remedy,
         advises="What to do next",

@@ -54,9 +54,10 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """Return verdict, rivals, what would tell and what to do; nothing of it twice."""
     verdict, kinds = diagnosis.verdict.fault, list(diagnosis.kinds.items())
     both = "two at once: " if JOINED in verdict.kind else ""
-    text = f"{both}{verdict.name}, {100 * diagnosis.stated:.0f} %"
+    text = f"{both}{diagnosis.answer}, {100 * diagnosis.stated:.0f} %"
     if diagnosis.verdict.probability < 0.6 * diagnosis.stated:
-        text = (f"{both}{verdict.kind}, {100 * diagnosis.stated:.0f} %; likeliest {verdict.name} "
+        text = (f"{both}{diagnosis.verdict.kind}, {100 * diagnosis.stated:.0f} %; "
+                f"likeliest {verdict.name} "
                 f"{100 * diagnosis.verdict.probability:.0f} %")
     if verdict.kind == DECLARED and diagnosis.is_far and diagnosis.stated < SETTLED:
         text = f"nothing listed surely explains it: {text}"
@@ -93,13 +94,13 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     """Return the likeliest faults, and under them what is evidence for each alike."""
-    shown = [one for _, own in groupby(diagnosis.findings, key=lambda one: one.fault.kind)
+    shown = [one for _, own in groupby(diagnosis.findings, key=lambda one: one.kind)
              for one in islice(own, MOST_OF_KIND)][:MOST_FAULTS]
     common = [text for text in shown[0].evidence[1:]
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
     own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}
     columns = [
-        number("of its\nkind", lambda one: 100 * diagnosis.kinds[one.fault.kind], "{:.1f} %"),
+        number("of its\nkind", lambda one: 100 * diagnosis.kinds[one.kind], "{:.1f} %"),
         number("probability", lambda one: 100 * one.probability, "{:.1f} %"),
         Column("fault", "fault.name"), Column("kind", "fault.kind"),
         number(FIT, lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),

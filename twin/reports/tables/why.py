@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hwmodels.quantities import format_time, significant
-from twin.attribution.diagnosis.builds import UNIT
+from twin.attribution.diagnosis.faults import UNIT
 from twin.attribution.diagnosis.outlook import DATA
 from twin.attribution.diagnosis.why import EXPECTED, Row, Why
 from twin.reports.tables.parts import Content, new_pairs, spaced

@@ -52,7 +52,7 @@ def test_instructions_alone_are_weighed_as_an_emulator_counts_them(deployment):
     assert found.quantity == "instructions" and found.verdict.fault.kind == DECLARED
 
 
-@pytest.mark.parametrize("bias", [-0.2, 0.25])
+@pytest.mark.parametrize("bias", [-0.12, 0.2])
 def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias):
     told_apart = 0
     for seed, fault in enumerate(list_faults(deployment)):
@@ -211,7 +211,7 @@ def test_what_moves_a_network_away_from_what_was_measured_is_not_listed(
     assert not {one.fault.name for one in away} & set(found.not_distinguishable)
 
 
-@pytest.mark.parametrize(("factor", "learns"), [(1.5, False), (1.3, True)])
+@pytest.mark.parametrize(("factor", "learns"), [(1.5, False), (1.2, True)])
 def test_prices_are_not_learnt_from_a_total_that_is_far_off(deployment, factor, learns):
     found = diagnose(deployment, _log(deployment, factor, 280e6))
     assert found.verdict.fault.kind == DECLARED and found.is_far is not learns
@@ -272,7 +272,8 @@ def test_kinds_that_leave_layers_apart_have_two_thirds_in_all():
     weighed = [Weight(shape=0.0, total=0.0, marks=0.0, residual=np.array([size, -size]),
                       moved=np.zeros(2), predicted=np.ones(2), counted=())
                for size in (1.0, 1.0, 0.0)]
-    chances = _cap_apart(faults, weighed, np.array([chance for _, chance in kinds]))
+    chances = _cap_apart(faults, weighed, np.array([chance for _, chance in kinds]),
+                         [kind for kind, _ in kinds])
     assert chances == pytest.approx([0.65 * 0.5 / 0.95, 0.65 * 0.45 / 0.95, 0.35])
 
 

@@ -246,6 +246,40 @@ def _log_times(named, ran, slower=()):
         for layer in ran.layers))
 
 
+@pytest.mark.parametrize(("times", "name"), [
+    (1e3, "1,000 x what was meant: us read as ms"),
+    (1e-3, "0.001 x what was meant: ms read as us")])
+def test_numbers_in_another_unit_are_named(times, name):
+    """A factor of a thousand in all layers is a unit, not another board and not "none of these"."""
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    log = _log_times(named, predict(named))
+    found = diagnose(named, dataclasses.replace(log, samples=tuple(
+        dataclasses.replace(one, value=one.value * times) for one in log.samples)))
+    assert found.kinds["unit"] == max(found.kinds.values()) > 0.9, found.kinds
+    assert found.verdict.fault.name.startswith(name) and "unit" in found.remedy
+    assert diagnose(named, log).kinds["unit"] < 1e-6
+
+
+@pytest.mark.parametrize(("scatter", "steady"), [(0.0005, True), (0.1, False)])
+def test_runs_that_scatter_are_not_called_right(scatter, steady):
+    """Within three deviations of such runs any total is what was expected: they come first."""
+    named = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    made = predict(named)
+    random = np.random.default_rng(3)
+    factors = np.exp(random.normal(0.0, scatter, 12))
+    factors /= np.median(factors)
+    taken = measure(made, model="kws", runtime=named.runtime.identity, clocks_hz=(),
+                    architecture_id=named.graph.architecture_id, model_sha256="")
+    found = diagnose(named, dataclasses.replace(taken, samples=tuple(
+        Sample(run=run, layer=layer.index, counter="latency", unit="us", clock=None,
+               value=layer.cycles / 120 * factor)
+        for run, factor in enumerate(factors) for layer in made.layers)))
+    assert next(iter(found.kinds)) == DECLARED
+    assert found.is_unsteady != steady and found.repeats_as_declared == steady
+    assert (found.remedy == "none needed") is steady
+    assert ("make runs repeat first" in found.remedy) is not steady
+
+
 @pytest.mark.parametrize(("op", "times", "name"), [
     ("conv_2d", 3, "every conv_2d alone"), ("depthwise_conv_2d", 3, "depthwise_conv_2d alone")])
 def test_one_slow_operator_is_no_missing_flag(op, times, name):
