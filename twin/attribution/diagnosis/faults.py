@@ -123,7 +123,7 @@ NETWORK, BOARD, RIVAL = "another network", "another board", "another library"
 COUNTER, UNIT = "counter", "unit"
 SLOW_FLASH = "flash slower"
 FLASH_KINDS = ("wait states", "prefetch", "flash width")
-"""Kinds that make each read of flash take longer, and the answer where they are not told apart."""
+"""Kinds that make each read of flash take longer; the answer where nothing distinguishes them."""
 
 JOINED = " and "
 """Between the kinds and the names of two faults at once."""

@@ -144,8 +144,9 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     scale = min(1.0, max(largest) / FULL_REBUILD) if fault.rebuilds and fault.deployment else 1.0
     parts = [] if fault.errors is None else [(fault.errors, np.full(layers, scale))]
     foreseen = fault.deployment is not None and fault.errors != REPLACED
-    for moved in moves if foreseen else ():
-        parts.append((MOVED, np.minimum(1.0, np.abs(moved) / FULL_EFFECT)))
+    for moved, most in zip(moves, largest, strict=True) if foreseen else ():
+        reached = most if fault.shifts_clock else np.abs(moved)  # a clock reaches every memory
+        parts.append((MOVED, np.minimum(1.0, reached / FULL_EFFECT) * np.ones(layers)))
         sure = fault.errors == RELINKED or (fault.rebuilds and moved is moves[0])  # it is compiled
         sd = errors.effect if sure else max(errors.effect, MEMORY_EFFECT_SD)
         matrix += (sd**2 + errors.effect**2 * same) * np.outer(moved, moved)

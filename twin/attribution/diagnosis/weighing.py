@@ -49,19 +49,8 @@ NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be distinguished from its
 absence."""
 
-CLOSE, CLOSE_CHANCE = 0.05, 0.05
-"""Layers may also lie as closely together as this share of what errors of prices and kernels allow,
-with this probability: assumed, and looked at where they do. Where every layer is off by one factor,
-to two thousandths, what would change each by another is then no explanation."""
-
 EXACT = 0.002
-"""Layers are looked at as close where they lie apart by less, as a logarithm: boards do not, whose
-prices differ from stated ones; at a wider limit these were called what they are not. A fault that
-moves layers unlike by more is looked at so only where it leaves no factor over, either."""
-
-CLOSE_EFFECT = 0.5
-"""As much of what a predicted effect may be off by from one layer to the next: what it does in all
-is no surer."""
+"""What changes the whole by less, as a logarithm, is neither faster nor slower."""
 
 
 @entity
@@ -152,9 +141,6 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
                       1.0 if reference is not None or fault.kind == UNKNOWN
                       else evidence.errors.faster)
     shape = log_shape(left.residual, left.shared, left.own, measured)
-    if reference is None and not parts:  # of many pairs, one comes close by chance
-        shape = _weigh_close(left, measured, shape, moved,
-                             foreseen=fault.deployment is not None)
     marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
         errors, *_ = own_errors(left.residual, left.shared, left.own)
@@ -178,29 +164,6 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect,
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence),
                   changed=changed)
-
-
-def _weigh_close(left: Errors, measured: np.ndarray, shape: float, moved: np.ndarray, *,
-                 foreseen: bool) -> float:
-    """Return the log likelihood of a shape where layers may also lie closely together.
-
-    What moves all layers alike may leave one factor over, where they are off alike as declared.
-    What moves each by another and is off by a factor met the shape by chance: few kernels run.
-    """
-    weights = measured / measured.sum()
-    uneven = moved - float(weights @ moved)
-    apart = left.residual
-    if float(weights @ uneven**2) <= EXACT**2:
-        apart = apart + moved
-        apart = apart - float(weights @ apart)
-    if len(apart) < 2 or float(weights @ apart**2) > EXACT**2:
-        return shape
-    kept = left.fault_own * (CLOSE_EFFECT**2 if foreseen else 1.0)
-    closely = log_shape(left.residual,
-                        left.fault_shared + CLOSE**2 * (left.shared - left.fault_shared),
-                        kept + CLOSE**2 * (left.own - left.fault_own), measured)
-    return float(np.logaddexp(shape + math.log1p(-CLOSE_CHANCE),
-                              closely + math.log(CLOSE_CHANCE)))
 
 
 def single_out(base: Fault, effect: Effect, evidence: Evidence,

@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from made_faults import diagnose, measure_fault, only_cycles
-from made_measurements import measure
 
 from calibration.measurement.sample import Sample
 from twin.attribution.diagnosis.fault_effects import make_pattern
@@ -137,15 +136,6 @@ def test_runs_added_up_are_told_from_a_cycle_counter_at_another_rate(
         assert counts[0].probability > 0.01, found.kinds
     assert sum(one.fault.kind == UNKNOWN for one in found.findings) == 1
     assert math.isclose(sum(one.probability for one in found.findings), 1.0)
-
-
-def test_one_factor_to_a_thousandth_is_no_cache(deployment):
-    """Prediction and board agree, as on an emulated board: caches off would vary by layer."""
-    exact = measure(predict(deployment), factor=2.0, model="kws", runtime="cmsis-nn@6.0",
-                    clocks_hz=(("cpu", 280e6),), model_sha256=deployment.graph.sha256,
-                    architecture_id=deployment.graph.architecture_id)
-    found = diagnose(deployment, only_cycles(exact))
-    assert next(iter(found.kinds)) == COUNTER and found.verdict.fault.name.endswith("twice")
 
 
 def test_time_by_a_clock_nobody_checked_may_be_of_another_clock(deployment):

@@ -18,7 +18,6 @@ from twin.attribution.diagnosis.likelihood import (
     log_total,
 )
 from twin.attribution.diagnosis.marks import Marks, weigh_marks
-from twin.attribution.diagnosis.weighing import Errors, _weigh_close
 
 
 def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():
@@ -71,22 +70,6 @@ def test_the_students_density_is_that_of_scipy():
     from scipy.stats import t
 
     assert log_student(0.7, 0.3) == pytest.approx(t(FREEDOM, scale=0.3).logpdf(0.7))
-
-
-@pytest.mark.parametrize(("residual", "moved", "foreseen", "likelier"), [
-    ([0.006, 0.006, 0.006], [0.7, 0.7, 0.7], False, True),  # one factor: runs are added up
-    ([0.001, 0.0, 0.001], [0.02, 0.03, 0.05], True, True),  # foreseen to the last cycle
-    ([0.06, 0.06, 0.06], [0.02, 0.03, 0.05], True, False),  # a factor is left: met by chance
-    ([0.027, 0.0275, 0.0305], [-0.025, -0.025, -0.021], True, False)])  # not alike as declared
-def test_layers_lie_closely_only_under_what_explains_the_factor_too(
-        residual, moved, foreseen, likelier):
-    """An image of -Os is 0.2 % off by layer: other wait states then fit all but a factor."""
-    zero, ones = np.zeros((3, 3)), np.ones(3)
-    left = Errors(expected=ones, residual=np.array(residual), shared=zero + 0.13**2,
-                  own=0.048**2 * ones, fault_shared=zero, fault_own=0 * ones)
-    shape = log_shape(left.residual, left.shared, left.own, ones)
-    found = _weigh_close(left, ones, shape, np.array(moved), foreseen=foreseen)
-    assert bool(found > shape + 1) is likelier and bool(found == shape) is not likelier
 
 
 @pytest.mark.parametrize(("share", "scatter", "likelier"), [
