@@ -19,7 +19,7 @@ from made_patience import HANG_S
 
 from calibration.errors import MeasurementError
 from calibration.importers import import_log
-from calibration.importers.probe import count_inferences
+from tests.oracles.probe_lines import count_inferences
 from twin.cli import app
 from twin.program.image.compile.ports import firmware_folder
 
