@@ -13,8 +13,10 @@ from benchmarks.accuracy.cores_left_out import LeftOut, judge, make_report, pool
 from benchmarks.operators.esp_nn import RESULTS, THUMB
 from calibration.fitting.intervals import CARRIED_SD, CORE_SD, CORES
 from calibration.fitting.student import student_quantile
+from hwmodels.board.file import load_board
 from twin.errors import RuntimeRefusedError
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.counted_prices import HERE, RATIO, tell_basis
 from twin.runtimes import load_runtime
 from twin.runtimes.file import read_isas
 
@@ -46,6 +48,15 @@ def test_what_is_counted_is_as_sure_as_cores_left_out_are():
                            ("esp32c3_devkitm", "nnom@cmsis")):
         wide, made = reach(board, runtime)
         assert wide > 3 * table and "counted" not in made.certainty.calibration.partition("@")[0]
+
+
+@pytest.mark.parametrize("board, release, ratio", [
+    ("nucleo_l4r5zi", "2023", False), ("nucleo_l4r5zi", "2023-os", True),
+    ("nucleo_h7a3zi_q", "2023", True), ("nucleo_h7a3zi_q", "2.3.1-os", False),
+    ("nucleo_u575zi_q", "2023", True), ("nucleo_u575zi_q", "2026-os", False)])
+def test_a_build_carried_by_the_ratio_of_another_core_says_so(board, release, ratio):
+    basis = tell_basis(load_runtime(f"tflm-cmsis-nn@{release}"), load_board(board).core)
+    assert basis == (RATIO if ratio else HERE)
 
 
 def test_a_learnt_factor_has_the_spread_of_its_networks_and_elsewhere_the_core_s_too():

@@ -182,6 +182,28 @@ def test_release_2_3_1_chooses_by_its_own_rules(op, source, target, kernel, wind
         assert found.total == pytest.approx(instructions, rel=0.04)
 
 
+@pytest.mark.parametrize("op, shapes, level, counted", [
+    ("greater", [(1, 6, 12, 9), (1, 1, 1, 9)], "O2", {"m4": 47_257, "m0plus": 132_690}),
+    ("greater", [(1, 12, 11, 16), (1, 12, 1, 16)], "Os", {"m7": 287_859, "m3": 288_564}),
+    ("unpack", [(5, 6, 19)], "O2", {"m4": 2_756, "m0plus": 3_336}),
+    ("unpack", [(5, 6, 19)], "Os", {"m7": 3_970, "m3": 3_972}),
+    ("arg_max", [(1, 5, 6, 19)], "Os", {"m7": 6_575, "m3": 6_546})])
+def test_portable_kernels_of_release_2_3_1_were_counted_on_each_core(op, shapes, level, counted):
+    # Shapes drawn afterwards. A broadcast is four loops that look each operand's place up.
+    axis = {"unpack": 1, "arg_max": 3}.get(op, 0)
+    target = shapes[0][:axis] + shapes[0][axis + 1:] if axis else shapes[0]
+    graph = one_layer(op, [tensor(shape) for shape in shapes],
+                      [tensor(target, {"greater": "bool", "arg_max": "int32"}.get(op, "int8"))
+                       for _ in range(shapes[0][1] if op == "unpack" else 1)],
+                      options={"axis": axis})
+    work = describe(graph, graph.layers[0])
+    assert work is not None
+    for core, instructions in counted.items():
+        found = look_up("cmsis-nn", core, f"{level}@2.3.1", op, work)
+        assert found is not None and not found.stands_in
+        assert found.total == pytest.approx(instructions, rel=0.03)
+
+
 def test_float_on_a_risc_v_core_without_fpu_calls_its_own_libgcc():
     # The loops of reference/conv.h, GCC 12.2 -O2 for rv32imc with its libgcc, run in an emulator.
     shapes = [(1, 6, 6, 8), (16, 3, 3, 8), (16,)]

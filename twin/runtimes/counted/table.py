@@ -103,6 +103,12 @@ def find_newer(level: str) -> str:
     return f"{options}@{newer}" if newer else options
 
 
+def is_carried(kernels: str, core: str, level: str) -> bool:
+    """Whether a level was not counted on a core, products above all: `BASE`'s ratio stands in."""
+    return not any(op == "fully_connected" for library in (kernels, REFERENCE)
+                   for op, _ in _read(library, core, level))
+
+
 def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
     """Return what a layer executes; None for an operator nobody counted.
 

@@ -95,11 +95,12 @@ def describe_paired(graph: Graph, layer: Layer) -> Work:
         return Work(variant=f"{first.dtype} same", path=path, terms=terms, own=own)
     loops = fuse_loops((first.shape, second.shape), target.shape)
     held = not all(loops[0][1])
-    return Work(variant=f"{first.dtype} {'held' if held else 'rows'}", path=path,
-                own=own, terms=terms | _count_loops(loops) | {
+    terms |= _count_loops(loops) | {
         "line": math.prod(_pad(target)[:-2]), "row": math.prod(_pad(target)[:-1]),
         "held first element": 0 if loops[0][1][0] else target.elements,
-        "rank": len(first.shape) + len(second.shape)})
+        "rank": len(first.shape) + len(second.shape)}
+    return Work(variant=f"{first.dtype} {'held' if held else 'rows'}", path=path, terms=terms,
+                own=own, oldest=Work(variant=f"{first.dtype} broadcast", terms=terms))
 
 
 DECIDED = {"elu": "taken to be even between -1 and 1",
@@ -135,7 +136,7 @@ def _count_extremes(first: Tensor, second: Tensor, target: Tensor) -> tuple[str,
     held = one[4 - depth:] != other[4 - depth:]
     return f"int8 walked{' broadcast' if one != other else ''}{' held' if held else ''}", {
         "walk": runs, "walked row": math.prod(whole[:2]) if depth < 3 else 0,
-        "walked plane": whole[0], "vector walk": runs * -(-run // 16)}
+        "vector walk": runs * -(-run // 16)}
 
 
 def describe_selection(graph: Graph, layer: Layer) -> Work:

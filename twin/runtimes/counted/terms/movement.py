@@ -83,7 +83,6 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
     for place, side in enumerate(around[2]):
         at = start + (0 if place == 0 else (around[2][0] + width) * channels)
         terms += count_fills(side * channels, rows, step=row, start=at % 4)
-        terms["vector fill"] += rows * -(-side * channels // 16)
     if not deep:
         terms["vector copy"] = rows * -(-width * depth // 16)
         return terms + count_copies(width * depth, rows, to_step=row, from_step=inner // height,

@@ -90,7 +90,6 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
     weights, recurrent = (graph.input(layer, place) for place in (1, 2))
     width, units = weights.shape[1], recurrent.shape[1]
     steps = source.elements // width
-    vectors = (steps if source.shape[1] == 1 else 1) * 4
     later = steps - min(source.shape[:2])
     gates: dict[str, float] = {"mac": 4 * units * (width * steps + units * later)}
     for size, often in ((width, steps), (units, later)):
@@ -100,7 +99,7 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
         "call": 1, "step": steps, "unit": steps * units,
         "mac": steps * 4 * units * (width + units)}, own={} if source.dtype == "float32" else {
         "unit quad": steps * (units // 4), "unit rest": steps * (units % 4),
-        "weight row": vectors * units, "input sum": 4 * units * width, **gates})
+        "input sum": 4 * units * width, **gates})
 
 
 def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
@@ -165,11 +164,8 @@ def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
     return count_blocks(pixels, channels, column) | {
         "pixel": pixels, "line": target.shape[1], "weight row": channels * height * width,
         "window row": pixels * height, "reached row": rows * target.shape[2],
-        "row tap": rows * target.shape[2] * width, "inside tap": taps,
-        "outside tap": pixels * height * width - taps,
-        "scalar column quad": pixels * (column // 4),
-        "scalar column rest": pixels * (column % 4), "vector copy": taps * -(-depth // 16),
-        "vector column": pixels * -(-column // 16),
+        "row tap": rows * target.shape[2] * width,
+        "scalar column quad": pixels * (column // 4), "vector column": pixels * -(-column // 16),
         "scalar column eight": pixels * (column // 16), "weight": weights.elements,
         **count_copies(depth, taps, from_step=depth)}
 

@@ -32,7 +32,7 @@ def describe_rows(graph: Graph, layer: Layer) -> Work:
     guessed = "" if share_error else "logits taken to be even below the largest"
     return Work(variant=types, guessed=guessed, terms={
         "call": 1, "row": rows, "element": source.elements, "near": near,
-        "dimension": len(source.shape)}, own={"vector row": rows * -(-width // 4)})
+        "dimension": len(source.shape)})
 
 
 def find_near_share(logits: Tensor, beta: float) -> tuple[float, bool]:
