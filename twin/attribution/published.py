@@ -266,17 +266,19 @@ def describe_sealed(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
     sealed = [one for one in comparisons if one.sealed]
     if not sealed:
         return ()
-    found = []
+    found, known = [], 0
     for what, ratios in (("latency", [one.latency_ratio for one in sealed]),
                          ("energy", [one.energy_ratio for one in sealed])):
         errors = [abs(ratio - 1) for ratio in ratios if ratio is not None]
+        known = max(known, len(errors))
         if len(errors) >= FEWEST_SEALED:
             found.append(f"{what}: {len(errors)} sealed rows, median error "
                          f"{100 * median(errors):.1f} %")
     one = len(sealed) == 1
     return (f"{len(sealed)} sealed row{'s' * (not one)} only judge{'s' * one} and "
             f"{'is' if one else 'are'} not shown"
-            + ("" if found else f"; a median needs {FEWEST_SEALED}"), *found)
+            + ("" if found else f"; {known} can be compared, a median needs {FEWEST_SEALED}"),
+            *found)
 
 
 def compare_rows(cases: Iterable[tuple[PublishedRow, Graph]], *,

@@ -137,7 +137,10 @@ def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: 
 @command(view="studies:sweep_report", warnings=describe_fastest, ends=refuse_failed)
 def sweep(asked: Sweep, rows: Rows, output: Tabled, plot: Pareto, page: Paged,
           json: Json, keep: Kept) -> object:
-    """Predict every combination of models, boards and settings; mark the Pareto front."""
+    """Predict every combination of models, boards and settings; mark the Pareto front.
+
+    A sweep lists: its exit code is no verdict, whatever meets the limits; `twin select` judges.
+    """
     with Rate() as rate:
         return keep.run("sweep", asked, on_progress=rate.tell)
 

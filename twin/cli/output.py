@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from importlib import import_module
 from inspect import signature
@@ -127,8 +130,12 @@ MOST_WARNINGS = 3
 def warn(warnings: Iterable[str], most: int = MOST_WARNINGS) -> None:
     """Write the first warnings to stderr, each once, and how many more there are."""
     each = list(dict.fromkeys(warnings))
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else math.inf
     for warning in each[:most]:
-        print(f"warning: {escape(warning)}", file=sys.stderr)
+        text = f"warning: {escape(warning)}"
+        print(text if len(text) <= width else textwrap.fill(
+            text, int(width), subsequent_indent="  ", break_long_words=False,
+            break_on_hyphens=False), file=sys.stderr)
     if len(each) > most:
         print(f"{len(each) - most} more: --json lists all warnings", file=sys.stderr)
 

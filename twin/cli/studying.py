@@ -74,11 +74,11 @@ class Pareto(Output):
 
 
 def refuse_failed(table: Table) -> bool:
-    """Refuse a table of failures alone."""
+    """Refuse a table of failures alone; why each failed is in what was printed of it."""
     if not table.predicted:
-        raise StudyError(f"none of {len(table.rows)} configurations was predicted"
-                         + (f": {table.failed[0].failure}: {table.failed[0].reason}"
-                            if table.failed else ""))
+        kinds = ", ".join(dict.fromkeys(row.failure for row in table.failed))
+        raise StudyError(f"none of {len(table.rows)} configurations was predicted: "
+                         f"{kinds or 'there is none'}, as listed")
     return False
 
 

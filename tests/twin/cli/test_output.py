@@ -69,3 +69,13 @@ def test_what_a_verb_reads_is_not_written_over(tmp_path, monkeypatch, asked):
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 2 and (tmp_path / "own").read_text() == "mine"
     assert f"{asked[-2]} {asked[-1]}: is own, which {asked[0]} reads; accepted" in result.stderr
+
+
+def test_warnings_fold_at_words_on_a_terminal_alone(monkeypatch, capsys):
+    warn(["a word " * 20])
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    warn(["a word " * 20])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 3 and max(map(len, lines)) <= 40 and lines[1].startswith("  ")

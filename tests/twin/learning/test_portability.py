@@ -391,3 +391,9 @@ def test_plan_is_for_the_host_of_an_accelerator():
     assert "on the host core, which micro-benchmarks measure" in err
     code, _, err = run("plan", "kws", "--to", "stm32n6570_dk", "--runtime", "neural-art")
     assert code == 2 and "accepted: a library of the host, such as --runtime tflm-cmsis" in err
+
+
+def test_a_measured_target_is_warned_of(cache):
+    code, _, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", "nucleo_l4r5zi",
+                       "--cache", cache)
+    assert code == 0 and "x-cube-ai@9.0.0 was measured on nucleo_l4r5zi itself" in err

@@ -152,6 +152,9 @@ def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
     except UsageError:
         ranking = None
     warnings = tuple(f"extrapolating: {reason}" for reason in certainty.extrapolating)
+    if calibration.measured:
+        warnings = (f"port: {runtime} was measured on {board.name} itself, which prices are of; "
+                    "accepted as --to: a board nobody measured", *warnings)
     return Ported(
         prediction=replace(raw, deployment=deployment, certainty=certainty,
                            warnings=(*raw.warnings, *warnings)),

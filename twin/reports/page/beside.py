@@ -25,6 +25,7 @@ from twin.reports.columns import Cell, Column, number, write_cells
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Notes, Plot, Section, Table, make_table, notes
+from twin.reports.tables.limits import format_chance
 from twin.reports.tables.published import OF_ROW, SET_UP, note_row
 
 MOST_FAULTS, MOST_LIKELY = 10, 0.99
@@ -160,7 +161,7 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
 
 
 FAULTS = (Column("fault", "fault.name"), Column("kind", "fault.kind"),
-          number("probability", "probability", lambda share: f"{100 * share:.1f} %"),
+          number("probability", "probability", format_chance),
           Column("what to do, if so", "fault.remedy"))
 
 

@@ -87,7 +87,8 @@ def say_lead(rivals: Sequence[Rival]) -> str:
             text += f" ({less[0].label} takes less at its board's input)"
         if rest:
             text += f"; the next takes {_times(rest[0])} {verb}"
-            text += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
+            may = " that meet or may" * (not all(one.row.sure for one in rivals))
+            text += f", the last of {len(rest) + 1}{may} {_times(rest[-1])}" * (len(rest) > 1)
         sentences.append(text)
     return ". ".join(sentences) + "." if sentences else "None of them could be predicted."
 

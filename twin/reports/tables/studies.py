@@ -131,10 +131,10 @@ _plain = partial(_thousandth, factor=1.0)
 
 
 def say_spread(headers: Sequence[str], rows: Sequence[Row]) -> list[str]:
-    """Say what ± means, where intervals have no column of their own."""
+    """Say what + means, where intervals have no column of their own."""
     shown = headers and not any("90 %" in header for header in headers) and any(
         row.time is not None for row in rows)
-    return ["± to the upper end of the 90 % interval"] if shown else []
+    return ["+ to the upper end of the 90 % interval"] if shown else []
 
 
 def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
@@ -277,7 +277,7 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
             value, interval = getattr(row, name), row.interval_of(name)
             text = "?" if value is None else significant(value * factor)
             about = "" if wide or interval is None or not value else \
-                f" ±{100 * (interval.high / value - 1):.0f}%"
+                f" +{100 * (interval.high / value - 1):.0f}%"
             return text + about + "!" * (name in row.violations and value is not None)
 
         return number(header, cell, "{}")
