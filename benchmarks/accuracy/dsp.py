@@ -24,11 +24,11 @@ import twin
 from benchmarks.accuracy import esp_kernels
 from calibration.datasets import published_rows, read_table
 from hwmodels.board.file import load_board
+from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.frozen import frozen
 from hwmodels.schedule.cluster import share_work, wait_of_access
-from tests.oracles.bundles import Edge, Operation, Pipelined, pipeline_loop
 from tests.oracles.c6000_listing import read_listing, schedule_listing
 from tests.oracles.ne16_accesses import count_accesses
 from twin.network.graph import Graph

@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from hwmodels.errors import KernelError
-from tests.oracles.bundles import (
+from hwmodels.core.bundles import (
     Edge,
     Operation,
     bound_recurrence,
     bound_resources,
     pipeline_loop,
 )
+from hwmodels.errors import KernelError
 from tests.oracles.c6000_listing import list_edges, pack_block
 
 UNITS = ("A", "B")

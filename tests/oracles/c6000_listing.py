@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hwmodels.core.bundles import Edge, Operation, hold
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
-from tests.oracles.bundles import Edge, Operation, hold
 
 _LINE = re.compile(r"^(\|\|)?\s*+(\[\s*!?\w+\])?\s*+([A-Z][A-Z0-9_]*)(?:\s++\.(\w+))?"
                    r"(?:\s++(.*))?$")
