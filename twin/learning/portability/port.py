@@ -92,13 +92,7 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
             raise UsageError(f"--networks {network}: not measured there; "
                              + did_you_mean(network, sorted(known)))
     wanted = {name_network(network) for network in networks}
-    chosen = tuple(one for one in found if not wanted or one.network in wanted)
-    if not chosen:
-        others = measured - {load_board(name).name for name in sources if not Path(name).is_dir()}
-        raise UsageError(f"--from {', '.join(sources)}: nothing that was measured there is of a "
-                         "core, a network and a use that may be learnt from; accepted: "
-                         + ", ".join(sorted(filter(None, others))))
-    return chosen
+    return tuple(one for one in found if not wanted or one.network in wanted)
 
 
 def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],

@@ -74,8 +74,8 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
 
 
 def _head(text: str) -> str:
-    """Begin with a capital; units keep theirs."""
-    return text[:1].upper() + text[1:]
+    """Begin with a capital; units and names of operators keep theirs."""
+    return text if "_" in text.partition(" ")[0] else text[:1].upper() + text[1:]
 
 
 def _name(diagnosis: Diagnosis) -> str:
