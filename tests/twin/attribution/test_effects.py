@@ -8,11 +8,13 @@ from made_graphs import one_layer, tensor
 from typer.testing import CliRunner
 
 from hwmodels.board.file import load_board
+from twin import what_if
 from twin.attribution.effects import list_effects
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.network.graph import Window
 from twin.pricing.prediction import predict
+from twin.reports.page.differences import describe_what_if
 
 BOARD = load_board("stm32n6570_dk")
 KWS = deploy("kws", BOARD, runtime="neural-art")
@@ -175,3 +177,15 @@ def test_a_period_shorter_than_an_inference_is_warned_of():
     words = ["predict", "kws", "-b", "nucleo_l4r5zi", "--every"]
     short, long = (CliRunner().invoke(app, [*words, every]).stderr for every in ("1ms", "1s"))
     assert "--every 1ms: shorter than an inference" in short and "shorter" not in long
+
+
+def test_a_warning_of_one_side_says_of_which():
+    base = deploy("kws", "esp32s3_devkitc")
+    changed = what_if(base, {"runtime": "esp-dl"})
+    of_both = {*changed.before.warnings} & {*changed.after.warnings}
+    for text in changed.before.warnings:
+        assert (text if text in of_both else f"before: {text}") in changed.remarks
+    counted = [text for text in changed.remarks if "counted on this instruction set" in text]
+    assert counted and all(text.startswith("after: ") for text in counted)
+    page = describe_what_if(changed)
+    assert "RAM" in page.verdict and page.verdict.startswith("-") and page.tone == ""

@@ -88,7 +88,7 @@ def say_lead(rivals: Sequence[Rival]) -> str:
         if rest:
             text += f"; the next takes {_times(rest[0])} {verb}"
             may = " that meet or may" * (not all(one.row.sure for one in rivals))
-            text += f", the last of {len(rest) + 1}{may} {_times(rest[-1])}" * (len(rest) > 1)
+            text += f", the last of {len(rest) + 1}{may} takes {_times(rest[-1])}" * (len(rest) > 1)
         sentences.append(text)
     return ". ".join(sentences) + "." if sentences else "None of them could be predicted."
 

@@ -40,6 +40,7 @@ from twin.reports.rivals import name_rivals
 from twin.studies.change import make_change
 from twin.studies.limits import Limits
 from twin.studies.results import Table as Rows
+from twin.studies.rows import judge
 
 HOSTILE = "</script><img src=x onerror=alert(2)>"
 
@@ -93,6 +94,25 @@ def test_a_sweep_answers_for_each_width_rather_than_let_the_narrowest_win() -> N
     assert texts(find(page, "network-table"))[1][:2] == ["made width 1", "20 ms: b · width 1"]
     assert "b · width 1, 20 ms" in find(page, "bars-time-1").caption
     assert sum("★" in row[1] for row in texts(find(page, "row-table"))) == 2
+
+
+def test_where_no_width_meets_the_limits_the_nearest_of_each_is_named() -> None:
+    rows = [make_row(board, time_us=time_us * float(width), energy_uj=9.0, **{
+        "network.width": width}) for board, time_us in (("a", 4e4), ("b", 2e4))
+        for width in ("0.5", "1")]
+    limits = Limits(max_time_us=1e3)
+    page = describe_result(Rows(rows=tuple(judge(one, limits) for one in rows), limits=limits,
+                                axes=("board", "network.width")))
+    assert texts(find(page, "network-table"))[1] == ["made width 1", "b · width 1 with 20 ms"]
+    assert "made width 1: none meets the limits, nearest is b · width 1 with 20 ms" in page.sentence
+    cells = find(page, "heat").traces[0]["text"]
+    assert {text[-2:] for line in cells for text in line} == {" ✗"}
+
+
+def test_a_last_one_is_of_so_many_that_meet_or_may() -> None:
+    rows = [make_row(name, time_us=time_us, energy_uj=9.0)
+            for name, time_us in (("a", 4e4), ("b", 2e4), ("c", 9e4))]
+    assert "the last of 3 takes 4.5 times" in say_lead(name_rivals(rows))
 
 
 def test_a_star_is_of_those_that_meet_the_limits_and_the_front_of_all() -> None:
