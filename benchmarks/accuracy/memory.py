@@ -199,7 +199,7 @@ def bulk_rate() -> float:
     board = load_board("stm32n6570_dk")
     flash = board.memory("flash")
     assert flash.serial is not None
-    return flash.serial.bulk_bytes_per_second(board.clock(flash.clock).frequency_hz)
+    return flash.serial.bits_per_cycle[2] * board.clock(flash.clock).frequency_hz / 8
 
 
 def make_memory_report(slowdowns: Sequence[Slowdown], dense: Sequence[DenseLayer]) -> str:

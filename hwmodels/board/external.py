@@ -169,10 +169,6 @@ class SerialMemory:
                 + math.ceil(self.alternate_bits / address)
                 + (self.write_dummy_cycles if write else self.dummy_cycles))
 
-    def bulk_bytes_per_second(self, clock_hz: float) -> float:
-        """Return the rate of data alone: lines x edges x clock / 8."""
-        return self.bits_per_cycle[2] * clock_hz / 8
-
 
 def serial_cycles(part: SerialMemory, size_bytes: np.ndarray | int,
                   addresses: np.ndarray | int = 0, *, write: bool = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from hwmodels.frozen import frozen
@@ -110,7 +110,7 @@ class Fusion:
     """
 
     accelerated: Collection[int] = ()
-    buffers: Mapping[int, TaskBuffer] = field(default_factory=dict)
+    buffers: Mapping[int, TaskBuffer | Buffer] = field(default_factory=dict)
     ends: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -163,6 +163,27 @@ class Plan:
         return placement.arena_bytes, placement.weights_bytes
 
 
+def fuse_pooling(graph: Graph) -> Fusion:
+    """Return what of convolutions a pooling right behind each, its one reader, leaves in memory.
+
+    That is as many rows of its output as the pooling's window has; what it reads lives on. Where
+    the window has all rows nothing is gained, and both keep their own buffers.
+    """
+    readers = [*graph.outputs, *(tensor for layer in graph.layers for tensor in layer.inputs)]
+    buffers, ends = {}, {}
+    for after, (layer, pool) in enumerate(pairwise(graph.layers), 1):
+        tensor = layer.outputs[0]
+        whole = graph.tensors[tensor]
+        if (traits(layer).is_convolution and pool.window and not traits(pool).is_convolution
+                and pool.inputs[0] == tensor and readers.count(tensor) == 1
+                and pool.window.kernel[0] < whole.shape[1]):
+            ends[after - 1] = after
+            buffers[tensor] = Buffer(
+                name=whole.name, tensors=[tensor], first=after - 1, last=after,
+                size_bytes=whole.size_bytes // whole.shape[1] * pool.window.kernel[0])
+    return Fusion(buffers=buffers, ends=ends)
+
+
 def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     """Bytes of 32-bit requantisation multipliers and shifts a layer keeps.
 
@@ -213,6 +234,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO
     ----------
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
+    if runtime.fuses_pooling and fusion is NO_FUSION:
+        fusion = fuse_pooling(graph)
     requests = _collect_requests(graph, runtime, isa, fusion)
     arena_bytes, parts = _lay_out_arena(graph, runtime, requests, rooms)
     slots = [
@@ -269,12 +292,11 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) 
 
     def hold(tensor_id: int, first: int) -> None:
         tensor = graph.tensors[tensor_id]
-        own = fusion.buffers.get(tensor_id)
-        request = Buffer(name=tensor.name, tensors=[tensor_id],
-                         size_bytes=tensor.size_bytes if own is None else own.size_bytes,
-                         first=first if own is None else own.first,
-                         last=max(first, last_reader.get(tensor_id, first)) if own is None
-                         else own.last)
+        own = fusion.buffers.get(tensor_id) or Buffer(
+            name=tensor.name, tensors=[tensor_id], size_bytes=tensor.size_bytes, first=first,
+            last=max(first, last_reader.get(tensor_id, first)))
+        request = Buffer(name=tensor.name, tensors=[tensor_id], size_bytes=own.size_bytes,
+                         first=own.first, last=own.last)
         held[tensor_id] = request
         requests.append(request)
 
@@ -328,14 +350,11 @@ def layer_dtype(graph: Graph, layer: Layer) -> str:
 
 
 def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:
-    last: dict[int, int] = {}
-    for position, layer in enumerate(graph.layers):
-        for tensor_id in layer.inputs:
-            last[tensor_id] = ends.get(position, position)
+    last = {tensor_id: ends.get(position, position)
+            for position, layer in enumerate(graph.layers) for tensor_id in layer.inputs}
     # A state must survive to the next inference, an output until it is read.
-    for tensor_id in (*graph.outputs, *list_states(graph)):
-        last[tensor_id] = max(0, len(graph.layers) - 1)
-    return last
+    return last | dict.fromkeys((*graph.outputs, *list_states(graph)),
+                                max(0, len(graph.layers) - 1))
 
 
 def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,

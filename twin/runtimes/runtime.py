@@ -67,6 +67,8 @@ class Runtime:
         Whether channels that are zero for every input are removed when code is generated.
     fuses_padding
         Whether convolutions do the padding ahead of them.
+    fuses_pooling
+        Whether a convolution keeps only the rows of its output the pooling behind it works on.
     overlaps
         Whether a layer's output may lie over what it has read of its input for the last time.
     dispatches_aliases
@@ -156,6 +158,7 @@ class Runtime:
     alignment_bytes: int
     efficiency: Mapping[str, float]
     fuses_padding: bool = False
+    fuses_pooling: bool = False
     overlaps: bool = False
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     offload: Offload | None = None

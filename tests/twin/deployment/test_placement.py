@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from made_graphs import chain, tensor
 
+from calibration.datasets import published_rows
 from hwmodels.schedule.task import TaskBuffer
+from twin.attribution.published import build_published, deploy_row
 from twin.deployment.memories import check_fit
 from twin.deployment.placement import (
     ArenaSlot,
@@ -22,7 +24,7 @@ from twin.deployment.placement import (
     requantisation_bytes,
 )
 from twin.errors import PlacementError
-from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.operators import list_states
 from twin.runtimes import load_runtime
 
@@ -37,6 +39,7 @@ class MadeRuntime:
     in_place: tuple[str, ...] = ()
     parameters_in: str = "arena"
     overlaps: bool = False
+    fuses_pooling: bool = False
     alignment_bytes: int = 16
     scratch: Mapping[str, int] = field(default_factory=dict)
     dtype: str = "int8"
@@ -313,3 +316,35 @@ def test_does_not_fit_names_both_numbers() -> None:
     with pytest.raises(PlacementError, match=r"needs 2,000 bytes, sram has 1,000 bytes"):
         check_fit("arena", 2000, "sram", 1000)
     check_fit("arena", 1000, "sram", 1000)
+
+
+@pytest.mark.parametrize(("fuses", "rows", "kept", "input_ends"), [
+    (True, 2, 2 * 6 * 5, 1), (True, 6, 180, 0), (False, 2, 180, 0)])
+def test_of_a_convolution_pooled_right_away_the_rows_of_a_window_stay(
+        fuses, rows, kept, input_ends):
+    """Two rows of 6 columns and 5 channels; the input is read until the last window is pooled.
+
+    A window over all rows keeps them all, so pooling is a layer of its own.
+    """
+    graph = made([tensor((1, 6, 6, 3)), tensor((5, 3, 3, 3), data="random"), tensor((1, 6, 6, 5)),
+                  tensor((1, 6 // rows, 3, 5)), tensor((1, 6 // rows, 3, 5))],
+                 ("conv_2d", (0, 1), (2,)), ("max_pool_2d", (2,), (3,)), ("relu", (3,), (4,)))
+    graph = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], window=Window(
+        kernel=(rows, 2), stride=(rows, 2), padding=(0, 0, 0, 0))), graph.layers[2]))
+    plan = plan_placement(graph, MadeRuntime(fuses_pooling=fuses), ISA)
+    assert {slot.name: slot.size_bytes for slot in plan.arena}["t2"] == kept
+    assert lives(plan)["t0"] == (0, input_ends)
+    # Read twice, or by the user: whole.
+    for other in (replace(graph, outputs=(4, 2)), replace(graph, layers=(
+            *graph.layers[:2], replace(graph.layers[2], op="add", inputs=(3, 2))))):
+        whole = plan_placement(other, MadeRuntime(fuses_pooling=fuses), ISA)
+        assert {slot.name: slot.size_bytes for slot in whole.arena}["t2"] == 180
+
+
+@pytest.mark.parametrize(("model", "published_kib", "most"), [
+    ("squeezenet_v1.1_224", 756.25, 1.01), ("tiny_yolo_v2_224", 217.81, 1.6)])
+def test_arenas_of_pooled_networks_are_those_published(model, published_kib, most):
+    """X-CUBE-AI 7.3.0 and 8.1.0 by ST's model zoo; 1,150 and 1,181 KiB with whole outputs."""
+    row = next(row for row in published_rows(use="fit") if (row.model or "").startswith(model))
+    placed = deploy_row(row, build_published(row.model)).placement
+    assert 1 <= placed.arena_bytes / 1024 / published_kib <= most

@@ -208,13 +208,11 @@ def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> dict[s
                     "inside": "calls of functions inside layers are among their instructions"},
         "description": f"structure read from {sources}",
         "library": borrowed.library, "dtypes": list(borrowed.dtypes), "structure": "read",
-        "target": "core", "drops_dead_channels": borrowed.drops_dead_channels,
-        "dispatches_aliases": borrowed.dispatches_aliases, "in_place": list(borrowed.in_place),
-        "fuses_padding": borrowed.fuses_padding, "overlaps": borrowed.overlaps,
-        "copies_shapes": borrowed.copies_shapes, "splits_memories": borrowed.splits_memories,
-        "scalar_on_helium": list(borrowed.scalar_on_helium),
-        "vectors_on_helium": list(borrowed.vectors_on_helium),
-        "parameters_in": borrowed.parameters_in,
+        "target": "core", **{key: getattr(borrowed, key) for key in (
+            "drops_dead_channels", "dispatches_aliases", "fuses_padding", "fuses_pooling",
+            "overlaps", "copies_shapes", "splits_memories", "parameters_in")},
+        **{key: list(getattr(borrowed, key)) for key in (
+            "in_place", "scalar_on_helium", "vectors_on_helium")},
         "dispatch_cycles": [0, "derived", "inside"], **numbers,
         "default_version": _VERSION, "versions": {_VERSION: {}}}
     if borrowed.counted is not None:
