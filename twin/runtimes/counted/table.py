@@ -179,8 +179,8 @@ def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts |
 
 def _carry(amounts: Amounts | None, there: Amounts | None,
            instead: Amounts | None) -> Amounts | None:
-    """Return amounts times the ratio of two that were counted on another core."""
-    if amounts is None or there is None or instead is None:
+    """Return amounts times the ratio of two counted on another core, unless either is empty."""
+    if amounts is None or there is None or instead is None or 1 in (there.total, instead.total):
         return amounts
     return scale(amounts, there.total / instead.total)
 
