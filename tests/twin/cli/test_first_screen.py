@@ -140,3 +140,9 @@ def test_without_a_verb_the_whole_help_is_shown() -> None:
 def test_a_cold_inference_that_takes_no_longer_says_why() -> None:
     ended = run("ad", "-b", "nucleo_l4r5zi", "--cold")
     assert "cold is as warm here: filling art_d (256 B) and art_i (1 KiB)" in ended.stderr
+
+
+@pytest.mark.parametrize("words", [("--clock", "80MHz"), ("--weights", "sram")])
+def test_no_command_is_offered_that_would_answer_of_another_set_up(words) -> None:
+    assert "twin advise" in run("kws", "-b", "nucleo_l4r5zi").stdout
+    assert "twin advise" not in run("kws", "-b", "nucleo_l4r5zi", *words).stdout

@@ -19,7 +19,7 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.fault_effects import Effect
-from twin.attribution.diagnosis.faults import REPEATED, Fault
+from twin.attribution.diagnosis.faults import MOVED, REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
     AGAIN,
     effect_errors,
@@ -126,10 +126,10 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     shared = (shared + price_errors(shares, shares) + kernel_errors(errors, families * 2)
               + hiding_errors(hidden, fault))
     here, there = slice(None, count), slice(count, None)
-    layer = own[here] + errors.layer**2
-    grown = layer * log_pattern(first, shared[here, here], layer)[1]
+    layer, noise = own[here] + errors.layer**2, evidence.marks.noise**2
+    grown = layer * log_pattern(first, shared[here, here] + noise * np.eye(count), layer)[1]
     across = shared[here, there] + np.diag(grown)
-    gain = np.linalg.solve(shared[here, here] + np.diag(grown + REPEATED**2), across)
+    gain = np.linalg.solve(shared[here, here] + np.diag(grown + REPEATED**2 + noise), across)
     spread = shared[there, there] + np.diag(grown) - across.T @ gain
     same = np.equal.outer(np.array(families), np.array(families))
     for one, other in moves:
@@ -138,8 +138,11 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
         spread = spread + (CHANGED_SD**2 + errors.effect**2 * same) * np.outer(
             change, change) + CHANGED_SD**2 * np.outer(scaled, scaled)
     residual = np.log(second.pattern.measured) - effects[1].logs - gain.T @ first
-    alone = REPEATED**2 + min(second.marks.scatter or 0.0, 0.02)**2 + sum(
+    alone = REPEATED**2 + second.marks.noise**2 + sum(
         (CHANGED_LAYER_SD * (other - one)) ** 2 for one, other in moves)
+    if not np.array_equal(second.declared.logs, evidence.declared.logs):  # taken otherwise
+        spread = spread + MOVED.common**2 + MOVED.family**2 * same
+        alone = alone + MOVED.layer**2
     measured = second.pattern.measured
     return (AGAIN.shape * log_shape(residual, spread, alone, measured)
             + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))

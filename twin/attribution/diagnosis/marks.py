@@ -34,6 +34,9 @@ EVEN, LOUD_EVEN = 0.5, 0.05
 """How far the least of runs is below their median over how far the most is above it, from which
 they lie on both sides, as no interrupts do; and how far they scatter at least. Assumed."""
 
+LEAST_MOVES = 0.02
+"""How far the least of runs is off at most, however far they scatter."""
+
 LEAST_SCATTER = 1e-5
 """Scatter below this is none."""
 
@@ -119,6 +122,8 @@ class Marks:
         Times are of ticks.
     even
         Runs scatter widely, and to both sides.
+    noise
+        Standard deviation of the logarithm of a layer's amount, of what its own runs leave open.
     """
 
     clock_log: float | None
@@ -134,6 +139,7 @@ class Marks:
     core_hz: float = 0.0
     ticked: bool = False
     even: bool = False
+    noise: float = 0.0
 
     @property
     def is_clock_right(self) -> bool:
@@ -222,10 +228,12 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
         drift = float(trend[-1])
     rows = _list_runs(measurement, values)
     scatter = _scatter(rows, trend)
+    even = scatter is not None and scatter > LOUD_EVEN and _is_even(rows)
+    apart = scatter or 0.0  # the least of runs hardly moves, a median as far as theory says
     return dataclasses.replace(
         seen, drift=drift if drift or len(values) >= FEWEST_RUNS else None, step=step,
-        scatter=scatter, loose=_scatter(rows, 0.0 * trend) if step else None,
-        even=scatter is not None and scatter > LOUD_EVEN and _is_even(rows))
+        scatter=scatter, loose=_scatter(rows, 0.0 * trend) if step else None, even=even,
+        noise=apart * math.sqrt(math.pi / 2 / len(values)) if even else min(apart, LEAST_MOVES))
 
 
 def _is_ordered(values: np.ndarray) -> bool:

@@ -111,10 +111,11 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
               + kernel_errors(evidence.errors, pattern.families))
     expected = effect.logs
     if reference is None:
-        own = fault_own + evidence.errors.layer**2
+        own = fault_own + evidence.errors.layer**2 + evidence.marks.noise**2
     else:
         expected, spread = _set_beside(fault, effect, spread, evidence)
-        own = (fault_own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
+        right = evidence.right.noise if evidence.right else 0.0
+        own = (fault_own + REPEATED**2 + evidence.marks.noise**2 + right**2
                + OTHER_IMAGE**2 * (fault.errors is not None))
     return Errors(expected=expected, residual=np.log(pattern.measured) - expected, shared=spread,
                   own=own, fault_shared=fault_shared, fault_own=fault_own)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval, describe_basis
-from hwmodels.board.file import list_boards
+from hwmodels.board.file import list_boards, load_board
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -144,7 +144,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
         lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
-        if not deployment.target.executes:
+        if not (deployment.target.executes or any(deployment.places.values())
+                or (board.name in list_boards() and board != load_board(board.name))):
             limit = significant(0.8e-3 * prediction.time_us, 2).replace(",", "")
             words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b",
                      board.name + ".yaml" * (board.name not in list_boards()),

@@ -158,6 +158,28 @@ def test_the_same_scatter_twice_says_no_more_of_interrupts_than_once(deployment)
     assert twice < 1.2 * alone
 
 
+@pytest.mark.parametrize("also", [False, True])
+def test_runs_of_a_right_board_that_scatter_evenly_make_no_fault(deployment, also):
+    """Medians of seven runs are off by seven percent at 15 %: beside another run, too."""
+    right, random = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0), (
+        np.random.default_rng(6))
+    noisy, again = (dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, run=run, value=round(one.value * math.exp(random.normal(0, 0.15))))
+        for run in range(7) for one in right.samples if one.run == 0)) for _ in range(2))
+    found = diagnose(deployment, noisy, **({"also": again} if also else {"healthy": again}))
+    assert next(iter(found.kinds)) == DECLARED and found.is_unsteady, found.kinds
+
+
+def test_prices_that_are_off_at_one_clock_are_no_cache(deployment):
+    """As predicted at 120 MHz, three percent faster at 16 MHz: prices of a flash are off."""
+    first, second = (_take(deployment, list_faults(deployment)[0], clocks, bias=0.0)
+                     for clocks in (HERE, SLOW))
+    quick = dataclasses.replace(second, samples=tuple(dataclasses.replace(
+        one, value=round(0.97 * one.value)) for one in second.samples))
+    found = diagnose(deployment, first, also=quick)
+    assert next(iter(found.kinds)) == DECLARED and found.kinds["cache off"] < 0.2, found.kinds
+
+
 def test_a_layer_that_is_off_by_little_beside_a_healthy_run_is_not_chance(deployment):
     right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.1)
     wrong = dataclasses.replace(right, samples=tuple(dataclasses.replace(
