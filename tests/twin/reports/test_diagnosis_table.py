@@ -70,7 +70,7 @@ def test_rows_are_sorted_by_kind_and_what_is_far_off_is_said():
     """Sizes of one kind together outweigh "as declared"; at 1.5 x nothing listed is sure."""
     split = diagnose((DECLARED, 0.43, 96.0), ("load", 0.3, 97.0), ("load", 0.27, 98.0))
     assert split.verdict.probability == 0.3
-    assert [row.cells[2].text for row in list_faults(split).rows] == ["30.0 %", "27.0 %", "43.0 %"]
+    assert [row.cells[2].text for row in list_faults(split).rows] == ["30.0%", "27.0%", "43.0%"]
     out = io.StringIO()
     Console(file=out, width=200).print(diagnosis_report(split))
     rows = [line.split()[:3:2] for line in out.getvalue().splitlines() if " of it " in line]
