@@ -55,6 +55,7 @@ def _assemble(graph, machine, made, bill, setup, fields):  # type: ignore[no-unt
                           peak_layer=peak, parameter_bytes=128, weight_offsets=(),
                           weights_bytes=20000)
     deployment = SimpleNamespace(
+        places={"weights": None, "arena": None},
         graph=graph, executed=graph, board=machine, weights="flash", arena="sram", code="flash",
         weights_named="flash", arena_named="sram", weights_spill=(), arena_spill=(),
         runtime=SimpleNamespace(identity="made@1.0", name="made", version="1.0", structure="open",
