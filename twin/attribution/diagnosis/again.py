@@ -141,7 +141,7 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     alone = REPEATED**2 + second.marks.noise**2 + sum(
         (CHANGED_LAYER_SD * (other - one)) ** 2 for one, other in moves)
     if not np.array_equal(second.declared.logs, evidence.declared.logs):  # taken otherwise
-        spread = spread + MOVED.common**2 + MOVED.family**2 * same
+        spread = spread + kernel_errors(MOVED, families)
         alone = alone + MOVED.layer**2
     measured = second.pattern.measured
     return (AGAIN.shape * log_shape(residual, spread, alone, measured)

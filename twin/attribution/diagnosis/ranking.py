@@ -99,8 +99,9 @@ def _name_kinds(faults: tuple[Fault, ...], priors: Sequence[float],
     odds = {kind: sum(chances[own]) / sum(np.array(priors)[own]) for kind in FLASH_KINDS
             if any(own := np.array(kinds) == kind)}
     alike = [kind for kind, factor in odds.items() if factor * BARELY > max(odds.values())]
-    return [SLOW_FLASH if kind in alike[:len(alike) * (len(alike) > 1)] else kind
-            for kind in kinds]
+    if len(alike) < 2:
+        return kinds
+    return [SLOW_FLASH if kind in alike else kind for kind in kinds]
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],

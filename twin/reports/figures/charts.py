@@ -87,11 +87,10 @@ def draw_grid(grid: Grid, axes: Axes) -> None:
     known = [value for line in grid.values for value in line if value is not None]
     image = axes.imshow([[math.nan if value is None else value for value in line]
                          for line in grid.values], aspect="auto", cmap="cividis_r", norm=LogNorm())
-    for y, line in enumerate(grid.values):
-        for x, value in enumerate(line):
-            text = grid.texts[y][x] or "-"
+    for y, (line, texts) in enumerate(zip(grid.values, grid.texts, strict=True)):
+        for x, (value, text) in enumerate(zip(line, texts, strict=True)):
             shade = 0.0 if value is None else share_of_log(value, known)
-            axes.text(x, y, text, ha="center", va="center", fontsize=8,
+            axes.text(x, y, text or "-", ha="center", va="center", fontsize=8,
                       color="white" if shade > 0.55 else "black")
     slant = len(grid.columns) > 4
     axes.set_xticks(range(len(grid.columns)), [PurePath(one).name for one in grid.columns],
