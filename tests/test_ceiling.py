@@ -1,12 +1,10 @@
 """The size of the code only falls: lines and syntax nodes against `[tool.ceiling]`.
 
-A line of code bears a token that is not a comment and lies in no docstring; a node is one of
+A line of code is neither blank nor a comment and lies in no docstring; a node is one of
 `ast`, docstrings not counted, so neither long lines nor short names make room.
 """
 
 import ast
-import io
-import tokenize
 import tomllib
 from pathlib import Path
 
@@ -15,20 +13,22 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CEILING = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ceiling"]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-EMPTY = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
-         tokenize.ENDMARKER)
 
 
 def measure(source: str) -> tuple[int, int]:
     """Return lines of code and syntax nodes of a module."""
-    tree = ast.parse(source)
-    docstrings = [node.body[0] for node in ast.walk(tree)
+    nodes = [*ast.walk(ast.parse(source))]
+    docstrings = [node.body[0] for node in nodes
                   if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False)]
-    documented = {line for text in docstrings for line in range(text.lineno, text.end_lineno + 1)}
-    lines = {line for token in tokenize.generate_tokens(io.StringIO(source).readline)
-             if token.type not in EMPTY
-             for line in range(token.start[0], token.end[0] + 1)} - documented
-    return len(lines), sum(1 for _ in ast.walk(tree)) - 2 * len(docstrings)
+    texts = [node for node in nodes if isinstance(node, (ast.Constant, ast.JoinedStr))]
+    lines = {number for number, line in enumerate(source.splitlines(), 1)
+             if (bare := line.strip()) and not bare.startswith("#")} | _span(texts)
+    return len(lines - _span(docstrings)), len(nodes) - 2 * len(docstrings)
+
+
+def _span(nodes: list[ast.stmt] | list[ast.expr]) -> set[int]:
+    """Return the lines nodes stand on: those within a string are code, blank or not."""
+    return {line for node in nodes for line in range(node.lineno, node.end_lineno + 1)}
 
 
 @pytest.mark.parametrize("group", CEILING)

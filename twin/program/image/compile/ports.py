@@ -131,12 +131,12 @@ def read_fixed_places(board: Board) -> Mapping[str, str]:
         board, and where the port's has regions in none of its memories.
     """
     try:
-        if board.name not in list_ports() or not load_port(board.name).fixed_map:
-            return {}
+        path = firmware_folder() / "ports" / board.name / "memory.ld"
     except ToolMissingError:
         return {}  # said when the image is built
-    path = firmware_folder() / "ports" / board.name / "memory.ld"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if not path.is_file():
+        return {}
+    text = path.read_text(encoding="utf-8")
     starts = {name: int(address, 0) for name, address in _REGION.findall(text)}
     regions = {**{name: name for name in starts}, **dict(_ALIAS.findall(text))}
     found = {what: next((one.name for one in board.memories for low, high in one.spans
