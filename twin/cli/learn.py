@@ -326,12 +326,14 @@ def show_published(overlay: Overlay, board: str | None, path: Path | None) -> No
 
 def show_overlay(overlay: Overlay, board: Board | None = None) -> None:
     """Print what was learnt, and what could not be; beside what is shipped for a user's board."""
-    from twin.api.commands.calibrate import name_doubted
+    from twin.api.commands.calibrate import find_start, name_doubted
     from twin.reports.tables.calibration import overlay_table
 
     for entry in overlay.entries:
         if entry.time.rows or entry.time.residuals:
-            show(open_console(), overlay_table(overlay, entry))
+            start = None if board is None else find_start(overlay, entry, board)
+            show(open_console(), overlay_table(overlay, entry, () if start is None else
+                                               tuple(start.time.factors.tolist())))
             names = overlay.time_prices
             far = entry.time.strained(names) if board is None else name_doubted(
                 overlay, entry, board)

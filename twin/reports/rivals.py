@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.frozen import frozen
@@ -37,6 +37,9 @@ FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
 
 BEST = "★"
 """Beside what wins."""
+
+MISSES = "x"
+"""Mark of what misses a limit."""
 
 MOST_POINTS, MOST_GROUPS = 1500, 8
 RINGS = (1, 2, 5, 10, 100, 1000, 10000)
@@ -159,6 +162,8 @@ def _tell_lowest(known: Sequence[Rival], quantity: str, lowest: Mapping[str, flo
                      for kind, label, value in winners)
     among = say_among([one.row for one in known])
     among = (among and f", least{among}") + "; chips and boards do not compare" * many
+    if most in (write_figure(quantity, value) for _, _, value in winners):
+        return f"{BEST} hatched: {caption}{among}; the others have no more."
     return (f"{BEST} hatched: {caption}{among}; the most is {most}." if caption else
             f"Chips at their rail and boards at their input do not compare; the most is {most}.")
 
@@ -253,7 +258,7 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
             + (" of their network" if len(networks) > 1 else "")
             + (", of chips or of boards" if len(fronts) > len(networks) else "")
             + ": nothing is better in both. Bars are 90 % intervals; filled marks may be best, "
-            "hollow ones are beaten" + " or miss a limit" * any(
+            "hollow ones are beaten" + "; crosses miss a limit" * any(
                 not one.row.met for one in known) + ".")
     caption += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
         known) > len(shown) else ""
@@ -264,16 +269,27 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         x=Axis(label=label_figure(across), log=True), y=Axis(label=label_figure(up), log=True),
         rules=tuple((axis, asked[name] * FIGURES[name][2])
                     for axis, name in (("x", across), ("y", up)) if name in asked),
-        curves=(*([replace(_list_points("others", others, objectives, 0), colour=GREY, mark="o")]
-                  if others else []),
-                *(_list_points(name, grouped[name], objectives, number)
-                  for number, name in enumerate(named) if name in grouped),
+        curves=(*(replace(curve, colour=GREY, mark=curve.mark if curve.mark == MISSES else "o")
+                  for curve in _list_points("others", others, objectives, 0)),
+                *(curve for number, name in enumerate(named)
+                  for curve in _list_points(name, grouped.get(name, ()), objectives, number)),
                 *(Curve(x=[x for x, _ in corners], y=[y for _, y in corners], dashes=":", width=1,
                         name="" if place else "front", steps=True)
                   for place, corners in enumerate(fronts))))
 
 
 def _list_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
+                 number: int) -> Iterator[Curve]:
+    """Yield those that meet the limits, and those that do not as crosses, under one name."""
+    met, missed = ([one for one in mine if one.row.met is verdict] for verdict in (True, False))
+    if met:
+        yield _draw_points(name, met, objectives, number)
+    if missed:
+        yield replace(_draw_points("" if met else name, missed, objectives, number),
+                      mark=MISSES, hollow=())
+
+
+def _draw_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
                  number: int) -> Curve:
     points: list[list[float]] = []
     ends: list[list[tuple[float, float] | None]] = []
@@ -286,7 +302,7 @@ def _list_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
     return Curve(
         x=points[0], y=points[1], x_ends=ends[0], y_ends=ends[1], name=name,
         **{**look_of(number), "dashes": ""}, sizes=(8.0,),
-        hollow=[not (one.row.front and one.row.met) for one in mine], hover=[
+        hollow=[not one.row.front for one in mine], hover=[
             f"{one.label}<br>" + ", ".join(write_figure(quantity, getattr(one.row, quantity))
                                            for quantity in objectives) for one in mine])
 

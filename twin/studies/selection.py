@@ -146,16 +146,16 @@ class Selection:
         """Return the best choice of a network by each metric, of those that meet the limits."""
         return find_winners([one.row for one in self.choices if one.row.model == model])
 
-    def find_less(self, won: Winner) -> Row | None:
-        """Return the row of a library that is not chosen with least of a metric, if any has less.
+    def find_less(self, won: Row, name: str) -> Row | None:
+        """Return the row of a library that is not chosen with least of a quantity, if any has less.
 
-        Less by a hundredth; of rows that surely meet the limits where the winner does.
+        Less by a hundredth; of rows that surely meet the limits where the best one does.
         """
-        name, kind = won.quantity, won.row.compared_as(won.quantity)
-        rows = (row for row in self.table.rows if row.model == won.row.model
-                and row.competes(name, kind) and row.sure >= won.row.sure)
-        best = min(rows, key=lambda row: float(getattr(row, name)))
-        return best if getattr(best, name) < 0.99 * getattr(won.row, name) else None
+        rows = (row for row in self.table.rows if row.model == won.model
+                and row.runtime != won.runtime and row.sure >= won.sure
+                and row.competes(name, won.compared_as(name)))
+        best = min(rows, key=lambda row: float(getattr(row, name)), default=won)
+        return best if (getattr(best, name) or 0) < 0.99 * (getattr(won, name) or 0) else None
 
 
 def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
-from calibration.fitting.cell import list_measured
+from calibration.fitting.cell import SHIPPED, list_measured
 from twin.api.commands.predict import FIRST_BOARDS
 from twin.cli import app
 from twin.pricing.document import load_schema
@@ -52,6 +52,16 @@ def test_the_first_screen_answers() -> None:
     lines = ended.stdout.partition("\n\n")[0].splitlines()
     assert len(lines) <= 14 and max(map(len, ended.stdout.splitlines())) <= 80
     assert not ended.stderr, "what the screen says is not said again"
+
+
+def test_no_command_is_offered_that_would_take_other_prices() -> None:
+    shipped = SHIPPED / "x-cube-ai" / "nucleo_l4r5zi.yaml"
+    words = ("kws", "-b", "nucleo_l4r5zi")
+    for calibration, is_offered in (("auto", True), ("none", False), (str(shipped), False)):
+        ended = run(*words, "--calibration", calibration)
+        assert ("twin advise" in ended.stdout) is is_offered, ended.stderr
+    assert "twin advise" in run("vww", "-b", "alif_e7_devkit").stdout
+    assert "twin advise" not in run("vww", "-b", "alif_e7_devkit", "--calibration", "none").stdout
 
 
 def test_every_warning_is_said_beside_its_figure_in_the_details_or_apart() -> None:

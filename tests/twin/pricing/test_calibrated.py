@@ -10,7 +10,7 @@ from rich.console import Console
 
 from calibration.datasets import published_rows
 from calibration.errors import FitError, MeasurementError
-from calibration.fitting.overlay import read_overlay, write_overlay
+from calibration.fitting.overlay import STANDS_IN, read_overlay, write_overlay
 from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
@@ -378,6 +378,11 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
     assert "or a fault" not in result.stdout
     overlay = read_overlay(path)
     entry = overlay.entries[0]
+    alike = {line.split()[0]: line for line in overlay_table(overlay, entry, [
+        math.exp(log) for log in entry.time.log]).lines(200) or () if line.strip()}
+    assert "x before" in alike["price"] and all(
+        "1.000" in alike[name] and STANDS_IN not in alike[name] for name in TIME_PRICES)
+    assert "x before" in result.stdout
     console = Console(width=80)
     with console.capture() as captured:
         console.print(overlay_table(overlay, replace(entry, time=replace(

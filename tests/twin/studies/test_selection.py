@@ -18,7 +18,12 @@ from twin.api.commands.sweep import list_hardware
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.page.selection import describe_selection
-from twin.reports.tables.selection import say_mostly, say_pick, selection_report
+from twin.reports.tables.selection import (
+    say_mostly,
+    say_pick,
+    say_picks,
+    selection_report,
+)
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
 from twin.studies.penalties import Penalty, draw_least, find_least, is_far, list_penalties
 from twin.studies.rows import Row, judge
@@ -172,6 +177,8 @@ def test_a_library_that_is_no_default_is_named_where_it_takes_less() -> None:
     assert re.search("fastest, least energy: in the table esp32s3_devkitc, tflm-esp-nn@"
                      ".*; less with a library that is not in it: esp32s3_devkitc, esp-dl@",
                      text.export_text())
+    cards = {card.name: card.range for card in describe_selection(found).answers}
+    assert "with a library that is not chosen: esp-dl@" in cards["fastest"]
     named = twin.select("kws", ["esp32s3_devkitc"], runtimes=["tflm-esp-nn", "esp-dl"], max_ms=20)
     assert named.choices[0].row.runtime.startswith("esp-dl@")  # of named ones none is a default
 
@@ -278,3 +285,23 @@ def test_each_network_has_its_answer_on_the_page() -> None:
     both = describe_selection(twin.select(["kws", "ad"], ["nucleo_l4r5zi"], runtimes="default"))
     assert {one.name.partition(": ")[0] for one in both.answers} == {"kws", "ad"}
     assert both.tone == "good" and "2 configurations predicted" in both.subtitle
+
+
+def test_one_board_is_named_that_does_all_networks_best() -> None:
+    found = twin.select(["kws", "ad"], BOARDS, runtimes="default", max_ms=50)
+    *picks, together = say_picks(found)
+    assert picks == [say_pick(found, "kws"), say_pick(found, "ad")]
+    able = {board: min(one.score for one in found.choices if one.row.board == board)
+            for board in BOARDS if all(one.row.sure for one in found.choices
+                                       if one.row.board == board)}
+    best = max(able, key=lambda board: able[board])
+    assert len(able) > 1 and together.startswith(f"both: pick {best}, of {len(able)} that do; kws ")
+    page = describe_selection(found)
+    assert page.sections[0].items[0].notes == (*picks, together)
+    assert page.sentence.endswith(together)
+    none = twin.select(["kws", "ad"], BOARDS[:1], runtimes="default", max_ms="2ms", advise=False)
+    assert say_picks(none)[-1] == "both: no board meets the limits of both"
+    energy = twin.select(["kws", "ad"], BOARDS[:2], runtimes="default", by="energy")
+    rows = [max(one.row.energy_uj for one in energy.choices if one.row.board == board)
+            for board in BOARDS[:2]]
+    assert BOARDS[rows.index(min(rows))] in say_picks(energy)[-1]

@@ -37,7 +37,7 @@ from twin.deployment.stated import describe_open
 from twin.errors import UsageError
 from twin.learning.own import list_totals
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
-from twin.pricing.calibration import name_far, shipped_calibration
+from twin.pricing.calibration import Calibration, name_far, starting_prices
 from twin.pricing.price_names import TIME_PRICES
 from twin.reports.export import check_place
 
@@ -111,9 +111,13 @@ def calibrate(asked: Calibrate) -> Overlay:
 
 
 def name_doubted(overlay: Overlay, entry: Entry, board: Board) -> tuple[str, ...]:
-    """Return the time prices learnt of a board that lie far from those shipped for it."""
-    return name_far(entry.time, overlay.time_prices, shipped_calibration(board, entry.runtime)
-                    if overlay.time_prices == TIME_PRICES else None)
+    """Return the time prices learnt of a board that lie far from those a prediction takes."""
+    return name_far(entry.time, overlay.time_prices, find_start(overlay, entry, board))
+
+
+def find_start(overlay: Overlay, entry: Entry, board: Board) -> Calibration | None:
+    """Return the prices a prediction takes without an overlay; None of an accelerator."""
+    return starting_prices(board, entry.runtime) if overlay.time_prices == TIME_PRICES else None
 
 
 def _remark(header: Header, machine: Board, now: str, runtime: str | None) -> Iterator[str]:

@@ -81,10 +81,11 @@ def find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.n
         causes for causes in of_build if len(causes) == 2}) or 1.0
     expected, pairs = given.get("expected", DATA["expected"]["prior"]), DATA["pairs"]["prior"]
     parts = (expected, (1 - expected - pairs) / singles, pairs / both)
-    slip = parts[1] * known[UNIT]
+    slip = parts[1] * known[UNIT]  # What no unit makes expected, another unit may.
+    slipped = [slip * part for part in (expected or DATA["expected"]["prior"], *parts[1:])]
     return np.array([
-        parts[len(causes)] * one.share * math.prod(known[name] for name in causes)
-        * (slip if UNIT in one.causes else 1.0)
+        (slipped if UNIT in one.causes else parts)[len(causes)] * one.share
+        * math.prod(known[name] for name in causes)
         for one, causes in zip(found, of_build, strict=True)])
 
 
@@ -115,23 +116,24 @@ def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.nda
     Parameters
     ----------
     fits
-        Shape (releases,): whether it runs the network at all.
+        Shape (releases,): how likely it runs the network at all.
     """
     factors = np.array([one.logs for one in found])[:, None]
     fixed = np.array([one.added for one in found])[:, None] / np.exp(factors)
     known = 1 / (DATA["noise"]["sd"]**2 + np.array([one.own_sd for one in found])**2)[:, None]
     effects, logs = np.array([[one.sd] for one in found]), []
+    of_release = np.array([one.is_released for one in found])[:, None, None]
     listed = np.array([["other" not in one.causes] for one in found])
     bounded = listed & [[bool(one.causes)] for one in found]
     for weight, shift, variance, wider in zip(*parts, strict=True):
-        moved = runs + shift[:, None]
+        moved = runs * of_release + shift[:, None]
         rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
         tau = variance + (wider * effects)**2
         whole = 1 + tau * known.sum(axis=2)
         square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
         logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
                     - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT))
-                    - IMPOSSIBLE * (listed & ~fits))
+                    + (listed & of_release[:, 0]) * np.log(np.maximum(fits, 1e-300)))
     whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
     weights = np.exp(whole - whole.max())
     healthy = np.array([not one.causes for one in found])

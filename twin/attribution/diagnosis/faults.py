@@ -120,6 +120,7 @@ DECLARED = "as declared"
 UNKNOWN = "none of these"
 ONE_LAYER, ONE_OPERATOR = "one layer", "one operator"
 NETWORK, BOARD, RIVAL = "another network", "another board", "another library"
+FASTER = "faster library"
 COUNTER, UNIT = "counter", "unit"
 SLOW_FLASH = "flash slower"
 FLASH_KINDS = ("wait states", "prefetch", "flash width")

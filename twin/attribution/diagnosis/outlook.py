@@ -19,7 +19,7 @@ from hwmodels.frozen import entity
 from hwmodels.isa import load_isa
 from twin.attribution.diagnosis.builds import STEPS, list_all, list_libraries
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern, join_effects
-from twin.attribution.diagnosis.faults import DECLARED, JOINED, MOVED, UNIT, UNKNOWN, Fault
+from twin.attribution.diagnosis.faults import DECLARED, FASTER, JOINED, MOVED, UNIT, UNKNOWN, Fault
 from twin.deployment.choice import list_releases
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_at, predict_calibrated
@@ -99,6 +99,8 @@ class Hypothesis:
         Of its causes' prior.
     added : ndarray of float, (numbers,)
         Part of the factor that stays as many microseconds whatever the rest takes (`FIXED`).
+    is_released
+        Kernels of the library run, so the time is that of one of its releases.
     """
 
     causes: tuple[str, ...]
@@ -109,6 +111,7 @@ class Hypothesis:
     share: float
     own_sd: np.ndarray
     added: np.ndarray
+    is_released: bool = True
 
     def take_us(self, expected_us: float, base_us: float) -> float:
         """Return what the first number takes, by what is expected and what is predicted of it."""
@@ -169,29 +172,34 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
     explicit = {fault.kind for fault, *_ in singles if JOINED in fault.kind}
     found = [Hypothesis(causes=(), faults=(), sizes=(), logs=0 * others, sd=0.0,
                         own_sd=NETWORK_SD * others, share=1.0, added=0 * others)]
-    found += [_suppose(fault, effect, declared, sizes, others) for fault, effect, _ in singles]
+    name = bases[0].deployment.runtime.name
+    found += [_suppose(fault, effect, declared, sizes, others, name)
+              for fault, effect, _ in singles]
     if len(bases) > 1:
         found += [dataclasses.replace(one, sd=0.0, own_sd=others * 0 + ANYTHING_SD,
                                       share=CONTRADICTING)
                   for one in found if one.causes == ("other",)]
     for (one, effect, first), (two, other, second) in combinations(singles, 2):
         kinds = one.kind, two.kind
-        if (UNKNOWN in kinds or any(JOINED in kind for kind in kinds)
+        if ({UNKNOWN, FASTER}.intersection(kinds) or any(JOINED in kind for kind in kinds)
                 or _BY_KIND[one.kind] == _BY_KIND[two.kind] or set(kinds) <= set(KERNELS)
                 or {JOINED.join(kinds), JOINED.join(kinds[::-1])} & explicit):
             continue
         origin = first if first == second else declared
         logs = _moved(origin, declared) + [
             _join(one, two, *three) for three in zip(effect, other, origin, strict=True)]
-        parts = [_suppose(fault, each, declared, sizes, others)
+        parts = [_suppose(fault, each, declared, sizes, others, name)
                  for fault, each in ((one, effect), (two, other))]
+        if min(np.abs(logs - part.logs).max() for part in parts) < NOTABLE:
+            continue  # With or without it the other takes as long: it is no second cause.
         rest = sum(part.logs for part in parts if part.faults[0].kind not in FIXED)
         found.append(Hypothesis(
             causes=parts[0].causes + parts[1].causes, faults=(one, two),
             logs=logs, added=(np.exp(logs) - np.exp(rest)) * any(kind in FIXED for kind in kinds),
             sizes=parts[0].sizes + parts[1].sizes, sd=math.hypot(parts[0].sd, parts[1].sd),
             own_sd=np.hypot(parts[0].own_sd, parts[1].own_sd),
-            share=parts[0].share * parts[1].share))
+            share=parts[0].share * parts[1].share,
+            is_released=parts[0].is_released and parts[1].is_released))
     if clock_hz is not None:
         is_lower = any("clock" in one.causes for one in found)
         found = [one for one in found if _is_clocked(one, is_lower)]
@@ -304,7 +312,8 @@ def _moved(effect: Sequence[Effect], declared: Sequence[Effect]) -> np.ndarray:
 def _matters(fault: Fault, effect: Effects, declared: Sequence[Effect]) -> bool:
     if fault.kind == UNKNOWN:
         return fault.errors is not None and fault.errors.common >= 1.0  # One size of it is enough.
-    return fault.kind == UNIT or bool(_moved(effect, declared).max() >= NOTABLE)
+    moved = _moved(effect, declared)
+    return fault.kind == UNIT or bool((-moved if fault.kind == FASTER else moved).max() >= NOTABLE)
 
 
 def _is_clocked(hypothesis: Hypothesis, is_lower: bool) -> bool:
@@ -317,7 +326,8 @@ def _name_causes(fault: Fault) -> tuple[str, ...]:
 
 
 def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
-             sizes: Mapping[tuple[str, ...], int], others: np.ndarray) -> Hypothesis:
+             sizes: Mapping[tuple[str, ...], int], others: np.ndarray,
+             library: str) -> Hypothesis:
     """Return the hypothesis of a fault, and how far its effect may be off; more elsewhere."""
     moved, errors = _moved(effect, declared), fault.errors or MOVED
     if fault.kind == UNKNOWN:
@@ -332,7 +342,8 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
     return Hypothesis(causes=causes, faults=(fault,), sizes=(float(moved[0]),), logs=moved,
                       sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes],
                       added=np.expm1(moved) * (fault.kind in FIXED),
-                      own_sd=math.hypot(NETWORK_SD, family) * others)
+                      own_sd=math.hypot(NETWORK_SD, family) * others, is_released=not (
+                          fault.deployment and fault.deployment.runtime.name != library))
 
 
 def _join(one: Fault, two: Fault, effect: Effect, other: Effect, declared: Effect) -> float:

@@ -54,6 +54,10 @@ EXPECTED = "as expected"
 BEYOND = 2.0
 """Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
 
+ARENA_SD = 0.07
+"""Of the logarithm of the least arena: other commits, kernels and alignments of a release ask for
+up to 6.6 % more or less (docs/arena.md), one of 1,539 files for 34 %."""
+
 HEALTHY, CERTAIN, DOUBTED, SLIPPED = 0.7, 0.001, 0.03, 0.1
 """Probability of "as expected" from which no question is asked; of a cause whose answer is known;
 where something is the matter, below which a stated cause is doubted; and from which a slip of the
@@ -184,7 +188,8 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     indistinct = tuple(name for name in CAUSES if not any(
         name in one.causes for one in outlook.hypotheses))
     fits = _find_fitting(outlook, arena_bytes)
-    found = _select(outlook, present, absent, arena_bytes, indistinct, is_run=bool(fits.any()))
+    found = _select(outlook, present, absent, arena_bytes, indistinct,
+                    is_run=bool(fits.max() >= CERTAIN))
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
     weights, releases = weigh_hypotheses(found, offs, runs, parts,
                                          find_priors(found, priors or {}), fits)
@@ -205,7 +210,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     doubted = [] if not present else _doubt(explain(
         outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
         arena_bytes=arena_bytes), present)
-    kept = np.flatnonzero(fits if fits.any() else ~fits)
+    kept = np.flatnonzero(fits >= min(CERTAIN, fits.max()))
     ends = [base.time_us * np.exp(runs[:, 0] + [mean + way * TAILED_90 * spread
                                                 for mean, spread in sums]) for way in (-1, 1)]
     return Why(
@@ -320,17 +325,22 @@ def _is_larger(one: Hypothesis, arena_bytes: int | None, *, is_run: bool) -> boo
     if arena_bytes is None or "other" in one.causes:
         return False
     changed = [fault.deployment for fault in one.faults if fault.deployment is not None]
-    return any(not _is_within(each, arena_bytes) for each in changed) if changed else not is_run
+    return any(_find_chance(each, arena_bytes) < CERTAIN for each in changed) if changed else (
+        not is_run)
 
 
-def _is_within(deployment: Deployment, arena_bytes: int) -> bool:
-    return deployment.buffer is None or deployment.buffer.needed_bytes <= arena_bytes
+def _find_chance(deployment: Deployment, arena_bytes: int | None) -> float:
+    """Return how likely a network runs in so many bytes: not less than the twin plans, or erf."""
+    if arena_bytes is None or deployment.buffer is None:
+        return 1.0
+    short = math.log(deployment.buffer.needed_bytes / max(arena_bytes, 1))
+    return math.erfc(max(short, 0.0) / ARENA_SD / math.sqrt(2))
 
 
 def _find_fitting(outlook: Outlook, arena_bytes: int | None) -> np.ndarray:
-    """Return which releases run the network in an arena, shape (releases,)."""
+    """Return how likely each release runs the network in an arena, shape (releases,)."""
     deployment = outlook.bases[0].deployment
-    return np.array([arena_bytes is None or _is_within(
+    return np.array([_find_chance(
         deployment.replace({"runtime": name}) if len(outlook.releases) > 1 else deployment,
         arena_bytes) for name in outlook.releases])
 
@@ -344,11 +354,13 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
     place = min(best.causes.index(cause), len(best.faults) - 1)
     fault, size = best.faults[place], best.sizes[place]
     data, board = CAUSES[cause], base.deployment.board
+    added_us = best.take_us(expected_us, base.time_us) - expected_us
+    together = f"{'-' if added_us < 0 else '+'}{format_time(abs(added_us))} together"
     met_us = base.time_us if fault.kind in FIXED else expected_us
     return Row(
         cause=cause, says=_choose_text(data["says"], board), detail=(
             fault.name + " together" * (JOINED in fault.kind)
-            + "".join(f", with {name}" for name in best.causes
+            + "".join(f"; with {name} {together}" for name in best.causes
                       if name != cause and len(best.faults) > 1)) * bool(size) + (
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
@@ -409,8 +421,8 @@ def _note_misfits(outlook: Outlook, published_us: float | None,
         needed = deployment.buffer.needed_bytes
         if arena_bytes < needed:
             notes.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
-                           f"network needs with {deployment.runtime.identity}: of another network "
-                           "or release?")
+                           f"network needs with {deployment.runtime.identity}, known to "
+                           f"{100 * ARENA_SD:.0f} %: of another network or release?")
         room = deployment.board.memory(deployment.arena).size_bytes
         if arena_bytes > room:
             notes.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "

@@ -146,12 +146,12 @@ def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
     except UsageError:
         ranking = None
     warnings = tuple(f"extrapolating: {reason}" for reason in certainty.extrapolating)
-    if calibration.measured:
-        warnings = (f"port: {runtime} was measured on {board.name} itself, which prices are of; "
-                    "accepted as --to: a board nobody measured", *warnings)
+    measured = (f"port: {runtime} was measured on {board.name} (--to) itself: its own "
+                "measurements are behind this, as of twin predict, and --from adds nothing",
+                ) * calibration.measured
     return Ported(
         prediction=replace(raw, deployment=deployment, certainty=certainty,
-                           warnings=(*raw.warnings, *warnings)),
+                           warnings=(*measured, *raw.warnings, *warnings)),
         shipped=predict_calibrated(deployment), physics_us=physics.time_us,
         behind=_stand_behind(observations), ranking=ranking,
         makeup=_make_up(calibration, certainty.draw))

@@ -23,6 +23,7 @@ def describe_port(ported: Ported, command: str = "") -> Page:
     prediction = ported.prediction
     page = describe_report(Report(prediction=prediction, command=command,
                                   locality=find_locality(prediction)))
+    is_measured = prediction.certainty is not None and prediction.certainty.measured
     factor = prediction.time_us / ported.physics_us
     interval = ported.certainty.time_us
     sentence = (f"{format_time(prediction.time_us)}, {100 * interval.level:.0f} % interval "
@@ -40,7 +41,8 @@ def describe_port(ported: Ported, command: str = "") -> Page:
         f"interval is then expected {100 * best.narrowing:.0f} % narrower.")
     warnings = [one for one in page.sections if one.name == "warnings"]
     return replace(
-        page, subtitle=f"{page.subtitle} · nobody measured it", verdict=(
+        page, subtitle=f"{page.subtitle} · {'not ' * (not is_measured)}measured itself",
+        verdict=("Measured itself: this is what twin predict says" if is_measured else
             "Predicted for hardware nobody measured"), tone="", sentence=sentence, advice=advice,
         advises="What to measure next",
         sections=(*warnings, *sections, *(one for one in page.sections if one not in warnings)))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -20,23 +18,32 @@ from twin.reports.rivals import BEST, Rival, find_lowest, list_leading, say_amon
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.study_sentences import say_life, say_sleep
 from twin.studies.rows import QUANTITIES, Row
-from twin.studies.selection import Choice, find_winners
+from twin.studies.selection import Choice, Winner, find_winners
 from twin.studies.sweep import network_of
 
 PLACES = {"chip": "chip at its rail", "board": "board at its input"}
 """Where energies are counted."""
 
 
-def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:
-    """Return metric, quantity, the best by it of those that meet limits, how probable that is."""
-    return tuple((won.words, won.quantity, next(one for one in rivals if one.row is won.row),
-                  won.probability) for won in find_winners([one.row for one in rivals]))
+def list_winners(rivals: Sequence[Rival]) -> list[tuple[Winner, Rival]]:
+    """Return the best by each metric of those that meet limits, and what it is called."""
+    return [(won, next(one for one in rivals if one.row is won.row))
+            for won in find_winners([one.row for one in rivals])]
 
 
-def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
-    """Return a card for each metric: the best by it, its figure, and how sure that is."""
+def list_answers(rivals: Sequence[Rival],
+                 find_less: Callable[[Row, str], Row | None] = lambda won, name: None,
+                 ) -> tuple[Answer, ...]:
+    """Return a card for each metric: the best by it, its figure, and how sure that is.
+
+    Parameters
+    ----------
+    find_less
+        Returns a row that is no rival and has less of a quantity than a row.
+    """
     found = []
-    for metric, quantity, best, chance in list_winners(rivals):
+    for won, best in list_winners(rivals):
+        quantity, chance = won.quantity, won.probability
         interval = best.row.interval_of(quantity)
         known = [getattr(one.row, quantity) for one in rivals
                  if one.row.competes(quantity, best.row.compared_as(quantity))]
@@ -50,8 +57,12 @@ def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
                         f"{write_figure(quantity, interval.high)}")
         if chance is not None:
             words.append(f"really the best with {format_chance(chance)}")
-        found.append(Answer(name=metric, value=write_figure(quantity, getattr(best.row, quantity)),
-                            range="; ".join(words)))
+        if (less := find_less(won.row, quantity)) is not None:
+            words.append(f"{write_figure(quantity, getattr(less, quantity))} with a library that "
+                         f"is not chosen: {less.runtime} on {less.board}")
+        found.append(Answer(
+            name=won.words, value=write_figure(quantity, getattr(best.row, quantity)),
+            range="; ".join(words)))
     return tuple(found)
 
 
@@ -60,13 +71,13 @@ def say_lead(rivals: Sequence[Rival]) -> str:
 
     Energies at one boundary: where rows of both are there, of chips at their rail.
     """
-    winners = [next(same) for _, same in itertools.groupby(list_winners(rivals), itemgetter(1))]
-    draws = any(quantity == "mean_mw" for _, quantity, _, _ in winners)
+    winners = {won.quantity: best for won, best in reversed(list_winners(rivals))}
     many = len({one.row.boundary for one in rivals if one.row.energy_uj is not None}) > 1
     fastest, sentences = None, list[str]()
-    for _, quantity, best, _ in winners:
-        if quantity not in ("time_us", "mean_mw" if draws else "energy_uj"):
+    for quantity in ("time_us", "mean_mw" if "mean_mw" in winners else "energy_uj"):
+        if quantity not in winners:
             continue
+        best = winners[quantity]
         value = getattr(best.row, quantity)
         rest = sorted(getattr(one.row, quantity) / value for one in rivals
                       if one is not best and value
@@ -156,6 +167,8 @@ def list_least(rivals: Sequence[Rival]) -> dict[str, float]:
 
 def say_best_mark(rows: Sequence[Row]) -> str:
     """Say what the mark of the best means in a table of rows."""
+    if not any(row.met for row in rows):
+        return "none meets the limits"
     places = {row.boundary for row in rows if row.energy_uj is not None}
     return (f"{BEST} is lowest" + say_among(rows)
             + ", energy among chips or among boards (one alone has none)" * (len(places) > 1))

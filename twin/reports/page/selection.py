@@ -28,7 +28,7 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import Rival, choose_objectives, name_rivals
-from twin.reports.tables.selection import explain_miss, list_notes, say_how_many, say_pick
+from twin.reports.tables.selection import explain_miss, list_notes, say_how_many, say_picks
 from twin.reports.tables.studies import head_placement
 from twin.studies.selection import Choice, Selection
 
@@ -46,24 +46,25 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     called = {one.row.model: one.row.network for one in selection.choices}
     boards = len({one.row.board for one in selection.choices})
     verdicts, sentences, answers = [], [], []
-    sections: list[Section] = []
+    picks = say_picks(selection)
+    sections = [Section(name="pick", title="Which to take", items=(Notes(notes=picks),))]
     for place, model in enumerate(called):
         mine = [one for one in selection.choices if one.row.model == model]
         rivals = name_rivals([one.row for one in mine])
         head, mark = (f"{called[model]}: ", f"-{place}") if len(called) > 1 else ("", "")
         verdicts.append(head + say_how_many(mine, selection.limits))
         sentences.append(head + _say(mine, rivals))
-        answers += [replace(one, name=head + one.name) for one in list_answers(rivals)]
+        answers += [replace(one, name=head + one.name)
+                    for one in list_answers(rivals, selection.find_less)]
         sections += _describe_network(selection, mine, rivals, head, mark)
     sections.append(Section(name="notes", title="How to read it", items=(
-        Notes(notes=(*(say_pick(selection, model) for model in called),
-                     *list_notes(selection))),)))
+        Notes(notes=tuple(list_notes(selection))),)))
     return Page(
         title=f"Hardware for {', '.join(called.values())}",
         subtitle=f"choice of {boards} boards · {len(selection.table.predicted)} configurations "
         "predicted", verdict=". ".join(verdicts),
         tone="good" if {one.row.model for one in selection.choices if one.row.met} == set(called)
-        else "bad", sentence=" ".join(sentences), answers=tuple(answers),
+        else "bad", sentence=" ".join((*sentences, *picks[len(called):])), answers=tuple(answers),
         sections=(*sections, made_by(command)))
 
 

@@ -206,11 +206,11 @@ def _say_networks(table: Points) -> str:
         return say_lead(networks[0] if networks else ())
     rows = []
     for rivals in networks[:MOST_NETWORKS]:
-        winner = next(iter(list_winners(rivals)), None)
+        winner = next((won for won, _ in list_winners(rivals)), None)
         rows.append(f"{name_network(rivals[0].row)}: " + (
             f"none meets the limits, nearest is {_say_nearest(rivals)}" if winner is None else
-            f"{winner[0]} is {winner[2].row.board} with "
-            f"{write_figure(winner[1], getattr(winner[2].row, winner[1]))}"))
+            f"{winner.words} is {winner.row.board} with "
+            f"{write_figure(winner.quantity, getattr(winner.row, winner.quantity))}"))
     more = len(networks) - len(rows)
     return ". ".join(rows) + (f". {more} more networks are in the table." if more else ".")
 
@@ -228,23 +228,25 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
     """Return a row a network: the best of it by each figure."""
     def best(metric: str) -> Callable[[tuple[Rival, ...]], Cell]:
         def cell(rivals: tuple[Rival, ...]) -> Cell:
-            for named, quantity, one, _ in list_winners(rivals):
-                if named == metric:
-                    value = getattr(one.row, quantity)
-                    return Cell(text=f"{write_figure(quantity, value)}: {one.label}", value=value)
+            for won, one in list_winners(rivals):
+                if won.words == metric:
+                    value = getattr(won.row, won.quantity)
+                    return Cell(text=f"{write_figure(won.quantity, value)}: {one.label}",
+                                value=value)
             return Cell(text="none")
 
         return cell
 
-    metrics = dict.fromkeys(one[0] for rivals in networks for one in list_winners(rivals))
+    metrics = dict.fromkeys(won.words for rivals in networks for won, _ in list_winners(rivals))
     nearest = [Column("where none meets, nearest", lambda rivals: "" if list_winners(rivals) else
                       _say_nearest(rivals))] if not all(map(list_winners, networks)) else []
     return Section(
         name="networks", title="The best of each network",
         lead="Networks are not compared: a narrower one needs less of everything that is "
              "predicted, but how much accuracy it loses is not known.", items=(make_table(
-                 "network-table", "Least of each figure" + ", of those that meet the limits" * any(
-                     not one.row.met for rivals in networks for one in rivals), (
+                 "network-table", ("Least of each figure" + ", of those that meet the limits" * any(
+                     not one.row.met for rivals in networks for one in rivals)) if metrics else
+                 "None meets the limits", (
                      Column("network", lambda rivals: name_network(rivals[0].row)), *(
                          Column(metric, best(metric)) for metric in metrics), *nearest),
                  networks[:MOST_ROWS]),))

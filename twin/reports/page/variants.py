@@ -114,12 +114,12 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
         return (f"{write_change(last / first)} time in {len(rivals) - 1} "
                 f"stage{'s' * (len(rivals) > 2)}", "good" if last < first else "bad")
     winners = list_winners(rivals)
-    same = {id(best) for _, quantity, best, _ in winners if quantity in ("time_us", "energy_uj")}
-    fastest = winners[0][2].label
+    same = {id(won.row) for won, _ in winners if won.quantity in ("time_us", "energy_uj")}
+    fastest = winners[0][1].label
     if len(rivals) == 1:
         return f"Only {fastest} can be", ""
     return (f"{fastest} is fastest and lowest energy" if len(same) == 1 and len(winners) > 1 and
-            winners[1][1] == "energy_uj" else f"{fastest} is fastest"), "good"
+            winners[1][0].quantity == "energy_uj" else f"{fastest} is fastest"), "good"
 
 
 def _say_chain(rivals: Sequence[Rival]) -> str:

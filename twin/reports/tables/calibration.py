@@ -9,17 +9,26 @@ from typing import Any
 import numpy as np
 
 from calibration.fitting.intervals import concentrate
-from calibration.fitting.overlay import TIED, Entry, Learnt, Overlay
+from calibration.fitting.overlay import STANDS_IN, TIED, Entry, Learnt, Overlay
 from hwmodels.quantities import significant
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
+
+AS_BEFORE, MOVED = "as far from what is stated as before", 0.1
+"""Of a price the rows do not move, by less than this as a logarithm (assumed)."""
 
 FAULTY = 1.6
 """Logarithm of five: a row so far from what prices explain is likelier a fault (assumed)."""
 
 
-def overlay_table(overlay: Overlay, entry: Entry) -> Content:
-    """Return one entry of an overlay: what it rests on, its factors, its residuals."""
+def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) -> Content:
+    """Return one entry of an overlay: what it rests on, its factors, its residuals.
+
+    Parameters
+    ----------
+    before
+        Factors of time that a prediction takes without it; empty: not known.
+    """
     time = entry.time
     pairs = [
         ("board", str(entry.board)), ("runtime", entry.runtime),
@@ -39,7 +48,7 @@ def overlay_table(overlay: Overlay, entry: Entry) -> Content:
     if tied:
         pairs.append(("fitted as one", ", ".join(tied) + ": no row asks for prices of their own; "
                       "one factor on what was believed of each, which differed"))
-    parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
+    parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time", before)]
     if entry.energy is not None and entry.energy.rows and not entry.powers_of:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
     drawn = {} if entry.energy is None else entry.energy.residuals
@@ -72,12 +81,17 @@ def _rows(time: Learnt) -> str:
             f"{len(time.log)} prices incl. those of their family; condition {time.condition:.3g}")
 
 
-def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
-    """Factors on stated prices, with one standard deviation before and after the data."""
+def _factors(names: Sequence[str], learnt: Learnt, what: str,
+             before: Sequence[float] = ()) -> Table:
+    """Factors on stated prices and those of before, and one deviation before and after the data."""
     doubtful, variances = learnt.doubtful(names), learnt.matrix().diagonal()
+    ratios = [math.exp(log) / old for log, old in zip(learnt.log, before, strict=False)]
+    doubtful |= {name: AS_BEFORE for name, ratio in zip(names, ratios, strict=False)
+                 if doubtful.get(name) == STANDS_IN and abs(math.log(ratio)) < MOVED}
     return tabulate((
         Column(f"price of {what}", lambda place: names[place]),
         number("x stated", lambda place: math.exp(learnt.log[place]), "{:.3f}"),
+        *([number("x before", lambda place: ratios[place], "{:.3f}")] if ratios else []),
         number("sd, %", lambda place: 100 * math.sqrt(max(variances[place], 0.0)), "{:.1f}"),
         number("stated sd, %", lambda place: 100 * learnt.prior_sd[place], "{:.1f}"),
         Column("", lambda place: doubtful.get(names[place]))), range(len(names)))

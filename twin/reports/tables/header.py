@@ -35,6 +35,9 @@ from twin.pricing.prediction import LayerPrediction, Prediction
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
+USUAL = "shipped", "accelerator"
+"""Sources of the prices a command takes that states no calibration."""
+
 MOST_NOTES = 3
 """Warnings that stand beside the figures they concern; the rest is for --details."""
 
@@ -144,7 +147,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
         lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
-        if not (deployment.target.executes or any(deployment.places.values())
+        if sure and sure.draw and sure.draw.source[0] in USUAL and not (
+                deployment.target.executes or any(deployment.places.values())
                 or (board.name in list_boards() and board != load_board(board.name))):
             limit = significant(0.8e-3 * prediction.time_us, 2).replace(",", "")
             words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b",

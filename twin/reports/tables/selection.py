@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from hwmodels.quantities import format_power, format_size, list_first, significant
+from hwmodels.quantities import format_power, format_size, format_time, list_first, significant
 from twin.pricing.variables import CAUSE
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
@@ -50,8 +50,34 @@ def selection_report(selection: Selection, console: Console) -> Content:
     parts += [Text(""), *(Text(line, style="dim") for line in (
         *list_notes(selection),
         *write_legend(selection.table, [one.row for one in selection.feasible])))]
-    parts += [Text(""), *(Text(say_pick(selection, model)) for model in models)]
+    parts += [Text(""), *(Text(line) for line in say_picks(selection))]
     return Group(*parts)
+
+
+def say_picks(selection: Selection) -> tuple[str, ...]:
+    """Say in a sentence which board to take for each network, and which one for all of them."""
+    models = tuple(dict.fromkeys(one.row.model for one in selection.choices))
+    return (*(say_pick(selection, model) for model in models),
+            *([_say_together(selection, len(models))] if len(models) > 1 else []))
+
+
+def _say_together(selection: Selection, networks: int) -> str:
+    """Say which single board does all networks best: by the score, or figures, of its worst."""
+    boards: dict[str, list[Choice]] = {}
+    for one in selection.feasible:
+        boards.setdefault(one.row.board, []).append(one)
+    able = [mine for mine in boards.values() if len(mine) == networks]
+    together = "both" if networks == 2 else f"all {networks}"
+    if not able:
+        does = "meets the limits of" if selection.limits else "runs"
+        return f"{together}: no board {does} {together}"
+    best = min(able, key=lambda mine: (
+        not all(one.row.sure for one in mine), [max(
+            math.inf if (value := getattr(one.row, name)) is None else value for one in mine)
+            for name in selection.by], -min(one.score for one in mine)))
+    return f"{together}: pick {best[0].row.board}, of {len(able)} that do; " + ", ".join(
+        f"{one.row.network} {format_time(one.row.time_us)} with {one.row.runtime} "
+        f"(score {one.score:.0f})" for one in best)
 
 
 def say_pick(selection: Selection, model: str) -> str:
@@ -72,15 +98,10 @@ def say_pick(selection: Selection, model: str) -> str:
         headline += f", {pick.row.price_usd:g} USD"
     headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other board meets"
     headline += _say_changed(pick, mine, quantity)
-    less = [(value, place) for place, row in enumerate(selection.table.rows)
-            if row.model == model and row.sure and row.runtime != pick.row.runtime
-            and row.compared_as(quantity) == pick.row.compared_as(quantity)
-            and (value := getattr(row, quantity)) is not None
-            and value < (getattr(pick.row, quantity) or 0)
-            and row not in [one.row for one in mine]]
-    if less:
+    less = selection.find_less(pick.row, quantity)
+    if less is not None and less not in [one.row for one in mine]:
         headline += (f"; less {WORDS[quantity]} by a library that is not chosen: "
-                     f"{describe_row(selection.table.rows[min(less)[1]])}")
+                     f"{describe_row(less)}")
     return f"{headline}; {_say_undecided(met, may, quantity, selection.by)}"
 
 
@@ -214,7 +235,7 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
         return won.words + f" ({about})" * bool(about)
 
     def name(won: Winner) -> str:
-        shown, less = describe_row(won.row), selection.find_less(won)
+        shown, less = describe_row(won.row), selection.find_less(won.row, won.quantity)
         return shown if less is None else (
             f"in the table {shown}; less with a library that is not in it: {describe_row(less)}"
             + (f", {FIGURES[won.quantity](less)}" if won.quantity in FIGURES else ""))

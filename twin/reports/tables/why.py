@@ -19,6 +19,8 @@ LEAST = 0.02
 FURTHER = {"cycles": "--cycles N", "network": "--measured ad=TIME"}
 """Numbers that say more, by their names in `Why.also`."""
 
+FASTER = "faster_library"
+
 FAR = 2.0
 """Times beyond the interval what was measured is not as expected, even where nothing else is left
 to explain it; and what is to explain, from which a predicted cost is too large (assumed)."""
@@ -73,8 +75,9 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
                 f", if {' or '.join(likely)} runs" if {*likely} <= {*_list_others(why)} else "")
             continue
         most = f" predicted, {format_time(gap)} here at most" * (0 < FAR * gap < row.explains_us)
-        amount = (f" ({row.detail}): {_sign(row.explains_us)}{most}"
-                  if row.detail else "")
+        takes = (f"{_sign(row.explains_us)}{most}" if row.cause != FASTER else
+                 f"{format_time(why.expected_us + row.explains_us)} expected")
+        amount = f" ({row.detail}): {takes}" if row.detail else ""
         yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"
         yield "", row.change
 
@@ -118,7 +121,7 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     if others:
         yield "or", ", ".join(others[:MOST_NAMED])
     named = {row.cause for row in _shown(why)}
-    pair = next((pair for pair in why.pairs if named.issuperset(pair[0])), None)
+    pair = next((pair for pair in why.pairs if named.difference({UNIT}).issuperset(pair[0])), None)
     if pair and why.two_at_once >= LEAST:
         (one, two), chance, explains_us = pair
         yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two}"
@@ -134,6 +137,6 @@ def _next(why: Why) -> Iterator[tuple[str, str]]:
     within = 100 * (why.high_us / min(time for _, time, _ in why.releases) - 1)
     yield "cannot see", (f"causes that add less than {within:.0f} % lie within the interval: wait "
                          "states, ticks, a busy bus, -O1")
-    if why.verdict not in (EXPECTED, UNIT):  # Of no planted build the unit is wrong.
+    if why.verdict not in (EXPECTED, UNIT, FASTER):  # Of no planted build.
         yield from _say_found(dict(why.also), why.answered)
     yield "times of layers", "say more: twin import, then twin diagnose"

@@ -104,6 +104,11 @@ def test_where_no_width_meets_the_limits_the_nearest_of_each_is_named() -> None:
     page = describe_result(Rows(rows=tuple(judge(one, limits) for one in rows), limits=limits,
                                 axes=("board", "network.width")))
     assert texts(find(page, "network-table"))[1] == ["made width 1", "b · width 1 with 20 ms"]
+    assert find(page, "network-table").caption == "None meets the limits"
+    assert find(page, "row-table").caption.endswith("; none meets the limits")
+    marks = [one["marker"]["symbol"] for one in find(page, "front-time-energy").traces
+             if one["mode"] == "markers"]
+    assert {*marks} == {"x-thin"} and "crosses miss" in find(page, "front-time-energy").caption
     assert "made width 1: none meets the limits, nearest is b · width 1 with 20 ms" in page.sentence
     cells = find(page, "heat").traces[0]["text"]
     assert {text[-2:] for line in cells for text in line} == {" ✗"}
@@ -122,9 +127,14 @@ def test_a_star_is_of_those_that_meet_the_limits_and_the_front_of_all() -> None:
     told = draw_dashboard(least)[0].caption
     assert "least of those that meet the limits" in told and least[0].label + "," not in told
     front = draw_front(least, ("time_us", "energy_uj"))
-    line = next(trace for trace in front.traces if trace["name"] == "front")
+    line = next(trace for trace in front.traces if trace.get("name") == "front")
     assert "nothing is better in both" in front.caption and line["x"][0] == 1.0
-    assert "or miss a limit" in front.caption
+    assert "crosses miss a limit" in front.caption
+    bars = name_rivals([replace(make_row(board, ram_bytes=size), violations=missed)
+                        for board, size, missed in (("a", 9 << 10, ()), ("b", 1 << 10, ("time_us",))
+                                                    )])
+    assert draw_dashboard(bars)[2].caption == (
+        "★ hatched: a, 9 KiB, least of those that meet the limits; the others have no more.")
 
 
 def test_a_star_is_of_those_that_surely_meet_the_limits_where_some_do() -> None:
