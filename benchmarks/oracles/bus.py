@@ -32,8 +32,6 @@ class Burst:
     beats: int
     write: bool
     think_cycles: int
-    held_cycles: int | None
-    page: int
     issue: int = -1
     arrival: int = -1
     grant: int = -1
@@ -58,8 +56,6 @@ class Arbiter:
     waiting: list[Burst] = field(default_factory=list)
     held: list[tuple[int, int, int]] = field(default_factory=list)
     last: int = -1
-    credits: dict[int, int] = field(default_factory=dict)
-    page: int = -1
     arrived: Any = None
 
     def serve(self) -> Process:
@@ -73,11 +69,7 @@ class Arbiter:
             burst = self.choose()
             self.waiting.remove(burst)
             burst.grant = int(environment.now)
-            cycles = bus.held_cycles(burst)
-            if burst.page >= 0 and burst.page != self.page:
-                cycles += bus.bus_cycles(burst.slave, burst.slave.page_cycles)
-                self.page = burst.page
-            end = burst.grant + cycles * bus.period
+            end = burst.grant + bus.held_cycles(burst) * bus.period
             burst.wait = sum(
                 max(0, min(until, burst.grant) - max(since, burst.arrival))
                 for port, since, until in self.held if port != burst.port)
@@ -98,13 +90,6 @@ class Arbiter:
             chosen = min(in_order, key=lambda burst: (burst.port - self.last - 1) % count)
         elif kind == "first_come":
             chosen = min(in_order, key=lambda burst: burst.arrival)
-        elif kind == "weighted":
-            weights = {burst.port: self.bus.interconnect.masters[burst.port].weight
-                       for burst in in_order}
-            for port, weight in weights.items():
-                self.credits[port] = self.credits.get(port, 0) + weight
-            chosen = max(in_order, key=lambda burst: self.credits[burst.port])
-            self.credits[chosen.port] -= sum(weights.values())
         self.last = chosen.port
         return chosen
 
@@ -128,17 +113,9 @@ class ReferenceBus:
                          for slave in interconnect.slaves for bank in range(slave.banks)}
         names = [master.name for master in interconnect.masters]
         self.ports: list[list[Burst]] = [[] for _ in names]
-        self.after: dict[Burst, Burst] = {}
         for stream in streams:
             port = names.index(stream.master)
             self.ports[port] = [self._read(stream, port, row) for row in range(len(stream))]
-        for stream in streams:
-            if stream.after is not None and stream.after_master is not None:
-                others = self.ports[names.index(stream.after_master)]
-                for row, burst in enumerate(self.ports[names.index(stream.master)]):
-                    number = int(_value(stream.after, row))
-                    if number >= 0:
-                        self.after[burst] = others[number]
 
     def run(self) -> list[tuple[int, int, int, int]]:
         """Return (issue, grant, finish, wait) in ticks of every burst, master by master."""
@@ -156,14 +133,11 @@ class ReferenceBus:
         for row, burst in enumerate(bursts):
             before = bursts[row - 1] if row else None
             credited = bursts[row - master.outstanding] if row >= master.outstanding else None
-            for other in (credited, self.after.get(burst)):
-                if other is not None:
-                    yield other.finished
             origin = 0
-            if master.pacing == "finish" and credited is not None:
-                origin = credited.finish
-            elif master.pacing == "issue" and before is not None:
-                origin = before.issue
+            if credited is not None:
+                yield credited.finished
+                if master.pacing == "finish":
+                    origin = credited.finish
             ready = origin + burst.think_cycles * self.periods[port]
             if before is not None:
                 yield before.granted
@@ -174,7 +148,6 @@ class ReferenceBus:
             yield self.edge(self.periods[port])
             burst.issue = int(environment.now)
             yield self.edge(self.period)
-            yield environment.timeout(master.request_cycles * self.period)
             burst.arrival = int(environment.now)
             arbiter = self.arbiters[burst.slave.name, burst.bank]
             arbiter.waiting.append(burst)
@@ -186,7 +159,7 @@ class ReferenceBus:
         environment, master = self.environment, self.interconnect.masters[burst.port]
         bursts = self.ports[burst.port]
         cycles = self.bus_cycles(burst.slave, burst.slave.pipeline_cycles)
-        yield environment.timeout((cycles + master.response_cycles) * self.period)
+        yield environment.timeout(cycles * self.period)
         if burst.row and master.outstanding > 1:
             before = bursts[burst.row - 1]
             yield before.delivered
@@ -203,15 +176,12 @@ class ReferenceBus:
         return self.environment.timeout(-int(self.environment.now) % period)
 
     def held_cycles(self, burst: Burst) -> int:
-        """Bus cycles a burst holds its slave, pages apart."""
+        """Bus cycles a burst holds its slave."""
         slave, latency = burst.slave, burst.slave.latency_cycles
         if burst.write and slave.write_latency_cycles is not None:
             latency = slave.write_latency_cycles
-        cycles = burst.held_cycles
-        if cycles is None:
-            exact = _exact(latency) + burst.beats * _exact(slave.beat_cycles)
-            cycles = math.ceil(exact * self._ratio(slave))
-        return max(cycles, burst.beats)
+        exact = _exact(latency) + burst.beats * _exact(slave.beat_cycles)
+        return max(math.ceil(exact * self._ratio(slave)), burst.beats)
 
     def bus_cycles(self, slave: Slave, cycles: float) -> int:
         """Whole bus cycles of cycles of a slave."""
@@ -226,15 +196,13 @@ class ReferenceBus:
         asked = _value(stream.slave, row)
         slave = (by_name[str(asked)] if isinstance(asked, str)
                  else self.interconnect.slaves[int(asked)])
-        held = stream.service_cycles
         environment = self.environment
         return Burst(
             port=port, row=row, slave=slave, bank=int(_value(stream.bank, row)),
             beats=int(_value(stream.beats, row)), write=bool(_value(stream.write, row)),
             think_cycles=int(_value(stream.think_cycles, row)),
-            held_cycles=None if held is None else int(_value(held, row)),
-            page=int(_value(stream.page, row)), granted=environment.event(),
-            delivered=environment.event(), finished=environment.event())
+            granted=environment.event(), delivered=environment.event(),
+            finished=environment.event())
 
 
 def _exact(cycles: float) -> Fraction:

@@ -3,7 +3,7 @@
 Plain loops over arrays, so that it reads as it runs and a benchmark may compile it. It takes the
 arrays of `hwmodels.bus.bursts.Bursts` and skips nothing: each tick every port and every slave is
 looked at. Of a port, `shown` is the next burst to issue, `asking` the next to be granted, `coming`
-the next to be delivered, `journey` the ticks an issued burst has still to go to its arbiter, `age`
+the next to be delivered, `journey` the ticks an issued burst has still to go to a bus edge, `age`
 and `waits` the ticks it has been there and those in which others held its slave, `lines` when its
 data lines became free. Of a slave, `held` is the ticks its burst has still to go.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from hwmodels.bus.bursts import Bursts
 from hwmodels.bus.interconnect import ARBITRATIONS
 
-PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = range(7)
+PERIOD, OUTSTANDING, PACING, FIRST, LAST = range(5)
 THINK, TARGET, HELD, REPLY = range(4)
 ISSUE, GRANT, FINISH, WAIT = range(4)
 
@@ -36,22 +36,18 @@ def tick_bus(bursts: Bursts, limit_ticks: int) -> np.ndarray:
         Ticks of issue, grant, finish and wait; -1 where the limit came first.
     """
     times = np.full((len(bursts.bursts), 4), -1, dtype=np.int64)
-    none = np.full(len(times), -1, dtype=np.int64)
-    run_ticks(bursts.ports, bursts.bursts, bursts.transfer,
-              bursts.pages if len(bursts.pages) else none, bursts.page_ticks,
-              bursts.after if len(bursts.after) else none, bursts.bus_period,
+    run_ticks(bursts.ports, bursts.bursts, bursts.transfer, bursts.banks, bursts.bus_period,
               ARBITRATIONS[bursts.interconnect.arbitration], limit_ticks, times)
     return times
 
 
-def run_ticks(ports, bursts, transfer, pages, page_ticks, after, bus_period,  # type: ignore[no-untyped-def]
+def run_ticks(ports, bursts, transfer, slaves, bus_period,  # type: ignore[no-untyped-def]
               arbitration, limit_ticks, times):
     """Fill `times`; return the tick after the last reply, or the limit."""
-    count, slaves = len(ports), len(page_ticks)
+    count = len(ports)
     shown, asking, coming = ports[:, FIRST].copy(), ports[:, FIRST].copy(), ports[:, FIRST].copy()
     journey, age, waits, lines = np.zeros((4, count), np.int64)
-    credits, held = np.zeros((slaves, count), np.int64), np.zeros(slaves, np.int64)
-    holder, opened = np.full(slaves, -1, np.int64), np.full(slaves, -1, np.int64)
+    held, holder = np.zeros(slaves, np.int64), np.full(slaves, -1, np.int64)
     ready = np.full(len(bursts), -1, np.int64)
     for now in range(limit_ticks):
         for port in range(count):
@@ -60,22 +56,18 @@ def run_ticks(ports, bursts, transfer, pages, page_ticks, after, bus_period,  # 
             if shown[port] > asking[port]:
                 journey[port] = max(0, journey[port] - 1)
             elif now % ports[port, PERIOD] == 0 and may_issue(
-                    ports, port, bursts, shown[port], after, bus_period, times, now):
+                    ports, port, bursts, shown[port], bus_period, times, now):
                 times[shown[port], ISSUE] = now
                 shown[port] += 1
-                journey[port] = -now % bus_period + ports[port, REQUEST]
+                journey[port] = -now % bus_period
                 age[port], waits[port] = 0, 0
         for slave in range(slaves):
             if held[slave] or now % bus_period:
                 continue
-            port = choose(slave, holder[slave], arbitration, ports, bursts, shown, asking, journey,
-                          age, credits)
+            port = choose(slave, holder[slave], arbitration, bursts, shown, asking, journey, age)
             if port >= 0:
                 burst = asking[port]
                 held[slave] = bursts[burst, HELD]
-                if pages[burst] >= 0 and pages[burst] != opened[slave]:
-                    held[slave] += page_ticks[slave]
-                    opened[slave] = pages[burst]
                 holder[slave] = port
                 times[burst, GRANT], times[burst, WAIT] = now, waits[port]
                 ready[burst] = now + held[slave] + bursts[burst, REPLY]
@@ -103,7 +95,7 @@ def deliver(ports, port, transfer, ready, times, lines, coming, asking, now):  #
     return coming
 
 
-def may_issue(ports, port, bursts, burst, after, bus_period, times, now):  # type: ignore[no-untyped-def]
+def may_issue(ports, port, bursts, burst, bus_period, times, now):  # type: ignore[no-untyped-def]
     """Whether nothing keeps a port from issuing its next burst in this tick."""
     first, origin = ports[port, FIRST], 0
     if burst == ports[port, LAST]:
@@ -114,37 +106,25 @@ def may_issue(ports, port, bursts, burst, after, bus_period, times, now):  # typ
             return False
         if ports[port, PACING] == 0:
             origin = times[back, FINISH]
-    if burst > first:
-        if ports[port, OUTSTANDING] > 1 and now < times[burst - 1, GRANT] + bus_period:
-            return False
-        if ports[port, PACING] == 1:
-            origin = times[burst - 1, ISSUE]
-    other = after[burst]
-    if other >= 0 and (times[other, FINISH] < 0 or times[other, FINISH] > now):
+    if (burst > first and ports[port, OUTSTANDING] > 1
+            and now < times[burst - 1, GRANT] + bus_period):
         return False
     return now >= origin + bursts[burst, THINK]
 
 
-def choose(slave, last, arbitration, ports, bursts, shown, asking, journey, age,  # type: ignore[no-untyped-def]
-           credits):
+def choose(slave, last, arbitration, bursts, shown, asking, journey, age):  # type: ignore[no-untyped-def]
     """Port a free slave grants in this tick; -1: none asks."""
-    count = len(ports)
-    chosen, best, total = -1, 0, 0
+    count = len(shown)
+    chosen, best = -1, 0
     for port in range(count):
         if shown[port] == asking[port] or journey[port] or bursts[asking[port], TARGET] != slave:
             continue
         if arbitration == 1:
             score = count - (port - last - 1) % count
         elif arbitration == 2:
-            credits[slave, port] += ports[port, WEIGHT]
-            total += ports[port, WEIGHT]
-            score = credits[slave, port]
-        elif arbitration == 3:
             score = age[port]
         else:
             score = count - port
         if chosen < 0 or score > best:
             chosen, best = port, score
-    if arbitration == 2 and chosen >= 0:
-        credits[slave, chosen] -= total
     return chosen

@@ -18,11 +18,11 @@ from hwmodels.bus.interconnect import PACINGS, Interconnect, Slave, Stream, cloc
 from hwmodels.errors import KernelError, did_you_mean
 from hwmodels.frozen import entity
 
-FIRST, LAST = 5, 6
+FIRST, LAST = 3, 4
 """Columns of `Bursts.ports`: where the bursts of a port lie."""
 
 TARGET, HELD = 1, 2
-"""Columns of `Bursts.bursts`: the bank asked, and ticks it is held, pages apart."""
+"""Columns of `Bursts.bursts`: the bank asked, and ticks it is held."""
 
 
 @entity
@@ -33,16 +33,14 @@ class Bursts:
     ----------
     bus_period
         Ticks of a bus cycle.
-    ports : ndarray of int64, (masters, 7)
+    ports : ndarray of int64, (masters, 5)
         What the kernel knows of a master.
     bursts : ndarray of int64, (bursts, 4)
         Think ticks, bank, ticks held, ticks the reply takes more.
     transfer : ndarray of int64, (bursts,)
         Ticks of its beats on the port's data lines.
-    pages, after : ndarray of int64, (bursts,) or (0,)
-        Page opened, burst waited for; -1: none. Empty when no burst has one.
-    page_ticks : ndarray of int64, (banks,)
-        What opening a page adds.
+    banks
+        Arbiters, whom each burst names one of.
     """
 
     interconnect: Interconnect
@@ -50,9 +48,7 @@ class Bursts:
     ports: np.ndarray
     bursts: np.ndarray
     transfer: np.ndarray
-    pages: np.ndarray
-    after: np.ndarray
-    page_ticks: np.ndarray
+    banks: int
 
     def range_of(self, master: str) -> slice:
         """Return where the bursts of a master lie."""
@@ -83,8 +79,8 @@ def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Burs
     Raises
     ------
     KernelError
-        When a stream names a master, slave, bank or burst that does not exist, or a number is
-        below what can be.
+        When a stream names a master, slave or bank that does not exist, or a number is below what
+        can be.
     """
     names = [master.name for master in interconnect.masters]
     by_master = {stream.master: stream for stream in streams}
@@ -96,13 +92,11 @@ def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Burs
     starts = np.concatenate(([0], np.cumsum(sizes)))
     bus_period, periods = interconnect.clock_periods()
     ports = np.array([
-        (period, master.outstanding, PACINGS[master.pacing], master.request_cycles * bus_period,
-         master.weight, first, last)
+        (period, master.outstanding, PACINGS[master.pacing], first, last)
         for master, period, first, last in zip(interconnect.masters, periods, starts[:-1],
                                                starts[1:], strict=True)], dtype=np.int64)
     total = int(starts[-1])
     bursts, transfer = np.empty((total, 4), np.int64), np.empty(total, np.int64)
-    pages, after = np.full(total, -1, np.int64), np.full(total, -1, np.int64)
     for row, name in enumerate(names):
         if not sizes[row]:
             continue
@@ -110,28 +104,18 @@ def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Burs
         held, reply, bank = _serve(stream, interconnect)
         bursts[part, 0] = _whole(stream, "think_cycles", 0) * periods[row]
         bursts[part, TARGET], bursts[part, HELD] = bank, held * bus_period
-        bursts[part, 3] = (reply + interconnect.masters[row].response_cycles) * bus_period
+        bursts[part, 3] = reply * bus_period
         transfer[part] = _whole(stream, "beats", 1) * bus_period
-        pages[part] = _whole(stream, "page", -1)
-        if stream.after is not None:
-            after[part] = _number_after(stream, names, starts)
-    none = np.zeros(0, np.int64)
-    return Bursts(
-        interconnect=interconnect, bus_period=bus_period, ports=ports, bursts=bursts,
-        transfer=transfer, pages=pages if (pages >= 0).any() else none,
-        after=after if (after >= 0).any() else none,
-        page_ticks=np.array([
-            bus_cycles(interconnect, slave, slave.page_cycles) * bus_period
-            for slave in interconnect.slaves for _ in range(slave.banks)], dtype=np.int64))
+    return Bursts(interconnect=interconnect, bus_period=bus_period, ports=ports, bursts=bursts,
+                  transfer=transfer, banks=len(interconnect.banks))
 
 
 def separate_masters(bursts: Bursts) -> Bursts:
-    """Give every master slaves of its own: nobody waits for another, `after` apart."""
-    many, banks = len(bursts.ports), len(bursts.page_ticks)
+    """Give every master slaves of its own: nobody waits for another."""
     asked = bursts.bursts.copy()
     for row, (first, last) in enumerate(bursts.ports[:, FIRST:LAST + 1]):
-        asked[first:last, TARGET] += row * banks
-    return replace(bursts, bursts=asked, page_ticks=np.tile(bursts.page_ticks, many))
+        asked[first:last, TARGET] += row * bursts.banks
+    return replace(bursts, bursts=asked, banks=len(bursts.ports) * bursts.banks)
 
 
 def bus_cycles(interconnect: Interconnect, slave: Slave, cycles: float) -> int:
@@ -154,15 +138,12 @@ def _serve(stream: Stream, interconnect: Interconnect) -> tuple[np.ndarray, np.n
         worst = int(slave[np.argmax(bank >= banks[slave])] if slave.ndim else slave)
         raise KernelError(f"bus: stream of {stream.master!r}: bank {bank.max()}; accepted: 0 to "
                           f"{banks[worst] - 1} of {slaves[worst].name!r}")
-    if stream.service_cycles is not None:
-        held = np.maximum(_whole(stream, "service_cycles", 1), beats)
-    else:
-        # held = ceil((latency + beats x beat) x ratio), exactly: (a + beats x b) / over.
-        start, beat, over = _service_terms(interconnect)
-        held = beats * beat[slave] + start[slave, np.asarray(stream.write, dtype=np.int64)]
-        if over > 1:
-            held = -(-held // over)
-        held = np.maximum(held, beats)
+    # held = ceil((latency + beats x beat) x ratio), exactly: (a + beats x b) / over.
+    start, beat, over = _service_terms(interconnect)
+    held = beats * beat[slave] + start[slave, np.asarray(stream.write, dtype=np.int64)]
+    if over > 1:
+        held = -(-held // over)
+    held = np.maximum(held, beats)
     reply = np.array([bus_cycles(interconnect, part, part.pipeline_cycles) for part in slaves],
                      dtype=np.int64)
     return held, reply[slave], (np.cumsum(banks) - banks)[slave] + bank
@@ -210,16 +191,3 @@ def _whole(stream: Stream, key: str, least: int) -> np.ndarray:
         raise KernelError(f"bus: stream of {stream.master!r}: {key}; accepted: whole numbers of "
                           f"{least} or more")
     return values.astype(np.int64, copy=False)
-
-
-def _number_after(stream: Stream, names: list[str], starts: np.ndarray) -> np.ndarray:
-    """Return the numbers, among all bursts, of those a stream's bursts wait for."""
-    if stream.after_master not in names:
-        raise KernelError(f"bus: stream of {stream.master!r}: after_master "
-                          f"{stream.after_master!r}; accepted: {', '.join(names)}")
-    row = names.index(stream.after_master)
-    after, count = _whole(stream, "after", -1), starts[row + 1] - starts[row]
-    if np.any(after >= count):
-        raise KernelError(f"bus: stream of {stream.master!r}: after {after.max()}; accepted: -1 to "
-                          f"{count - 1}, the bursts of {stream.after_master!r}")
-    return np.where(after >= 0, after + starts[row], -1)

@@ -11,21 +11,18 @@ Rules, the same in the kernel, in the SimPy specification and in the ticked one:
   serve at once (an AHB matrix, an AXI crossbar). Slaves behind one port are one slave.
 - Burst k of a master with N outstanding is issued on an edge of the master's clock, not before
 
-      origin + think, finish(k - N), grant(k - 1) + one bus cycle, finish of the burst it is `after`
+      origin + think, finish(k - N), grant(k - 1) + one bus cycle
 
-  where origin is finish(k - N) for pacing "finish" (a core that blocks), issue(k - 1) for "issue"
-  (an engine that runs ahead) and 0 for "clock" (a peripheral). AHB is N = 1. With N > 1 replies
+  where origin is finish(k - N) for pacing "finish" (a core that blocks) and 0 for "clock" (a
+  peripheral). AHB is N = 1. With N > 1 replies
   come in order, and the port's own data lines carry one beat per bus cycle. A port with separate
   read and write channels is two masters.
-- It arrives at the arbiter on the next bus edge plus the master's request cycles. A free slave
-  grants at once to one of those that arrived: "fixed": the first in the order of masters;
-  "round_robin": the next after the last granted there (at first: the first); "first_come": the
-  earliest arrival, first of equals; "weighted": smooth weighted round robin: each that waits
-  earns its weight, the richest (first of equals) is granted and pays what all of them just earned.
+- It arrives at the arbiter on the next bus edge. A free slave grants at once to one of those that
+  arrived: "fixed": the first in the order of masters; "round_robin": the next after the last
+  granted there (at first: the first); "first_come": the earliest arrival, first of equals.
 - The slave is held for latency + beats x cycles of its clock, as whole bus cycles and at least one
-  per beat, longer by `page_cycles` when the burst names a page other than the last one opened
-  there. The reply takes the slave's pipeline cycles and the master's response cycles more, in
-  which the slave may serve others, and finishes on an edge of the master's clock.
+  per beat. The reply takes the slave's pipeline cycles more, in which the slave may serve others,
+  and finishes on an edge of the master's clock.
 
 Every clock has an edge at time 0. The wait of a burst is the time from arrival to grant in which
 others held its slave; a master's own earlier bursts are not contention.
@@ -38,9 +35,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.board.facts import Board, Memory
-from hwmodels.bus.bursts import HELD, LAST, TARGET, Bursts, merge_streams, separate_masters
+from hwmodels.bus.bursts import Bursts, merge_streams, separate_masters
 from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
-from hwmodels.errors import BoardError, KernelError
+from hwmodels.errors import BoardError
 from hwmodels.frozen import entity, frozen
 
 ISSUE, GRANT, FINISH, WAIT = range(4)
@@ -76,16 +73,6 @@ class BusRun:
         """Return the ticks of a cycle of a master."""
         return int(self.bursts.ports[self.bursts.row_of(master), 0])
 
-    def held_ticks(self) -> np.ndarray:
-        """Return how long each burst held its bank, pages included: int64, (bursts,)."""
-        asked, pages = self.bursts.bursts, self.bursts.pages
-        held = asked[:, HELD].copy()
-        for bank, ticks in enumerate(self.bursts.page_ticks if len(pages) else ()):
-            mine = np.flatnonzero((asked[:, TARGET] == bank) & (pages >= 0))
-            mine = mine[np.argsort(self.times[mine, GRANT])]
-            held[mine[np.diff(pages[mine], prepend=-1) != 0]] += ticks
-        return held
-
 
 @frozen
 class Contention:
@@ -97,7 +84,7 @@ class Contention:
         Sum of the waits of its bursts.
     exposed_cycles
         Cycles of its own clock its last burst finished later than without any other master
-        holding a slave. Never negative, unless others open pages for it.
+        holding a slave. Never negative.
     """
 
     master: str
@@ -124,7 +111,7 @@ def simulate_bus(interconnect: Interconnect, streams: Sequence[Stream]) -> BusRu
     Raises
     ------
     KernelError
-        When a stream cannot be run on the interconnect, or bursts wait for each other in a ring.
+        When a stream cannot be run on the interconnect.
     """
     return run_bursts(merge_streams(interconnect, streams))
 
@@ -134,20 +121,9 @@ def run_bursts(bursts: Bursts) -> BusRun:
     from hwmodels.kernels import bus_events
 
     times = np.empty((len(bursts.bursts), 4), np.int64)
-    if len(bursts.after):
-        times[:] = -1
-    busy = np.zeros(len(bursts.page_ticks), np.int64)
-    granted = bus_events.run_bursts(
-        bursts.ports, bursts.bursts, bursts.transfer, bursts.pages, bursts.page_ticks,
-        bursts.after, bursts.bus_period, ARBITRATIONS[bursts.interconnect.arbitration], times,
-        busy)
-    if granted < len(times):
-        stuck = int(np.flatnonzero(times[:, GRANT] < 0)[0])
-        row = int(np.searchsorted(bursts.ports[:, LAST], stuck, side="right"))
-        name = bursts.interconnect.masters[row].name
-        raise KernelError(
-            f"bus: burst {stuck - bursts.range_of(name).start} of master {name!r} waits for one "
-            "that waits for it; accepted: `after` without rings")
+    busy = np.zeros(bursts.banks, np.int64)
+    bus_events.run_bursts(bursts.ports, bursts.bursts, bursts.transfer, bursts.bus_period,
+                          ARBITRATIONS[bursts.interconnect.arbitration], times, busy)
     return BusRun(bursts=bursts, times=times, busy=busy)
 
 
@@ -161,10 +137,10 @@ def count_contention(run: BusRun) -> tuple[Contention, ...]:
 
     Notes
     -----
-    Exposed is against a second run in which every master has all slaves to itself and only
-    `after` links them. Every rule but page opening is monotone in the times it uses, so without
-    pages waiting can only delay a master's end and the difference is at least 0; it is below
-    the sum of the waits where think time, a clock edge or an earlier reply hides some.
+    Exposed is against a second run in which every master has all slaves to itself. Every rule is
+    monotone in the times it uses, so waiting can only delay a master's end and the difference is
+    at least 0; it is below the sum of the waits where think time, a clock edge or an earlier
+    reply hides some.
     """
     alone = run_bursts(separate_masters(run.bursts))
     results = []

@@ -13,10 +13,10 @@ import numpy as np
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import entity, frozen
 
-ARBITRATIONS = {"fixed": 0, "round_robin": 1, "weighted": 2, "first_come": 3}
+ARBITRATIONS = {"fixed": 0, "round_robin": 1, "first_come": 2}
 """Ways to choose among masters, by the kernel's number."""
 
-PACINGS = {"finish": 0, "issue": 1, "clock": 2}
+PACINGS = {"finish": 0, "clock": 1}
 """What a master's think time counts from, by the kernel's number."""
 
 MAX_DENOMINATOR = 1000
@@ -38,19 +38,12 @@ class Master:
         Bursts in flight at once.
     pacing
         One of `PACINGS`.
-    weight
-        Share of contended grants under weighted arbitration.
-    request_cycles, response_cycles
-        Bus cycles of a bridge on the way to the arbiter and back.
     """
 
     name: str
     clock_hz: float | None = None
     outstanding: int = 1
     pacing: str = "finish"
-    weight: int = 1
-    request_cycles: int = 0
-    response_cycles: int = 0
 
 
 @frozen
@@ -67,8 +60,6 @@ class Slave:
         Cycles of its clock per beat of the bus.
     pipeline_cycles
         Cycles of its clock the reply takes more, other bursts being served meanwhile.
-    page_cycles
-        Cycles of its clock to open another page (a row of SDRAM).
     banks
         Banks that serve at once.
     clock_hz
@@ -80,7 +71,6 @@ class Slave:
     write_latency_cycles: float | None = None
     beat_cycles: float = 1.0
     pipeline_cycles: float = 0.0
-    page_cycles: float = 0.0
     banks: int = 1
     clock_hz: float | None = None
 
@@ -164,14 +154,6 @@ class Stream:
         Of the master's clock, before each burst; with pacing "clock": when it is due.
     write : bool or ndarray of bool, (bursts,)
         Whether it writes.
-    service_cycles : ndarray of int, (bursts,) or None
-        Bus cycles the slave is held, where a memory model says so itself.
-    page : int or ndarray of int, (bursts,)
-        Page it opens; -1: none.
-    after : ndarray of int, (bursts,) or None
-        Number of the burst of `after_master` that has to finish first; -1: none.
-    after_master
-        Whose bursts `after` counts.
     count
         Bursts; None: as long as the longest array.
     """
@@ -182,19 +164,14 @@ class Stream:
     beats: int | np.ndarray = 1
     think_cycles: int | np.ndarray = 0
     write: bool | np.ndarray = False
-    service_cycles: np.ndarray | None = None
-    page: int | np.ndarray = -1
-    after: np.ndarray | None = None
-    after_master: str | None = None
     count: int | None = None
 
     def __len__(self) -> int:
         """Count the bursts."""
         if self.count is not None:
             return self.count
-        return max(np.size(part) for part in (
-            self.slave, self.bank, self.beats, self.think_cycles, self.write, self.page,
-            self.service_cycles, self.after) if part is not None)
+        return max(map(np.size, (self.slave, self.bank, self.beats, self.think_cycles,
+                                 self.write)))
 
 
 def clock_ratio(clock_hz: float, other_hz: float) -> Fraction:
@@ -219,12 +196,8 @@ def _check_master(master: Master) -> None:
     if master.pacing not in PACINGS:
         raise BoardError(f"{where}: pacing {master.pacing!r}; "
                          + did_you_mean(master.pacing, PACINGS))
-    for key in ("outstanding", "weight"):
-        if getattr(master, key) < 1:
-            raise BoardError(f"{where}: {key} {getattr(master, key)}; accepted: 1 or more")
-    for key in ("request_cycles", "response_cycles"):
-        if getattr(master, key) < 0:
-            raise BoardError(f"{where}: {key} {getattr(master, key)}; accepted: 0 or more")
+    if master.outstanding < 1:
+        raise BoardError(f"{where}: outstanding {master.outstanding}; accepted: 1 or more")
 
 
 def _check_slave(slave: Slave) -> None:
@@ -233,6 +206,6 @@ def _check_slave(slave: Slave) -> None:
         raise BoardError(f"{where}: {slave.banks} banks; accepted: 1 or more")
     if slave.beat_cycles <= 0:
         raise BoardError(f"{where}: beat_cycles {slave.beat_cycles}; accepted: above 0")
-    for key in ("latency_cycles", "write_latency_cycles", "pipeline_cycles", "page_cycles"):
+    for key in ("latency_cycles", "write_latency_cycles", "pipeline_cycles"):
         if (getattr(slave, key) or 0) < 0:
             raise BoardError(f"{where}: {key} {getattr(slave, key)}; accepted: 0 or more")

@@ -1,4 +1,4 @@
-"""Compiled: bursts granted to the first or in turn, without pages and links between masters.
+"""Compiled: bursts granted to the first or in turn.
 
 The rules are those of `hwmodels.bus.events`. Hardly anything in the loop hangs on what was drawn
 but where it is read: a wrong guess of the processor costs as much as half a burst. What the loop
@@ -12,13 +12,13 @@ from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, com
 NEVER = 1 << 62
 RANKS = 16
 """More than the ports a key of time and rank has room for, with times below 2^50."""
-FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
-BY_FINISH, BY_ISSUE, BY_CLOCK = 0, 1, 2
+FIXED, ROUND_ROBIN, FIRST_COME = 0, 1, 2
+BY_FINISH, BY_CLOCK = 0, 1
 ONE, SHORT = np.uint64(1), np.uint64(1 << 31)
 
-PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = np.arange(7, dtype=np.uint64)
-"""Columns of `ports`: ticks of a cycle, bursts in flight, pacing, ticks to the arbiter, weight,
-and the range of the port's bursts."""
+PERIOD, OUTSTANDING, PACING, FIRST, LAST = np.arange(5, dtype=np.uint64)
+"""Columns of `ports`: ticks of a cycle, bursts in flight, pacing, and the range of the port's
+bursts."""
 
 THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
 """Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
@@ -29,12 +29,12 @@ ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
 BURST = np.uint64(4)
 """Words of a row of `bursts` and of `times`."""
 
-(ARRIVAL, SLAVE, CLOCK, EDGE, FACTOR, SHIFT, WAY, PACE, AT, END, HELD, DELIVERED, PAID,
- BACK) = np.arange(14, dtype=np.uint64)
+(ARRIVAL, SLAVE, CLOCK, EDGE, FACTOR, SHIFT, PACE, AT, END, HELD, DELIVERED, PAID,
+ BACK) = np.arange(13, dtype=np.uint64)
 """Words of a port's record: when its burst arrives, as a key, and the slave's record; ticks of a
-cycle, an edge not behind the next reply, and what `left_over` takes the period by; ticks to the
-arbiter; pacing; rows of the burst and of the end of all; ticks the burst holds its slave; when the
-reply before was there; the first row that waits for a reply, and how far before it that one is."""
+cycle, an edge not behind the next reply, and what `left_over` takes the period by; pacing; rows of
+the burst and of the end of all; ticks the burst holds its slave; when the reply before was there;
+the first row that waits for a reply, and how far before it that one is."""
 FREE, TURN, BUSY, OWN = np.arange(4, dtype=np.uint64)
 """Words of a slave's record: when it is free, as a key; where the ranks of who is next there stand;
 ticks it was held; where it stands until when each port held it."""
@@ -124,15 +124,14 @@ def lay_out(ports: Table, bursts: Words, bus_period: Integer, in_turn: Integer, 
         period, first = ports[port, PERIOD], np.uint64(ports[port, FIRST]) * BURST
         factor, shift = invert(period)
         state[row + CLOCK], state[row + FACTOR], state[row + SHIFT] = period, factor, shift
-        state[row + WAY], state[row + PACE] = ports[port, REQUEST], ports[port, PACING]
-        state[row + BACK] = ports[port, OUTSTANDING] * 4
+        state[row + PACE], state[row + BACK] = ports[port, PACING], ports[port, OUTSTANDING] * 4
         state[row + AT], state[row + END] = first, ports[port, LAST] * 4
         state[row + PAID] = ports[port, FIRST] * 4 + state[row + BACK]
         state[row + ARRIVAL], state[row + SLAVE] = NEVER, of_slaves
         if ports[port, FIRST] < ports[port, LAST]:
             issue = align(bursts[first + THINK], period)
             times[first + ISSUE] = issue
-            state[row + ARRIVAL] = (align(issue, bus_period) + ports[port, REQUEST]) << scale
+            state[row + ARRIVAL] = align(issue, bus_period) << scale
             state[row + SLAVE] = of_slaves + (bursts[first + TARGET] << SLAVE_BITS)
             state[row + HELD] = bursts[first + SERVICE]
     return bits
@@ -160,14 +159,12 @@ def issue_next(row: Integer, at: Integer, now: Integer, finish: Integer, period:
                bus_period: Integer, bursts: Words, times: Words, state: Words,
                many: Integer) -> Integer:
     """When the burst of a row is issued; the one before it was granted now."""
-    pacing, credit = state[row + PACE], finish
+    credit = finish
     if many:
         credit = 0
         if at >= np.uint64(state[row + PAID]):
             credit = times[at - np.uint64(state[row + BACK]) + FINISH]
-    origin = credit if pacing == BY_FINISH else 0
-    if pacing == BY_ISSUE:
-        origin = times[at - BURST + ISSUE]
+    origin = credit if state[row + PACE] == BY_FINISH else 0
     issue = max(origin + bursts[at + THINK], credit)
     if many:
         issue = max(issue, now + bus_period)
@@ -221,7 +218,7 @@ def grant_all(count: Integer, slaves: Integer, bits: Integer, bursts: Words, tra
         else:
             issue = align_from(issue, now, bus_period, bus_factor, bus_shift)
         slave = np.uint64(of_slaves + (bursts[at + TARGET] << SLAVE_BITS))
-        arrival = (issue + state[row + WAY]) << scale
+        arrival = issue << scale
         state[row + ARRIVAL], state[row + SLAVE] = arrival, slave
         state[row + HELD] = bursts[at + SERVICE]
         rank = state[np.uint64(state[slave + TURN]) + (row >> np.uint64(PORT_BITS))]

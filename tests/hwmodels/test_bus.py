@@ -38,12 +38,11 @@ def ask(master, slave="s", **fields) -> Stream:
 
 
 def test_one_burst():
-    """Latency 3 and 4 beats of 2 cycles: held 11 cycles; 2 to get there, 1 back."""
-    bus = Interconnect(
-        clock_hz=1e8, masters=(Master(name="a", request_cycles=2, response_cycles=1),),
-        slaves=(Slave(name="s", latency_cycles=3, beat_cycles=2),))
+    """Latency 3 and 4 beats of 2 cycles: held 11 cycles; 1 back."""
+    bus = Interconnect(clock_hz=1e8, masters=(Master(name="a"),), slaves=(
+        Slave(name="s", latency_cycles=3, beat_cycles=2, pipeline_cycles=1),))
     run = simulate_bus(bus, [ask("a", beats=4, think_cycles=np.array([5]))])
-    assert run.times.tolist() == [[5, 7, 19, 0]]
+    assert run.times.tolist() == [[5, 5, 17, 0]]
     assert run.busy.tolist() == [11]
 
 
@@ -68,17 +67,6 @@ def test_order_of_grants(arbitration, order):
     run = simulate_bus(make_bus(arbitration=arbitration), streams)
     granted = np.argsort(run.times[:, GRANT])
     assert "".join("aaabbb"[row] for row in granted) == order
-
-
-def test_weighted_shares():
-    """Weights 3 and 1, both always asking: smooth weighted round robin grants a a b a, again."""
-    bus = replace(make_bus(arbitration="weighted"),
-                  masters=(Master(name="a", weight=3, outstanding=2),
-                           Master(name="b", weight=1, outstanding=2)))
-    run = simulate_bus(bus, [ask("a", count=30), ask("b", count=10)])
-    granted = "".join((["a"] * 30 + ["b"] * 10)[row] for row in np.argsort(run.times[:, GRANT]))
-    # The first of each are alone in asking (one a cycle); from then on both wait.
-    assert "aaba" * 9 in granted
 
 
 def test_banks_serve_at_once():
@@ -110,11 +98,9 @@ def test_replies_come_in_order():
 
 
 def test_pacing():
-    """Bursts of 4, think 6: after the finish every 10, after the issue every 6, due at 6 and 7."""
-    for pacing, issues in (("finish", [6, 16]), ("issue", [6, 12])):
-        run = simulate_bus(make_bus("a", pacing=pacing), [ask("a", beats=4, think_cycles=6,
-                                                              count=2)])
-        assert run.times[:, ISSUE].tolist() == issues
+    """Bursts of 4, think 6: after the finish every 10, or due at 6 and 7."""
+    run = simulate_bus(make_bus("a"), [ask("a", beats=4, think_cycles=6, count=2)])
+    assert run.times[:, ISSUE].tolist() == [6, 16]
     due = ask("a", beats=4, think_cycles=np.array([6, 7]))
     assert simulate_bus(make_bus("a", pacing="clock"), [due]).times[:, ISSUE].tolist() == [6, 10]
 
@@ -140,18 +126,6 @@ def test_a_slaves_own_clock():
         assert simulate_bus(bus, [ask("a", beats=4, count=1)]).busy.tolist() == [held]
 
 
-def test_pages_open_and_close():
-    """Row 0 stays open for a; with b on row 1 of the same bank every burst opens its own."""
-    bus = replace(make_bus(arbitration="round_robin"), slaves=(Slave(name="s", page_cycles=4),))
-    alone = simulate_bus(bus, [ask("a", page=0, count=10)])
-    assert alone.end_ticks == 4 + 10
-    both = simulate_bus(bus, [ask("a", page=0, count=10), ask("b", page=1, count=10)])
-    assert both.end_ticks == 20 * (4 + 1)
-    helped = simulate_bus(bus, [ask("a", page=0, count=1, think_cycles=10),
-                                ask("b", page=0, count=1)])
-    assert count_contention(helped)[0].exposed_cycles == -4
-
-
 def test_exposed_is_what_think_time_did_not_hide():
     """Ten bursts of 1 due every 10 cycles: b's bursts of 3 delay some, only the last is exposed."""
     bus = replace(make_bus(arbitration="first_come"),
@@ -167,22 +141,6 @@ def test_exposed_is_what_think_time_did_not_hide():
         ask("a", think_cycles=10, count=10), streams[1]])
     cost = count_contention(blocking)[0]
     assert cost.exposed_cycles == cost.wait_bus_cycles > 0
-
-
-def test_bursts_wait_for_others():
-    """b's second waits for a's first (finish 9), a's second for b's second."""
-    run = simulate_bus(make_bus(slaves="st"), [
-        ask("a", "s", think_cycles=np.array([8, 0]), after=np.array([-1, 1]), after_master="b"),
-        ask("b", "t", after=np.array([-1, 0]), after_master="a")])
-    assert finish_cycles(run, "a").tolist() == [9, 11]
-    assert finish_cycles(run, "b").tolist() == [1, 10]
-
-
-def test_rings_are_refused():
-    streams = [ask("a", after=np.array([-1, 0]), after_master="b"),
-               ask("b", after=np.array([1]), after_master="a")]
-    with pytest.raises(KernelError, match="burst 1 of master 'a'"):
-        simulate_bus(make_bus(), streams)
 
 
 def test_nothing_asked_nothing_done():
@@ -225,9 +183,8 @@ def test_a_boards_dma_becomes_a_master():
 
 @pytest.mark.parametrize("fields", [
     {"arbitration": "lottery"}, {"masters": ()}, {"slaves": (Slave(name="s"),) * 2},
-    {"masters": (Master(name="a", outstanding=0),)}, {"masters": (Master(name="a", weight=0),)},
+    {"masters": (Master(name="a", outstanding=0),)},
     {"masters": (Master(name="a", pacing="slowly"),)},
-    {"masters": (Master(name="a", request_cycles=-1),)},
     {"slaves": (Slave(name="s", banks=0),)}, {"slaves": (Slave(name="s", beat_cycles=0),)},
     {"slaves": (Slave(name="s", latency_cycles=-1),)}, {"clock_hz": 0.0},
     {"masters": (Master(name="a", clock_hz=0.0),)},
@@ -241,9 +198,6 @@ def test_interconnects_that_cannot_be_are_refused(fields):
     ask("c", count=1), ask("a", "x", count=1), ask("a", bank=1, count=1), ask("a", beats=0),
     ask("a", think_cycles=np.array([-1])), ask("a", think_cycles=np.array([0.5])),
     ask("a", beats=np.ones((2, 2), np.int64)), ask("a", beats=np.ones(2, np.int64), count=3),
-    ask("a", after=np.array([0]), after_master="x"),
-    ask("a", after=np.array([7]), after_master="b"),
-    ask("a", service_cycles=np.array([0])),
 ])
 def test_streams_that_cannot_be_are_refused(stream):
     with pytest.raises(KernelError, match=r"accepted|did you mean"):

@@ -1,4 +1,4 @@
-"""Random interconnects and streams for the bus oracles: clock ratios, bridges, pages, replies."""
+"""Random interconnects and streams for the bus oracles: clock ratios, banks, replies."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ def random_interconnect(rng: random.Random, arbitration: str | None = None) -> I
     clocks = (CLOCKS_HZ[0],) if rng.random() < 0.5 else CLOCKS_HZ
     masters = tuple(Master(
         name=f"m{row}", clock_hz=rng.choice((None, *clocks)), outstanding=rng.choice((1, 1, 2, 4)),
-        pacing=rng.choice(tuple(PACINGS)), weight=rng.randint(1, 4),
-        request_cycles=rng.choice((0, 0, 1, 2)), response_cycles=rng.choice((0, 0, 1, 3)))
+        pacing=rng.choice(tuple(PACINGS)))
         for row in range(rng.randint(1, 5)))
     slaves = tuple(Slave(
         name=f"s{row}", latency_cycles=rng.choice((0, 0, 1, 2.5, 6)),
         write_latency_cycles=rng.choice((None, 0, 3)), beat_cycles=rng.choice((1, 1, 2, 0.5, 1.5)),
-        pipeline_cycles=rng.choice((0, 0, 2, 3)), page_cycles=rng.choice((0, 4)),
+        pipeline_cycles=rng.choice((0, 0, 2, 3)),
         banks=rng.choice((1, 1, 2)), clock_hz=rng.choice((None, *clocks)))
         for row in range(rng.randint(1, 4)))
     return Interconnect(clock_hz=rng.choice(clocks), masters=masters, slaves=slaves,
@@ -38,7 +37,7 @@ def random_interconnect(rng: random.Random, arbitration: str | None = None) -> I
 
 def random_streams(rng: random.Random, interconnect: Interconnect,
                    bursts: int = 25) -> list[Stream]:
-    """Streams of up to `bursts` bursts; some wait for bursts of the master before them."""
+    """Streams of up to `bursts` bursts."""
     draw = np.random.default_rng(rng.randrange(1 << 32))
     streams: list[Stream] = []
     for master in interconnect.masters:
@@ -48,19 +47,10 @@ def random_streams(rng: random.Random, interconnect: Interconnect,
         think = draw.integers(0, rng.choice((1, 4, 20)), count)
         if master.pacing == "clock":
             think = np.cumsum(think)
-        before = streams[-1] if streams and rng.random() < 0.4 else None
-        after = None
-        if before is not None:
-            # Rising, so that no ring can form: all wait in the direction of the masters.
-            after = np.sort(draw.integers(0, len(before), count))
-            after[draw.random(count) < 0.6] = -1
         named = np.array([f"s{number}" for number in slave]) if rng.random() < 0.5 else slave
         streams.append(Stream(
             master=master.name, slave=named, bank=draw.integers(0, banks),
             beats=draw.integers(1, 9, count), think_cycles=think,
-            write=draw.random(count) < 0.3,
-            service_cycles=draw.integers(1, 12, count) if rng.random() < 0.2 else None,
-            page=draw.integers(-1, 3, count) if rng.random() < 0.4 else -1,
-            after=after, after_master=None if before is None else before.master))
+            write=draw.random(count) < 0.3))
     rng.shuffle(streams)
     return streams

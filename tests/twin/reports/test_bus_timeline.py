@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hwmodels.bus.bursts import HELD
 from hwmodels.bus.events import WAIT, simulate_bus
 from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 
@@ -15,14 +16,14 @@ from twin.reports.figures.canvas import save_figure
 
 BUS = Interconnect(clock_hz=200e6, masters=(Master(name="core", clock_hz=400e6),
                                             Master(name="dma")),
-                   slaves=(Slave(name="sram", banks=2), Slave(name="flash", page_cycles=3)))
+                   slaves=(Slave(name="sram", banks=2), Slave(name="flash")))
 
 
 def make_run(bursts=8):
     number = np.arange(bursts)
     return simulate_bus(BUS, [
         Stream(master="core", slave="sram", beats=2, think_cycles=3, count=bursts),
-        Stream(master="dma", slave=number % 2, beats=4, page=number // 4)])
+        Stream(master="dma", slave=number % 2, beats=4)])
 
 
 def texts_of(figure):
@@ -41,7 +42,7 @@ def bars_of(figure):
 def test_every_burst_is_a_bar_of_its_master_and_of_its_bank():
     run = make_run()
     bars = bars_of(draw_bus_figure(run, "made", (0, 10_000)))
-    held = run.held_ticks() / run.bursts.bus_period
+    held = run.bursts.bursts[:, HELD] / run.bursts.bus_period
     # Rows 0 and 1 are the masters, 2 and 3 the banks of the SRAM, 4 the flash.
     assert sum(row < 2 for row, _, _ in bars) == sum(row >= 2 for row, _, _ in bars) == 16
     for rows in ((0, 1), (2, 3, 4)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hwmodels.bus.bursts import TARGET
+from hwmodels.bus.bursts import HELD, TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
 from hwmodels.quantities import format_count, format_frequency, format_share
 from twin.reports.figures.canvas import new_figure, rule_values, write_legend
@@ -83,7 +83,7 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
     """
     bus, cycle = run.bursts.interconnect, run.bursts.bus_period
     first, last = window_cycles or (0, _end_of(run))
-    times, held = run.times / cycle, run.held_ticks() / cycle
+    times, held = run.times / cycle, run.bursts.bursts[:, HELD] / cycle
     shown = (times[:, FINISH] >= first) & (times[:, ISSUE] <= last)
     below = len(bus.masters)
     lane = 0.6 / max(1, below)
