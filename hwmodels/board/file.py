@@ -335,15 +335,25 @@ def _match(text: str, paths: list[Path]) -> Path | None:
     for path in paths:
         if _fold(path.stem) == wanted:
             return path
-    aliases: dict[str, Path] = {}
-    for path in paths:
-        try:
-            header = _parse(path, _content(path)).get("board")
-        except BoardError:
-            continue  # a broken file has no aliases; whoever names it gets the error
-        if isinstance(header, dict) and isinstance(header.get("aliases"), list):
-            aliases.update({_fold(str(alias)): path for alias in header["aliases"]})
-    return aliases.get(wanted)
+    return next((path for path in reversed(paths) if wanted in _list_aliases(path)), None)
+
+
+def _list_aliases(path: Path) -> tuple[str, ...]:
+    """Return other names of a board by its file; none where it is broken, which naming it says."""
+    try:
+        return _read_aliases(path, _content(path))
+    except BoardError:
+        return ()
+
+
+@lru_cache(maxsize=128)
+def _read_aliases(path: Path, content: bytes) -> tuple[str, ...]:
+    def read() -> tuple[str, ...]:
+        header = _parse(path, content).get("board")
+        stated = header.get("aliases") if isinstance(header, dict) else None
+        return tuple(_fold(str(alias)) for alias in stated) if isinstance(stated, list) else ()
+
+    return make_once("aliases", path, content, Path(__file__).parent, read)
 
 
 def _fold(name: str) -> str:
