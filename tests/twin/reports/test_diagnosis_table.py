@@ -6,7 +6,14 @@ import pytest
 from rich.console import Console
 
 from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
-from twin.attribution.diagnosis.finding import APART, GIVE, Diagnosis, Finding, order_findings
+from twin.attribution.diagnosis.finding import (
+    APART,
+    GIVE,
+    Diagnosis,
+    Finding,
+    order_findings,
+    say_ratio,
+)
 from twin.reports.page.beside import list_faults
 from twin.reports.page.diagnosis import describe_diagnosis
 from twin.reports.tables.diagnosis import diagnosis_report
@@ -34,8 +41,8 @@ def diagnose(*kinds, telling=TELLING):
 @pytest.mark.parametrize("kinds,first,remedy", [
     (((DECLARED, 0.86, 96.0), ("clock", 0.1, 110.0), ("SIMD", 0.04, 99.0)),
      "as declared of it, 86 %; measured is 1.042 x what is predicted",
-     "runs repeat within 0.1 %: no listed fault is likelier than prices that are off; learn the "
-     "board's prices (twin calibrate)"),
+     "the sum of a run's layers repeats within 0.1 %: no listed fault is likelier than prices that "
+     "are off; learn the board's prices (twin calibrate)"),
     ((("clock", 0.45, 110.0), ("SIMD", 0.35, 99.0), (DECLARED, 0.2, 50.0)),
      "clock of it, 45 %, only the likeliest of several; measured is 2.000 x what is predicted",
      "if so: mend it")])
@@ -97,3 +104,21 @@ def test_the_library_is_stated_before_prices_are_learnt():
     found = diagnose((DECLARED, 0.86, 96.0), ("clock", 0.14, 110.0)).of_inferred()
     assert "state the library first" in found.remedy and "calibrate" not in found.remedy
     assert "may hide a fault" in found.telling
+
+
+def test_the_page_says_what_the_terminal_says_of_doubt():
+    """What cannot be seen, what is as likely, and the likeliest faults of each kind."""
+    found = diagnose((DECLARED, 0.6, 96.0), *(("wait states", 0.02, 97.0),) * 9,
+                     ("interrupts", 0.22, 97.0))
+    page = describe_diagnosis(found)
+    basis = dict(next(one for one in page.sections if one.name == "evidence").items[0].pairs)
+    assert basis["cannot see"].startswith("a fault that slows all layers alike by less than 30 %")
+    assert basis["not distinguishable"] == ", ".join(found.not_distinguishable)
+    rows = [row.cells[1].text for row in list_faults(found).rows]
+    assert rows == [DECLARED, "interrupts", *["wait states"] * 3]
+
+
+@pytest.mark.parametrize(("ratio", "said"), [
+    (991988.103, "992,000"), (991.988, "992"), (1.0424, "1.042"), (9.92e-10, "9.92e-10")])
+def test_a_ratio_far_from_one_has_three_digits(ratio, said):
+    assert say_ratio(ratio) == said

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.evidence import Evidence
-from twin.attribution.diagnosis.fault_effects import Effect
+from twin.attribution.diagnosis.fault_effects import Effect, hidden_under
 from twin.attribution.diagnosis.faults import MOVED, REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
     AGAIN,
@@ -70,6 +70,23 @@ def describe_changes(changes: Mapping[str, object], *, masked: bool = False) -> 
     return ", ".join([*parts, *(["interrupts masked"] if masked else [])]) or "taken alike"
 
 
+def vary_clock(fault: Fault, deployment: Deployment,
+               changes: Mapping[str, object]) -> Iterator[Fault]:
+    """Yield a fault; one of the clock also as far off in a second measurement, and as it stays."""
+    yield fault
+    clock = deployment.board.core.clock
+    path = f"clocks.{clock}.frequency_hz"
+    stated = changes.get(path)
+    if not fault.shifts_clock or fault.deployment is None or not isinstance(stated, float | int):
+        return
+    hertz, asked = (one.board.clock(clock).frequency_hz for one in (fault.deployment, deployment))
+    for again in (stated * hertz / asked, hertz):
+        if abs(again / stated - 1) > SAME_CLOCK:
+            yield dataclasses.replace(
+                fault, name=f"{fault.name}, {again / 1e6:.3g} MHz in the second",
+                again=((path, again),))
+
+
 def is_masked(measurement: Measurement) -> bool:
     """Whether interrupts were masked."""
     return dict(measurement.header.environment).get("interrupts") == "masked"
@@ -80,8 +97,11 @@ def alter(fault: Fault, deployment: Deployment, changes: Mapping[str, object], *
     """Return a fault of a board that is taken otherwise; raises `TwinError` where it cannot be."""
     if masked and fault.scatters:
         fault = dataclasses.replace(fault, scatters=False, stretch=0.0)
+    waits = deployment.replace(dict(changes)).board.memory if fault.longer else None
+    longer = {f"memories.{name}.wait_states": round(times * waits(name).wait_states)
+              for name, times in fault.longer if waits}
     return dataclasses.replace(
-        fault, deployment=(fault.deployment or deployment).replace(dict(changes)),
+        fault, deployment=(fault.deployment or deployment).replace({**changes, **longer}),
         versus=fault.versus and fault.versus.replace(dict(changes)))
 
 
@@ -106,7 +126,7 @@ def weigh_again(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequenc
     if evidence.masked:
         fault = dataclasses.replace(fault, scatters=False, stretch=0.0)
     marks = weigh_marks(fault, second.marks)
-    moves = [(part.logs - evidence.declared.logs, part.also.logs - second.declared.logs)
+    moves = [(part.unsure_move(evidence.declared), part.also.unsure_move(second.declared))
              for part in parts or (effect,) if part.also is not None]
     return marks + _weigh_given(fault, evidence, second, (effect, there), moves, first)
 
@@ -122,9 +142,10 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     shared, own = effect_errors(
         fault, both, [np.concatenate(move) for move in moves], families * 2, evidence.marks,
         np.concatenate([evidence.declared.density, second.declared.density]), errors)
-    hidden = np.concatenate([evidence.hidden, second.hidden])
+    hidden = np.concatenate([hidden_under(effects[0], evidence.declared),
+                             hidden_under(effects[1], second.declared)])
     shared = (shared + price_errors(shares, shares) + kernel_errors(errors, families * 2)
-              + hiding_errors(hidden, fault))
+              + hiding_errors(hidden, hidden))
     here, there = slice(None, count), slice(count, None)
     layer, noise = own[here] + errors.layer**2, evidence.marks.noise**2
     grown = layer * log_pattern(first, shared[here, here] + noise * np.eye(count), layer)[1]

@@ -45,7 +45,7 @@ class Again:
         if known := self.forecasts.effects.get(name_effect(fault, self.pattern)):
             return known
         try:
-            altered = alter(fault, case.deployment, self.changes,
+            altered = alter(fault, case.deployment, {**self.changes, **dict(fault.again)},
                             masked=is_masked(self.measurement))
         except TwinError:
             altered = Fault(kind=fault.kind, name=fault.name, remedy="")

@@ -23,14 +23,21 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import did_you_mean
+from hwmodels.isa import load_isa
 from twin.attribution.compatibility import require_network_and_board
-from twin.attribution.diagnosis.again import describe_changes, find_changes, is_masked
+from twin.attribution.diagnosis.again import (
+    describe_changes,
+    find_changes,
+    is_masked,
+    vary_clock,
+)
 from twin.attribution.diagnosis.case import Again, Case, Progress
 from twin.attribution.diagnosis.evidence import Evidence, list_evidence
 from twin.attribution.diagnosis.fault_effects import (
     Effect,
     Forecasts,
     Pattern,
+    expose,
     has_counts,
     make_pattern,
 )
@@ -61,6 +68,7 @@ from twin.attribution.diagnosis.marks import (
     repeats_within,
     ruled_out,
 )
+from twin.attribution.diagnosis.outlook import DATA
 from twin.attribution.diagnosis.ranking import rank
 from twin.attribution.diagnosis.remedies import state_ticks
 from twin.attribution.diagnosis.setup import (
@@ -132,18 +140,18 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     case, listed = _open(deployment, measurement, stands_in, calibration,
                          forecasts if forecasts is not None else Forecasts(),
                          on_progress or (lambda *_: None), is_one_image(healthy, measurement), also)
+    if case.also is not None and case.pattern.quantity == "time":
+        listed = tuple(one for fault in listed
+                       for one in vary_clock(fault, deployment, case.also.changes))
     _check_priors(priors or {}, {fault.kind for fault in listed})
     faults = tuple(fault for fault in listed if not fault.doubted)
-    effects = case.foresee(faults)
-    exposed = case.foresee([*(fault for fault in faults
-                              if fault.kind == "prefetch" and fault.unhides),
-                            *list_fills(deployment)], len(faults))
+    effects = _expose(faults, case.foresee(faults), case)
     evidence = Evidence(
         pattern=case.pattern, marks=read_marks(measurement, deployment), declared=effects[0],
-        hidden=_sum_hidden(exposed, effects[0]), reference=_refer(healthy, case),
+        reference=_refer(healthy, case),
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in), priors=priors or {})
-    evidence = evidence if also is None else _add_second(evidence, case, exposed, effects)
+    evidence = evidence if also is None else _add_second(evidence, case, effects[0])
     started, repeats = len(faults), repeats_within(measurement)
     found = _explain(faults, effects, evidence, case, repeats)
     if len(listed) > started and found.stated < SETTLED and (
@@ -217,18 +225,14 @@ def _open_second(case: Case, also: Measurement) -> Again:
                  forecasts=forecasts)
 
 
-def _add_second(evidence: Evidence, case: Case, exposed: Sequence[Effect],
-                effects: Sequence[Effect]) -> Evidence:
+def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
     """Return the evidence with that of a second measurement in it."""
-    assert case.also is not None
-    declared, *shown = [effect.also for effect in (effects[0], *exposed)
-                        if effect.also is not None]
+    assert case.also is not None and declared.also is not None
     measurement = case.also.measurement
     own = dataclasses.replace(
-        evidence, pattern=case.also.pattern, declared=declared, reference=None, right=None,
+        evidence, pattern=case.also.pattern, declared=declared.also, reference=None, right=None,
         marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
-                                  ticks_hz=None),  # no other clock than the first's
-        hidden=_sum_hidden(shown, declared))
+                                  ticks_hz=None))  # no other clock than the first's
     if is_masked(measurement):  # its scatter is that without interrupts
         return dataclasses.replace(evidence, also=own, masked=True,
                                    right=evidence.right or own.marks)
@@ -266,7 +270,9 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
             *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd,
                          stated=runtime, ticks_hz=marks.ticks_hz),
             *list_others(deployment, runtime))
-    out, built = ruled_out(measurement, deployment), read_build(deployment, measurement)
+    native = load_isa(deployment.board.core.isa).code.native
+    out = ruled_out(measurement, deployment) | frozenset(DATA["bare"] if native else ())
+    built = read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
     return (*(fault for fault in possible if fault not in against),
@@ -288,9 +294,15 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
                 [*weighed, *both, *(weight for _, weight in alone)], evidence, repeats)
 
 
-def _sum_hidden(exposed: Sequence[Effect], declared: Effect) -> np.ndarray:
-    """Logarithm of what a prefetch, or fills of a cache, may hide of each layer."""
-    return sum((effect.logs - declared.logs for effect in exposed), 0.0 * declared.logs)
+def _expose(faults: Sequence[Fault], effects: list[Effect], case: Case) -> list[Effect]:
+    """Say what a prefetch and a cache's fills may hide as declared, and where a fault moves it."""
+    ahead = [effect for fault, effect in zip(faults, effects, strict=True)
+             if fault.kind == "prefetch" and fault.unhides]
+    return [expose(effect, effects[0], () if fault.unhides else ahead, case.foresee(
+                [dataclasses.replace(fill, name=f"{fault.name}: {fill.name}")
+                 for fill in list_fills(fault.deployment or case.deployment)], len(faults)))
+            if fault.unhides or fault.kind in (DECLARED, "placement", "cache off") else effect
+            for fault, effect in zip(faults, effects, strict=True)]
 
 
 def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:

@@ -24,8 +24,6 @@ class Evidence:
     ----------
     declared
         What is predicted as declared.
-    hidden
-        Shape (layers,): logarithm of what a prefetch, or a cache's fills, may hide.
     reference
         Of a measurement known to be right.
     errors
@@ -42,7 +40,6 @@ class Evidence:
 
     pattern: Pattern
     declared: Effect
-    hidden: np.ndarray
     reference: Pattern | None
     errors: ErrorModel
     marks: Marks

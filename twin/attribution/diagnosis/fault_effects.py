@@ -46,6 +46,11 @@ class Effect:
         How often instructions and misses are counted.
     density
         Shape (layers,): logarithm of multiply-accumulates per unit of the quantity.
+    exact
+        Logarithm of a factor on all layers that is known exactly: another clock's, of times.
+    hidden
+        Shape (layers,): logarithm of what a prefetch, or a cache's fills, may hide; None: as much
+        as declared.
     also
         The same of a second measurement, taken otherwise.
     """
@@ -59,7 +64,13 @@ class Effect:
     lookups: float
     density: np.ndarray
     times: float = 1.0
+    exact: float = 0.0
+    hidden: np.ndarray | None = None
     also: Effect | None = None
+
+    def unsure_move(self, declared: Effect) -> np.ndarray:
+        """Return by how much each layer changes, as a logarithm, without the exact factor."""
+        return np.asarray(self.logs - declared.logs - self.exact)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,8 +144,37 @@ class Forecasts:
                                            for family in pattern.families]))
         if fault.wait_cycles:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
-        return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted,
-                                   times=math.exp(fault.counted) if fault.counts_all else 1.0)
+        slower = math.log(base.deployment.board.core_clock.frequency_hz
+                          / changed.deployment.board.core_clock.frequency_hz)
+        return dataclasses.replace(
+            effect, logs=effect.logs + fault.stretch + fault.counted,
+            times=math.exp(fault.counted) if fault.counts_all else 1.0,
+            exact=slower * (fault.shifts_clock and pattern.quantity == "time"))
+
+
+def expose(effect: Effect, declared: Effect, ahead: Sequence[Effect],
+           fills: Sequence[Effect]) -> Effect:
+    """Return an effect with what may be hidden under it.
+
+    Parameters
+    ----------
+    ahead, fills
+        What shows where no prefetch, and no fill of a cache, hides anything: beside what is
+        declared, and beside this effect.
+    """
+    hidden = sum((one.logs - declared.logs for one in ahead), 0.0 * effect.logs) + sum(
+        one.logs - effect.logs for one in fills)
+    return dataclasses.replace(
+        effect, hidden=np.asarray(hidden), also=effect.also and declared.also and expose(
+            effect.also, declared.also, *([one.also for one in several if one.also]
+                                          for several in (ahead, fills))))
+
+
+def hidden_under(effect: Effect, declared: Effect) -> np.ndarray:
+    """Return the logarithm of what may be hidden in each layer: as many cycles as declared."""
+    known = 0.0 * effect.logs if declared.hidden is None else declared.hidden
+    return effect.hidden if effect.hidden is not None else np.asarray(
+        np.log1p(np.expm1(known) * np.exp(declared.logs - effect.logs)))
 
 
 def name_effect(fault: Fault, pattern: Pattern) -> tuple[object, ...]:
@@ -181,6 +221,8 @@ def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bo
     return Effect(
         logs=np.log(total), shares=both / total[:, None], waits=outside / total,
         density=declared.density, also=also,
+        hidden=first.hidden if second.hidden is None else second.hidden if first.hidden is None
+        else np.minimum(first.hidden, second.hidden),
         core=np.maximum(first.core, second.core), instructions=ratio,
         misses=max(first.misses + second.misses - declared.misses, 0.0),
         lookups=max(first.lookups, second.lookups))

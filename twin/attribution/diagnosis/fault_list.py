@@ -228,6 +228,7 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
             for times in (1.0, *UNHIDDEN) if core.dcache == core.icache else (1.0,):
                 yield from change(
                     deployment, off | _lengthen(memory, times), kind="prefetch", unhides=times == 1,
+                    longer=((memory.name, times),) * (times > 1),
                     name=f"prefetch of {memory.name} off" + (times > 1) * (
                         f", which hid {100 * (1 - 1 / times):.0f} % of its waits"),
                     remedy=f"enable prefetch in {flash_register(deployment.board)}")
@@ -244,7 +245,8 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
                 yield from change(
                     deployment, _lengthen(memory, times) or {
                         f"memories.{memory.name}.read_bytes": width},
-                    kind="flash width", remedy="look at the option bytes: one bank or two",
+                    kind="flash width", longer=((memory.name, times),) * (times > 1),
+                    remedy="look at the option bytes: one bank or two",
                     name=f"{memory.name} read {width} bytes at a time"
                          + ", nothing hidden" * (times > 1))
 

@@ -124,7 +124,10 @@ FASTER = "faster library"
 COUNTER, UNIT = "counter", "unit"
 SLOW_FLASH = "flash slower"
 FLASH_KINDS = ("wait states", "prefetch", "flash width")
-"""Kinds that make each read of flash take longer; the answer where nothing distinguishes them."""
+ONE_FACTOR, FACTOR_KINDS = "clock or counter", ("clock", COUNTER)
+GROUPS = {SLOW_FLASH: FLASH_KINDS, ONE_FACTOR: FACTOR_KINDS}
+"""Kinds that make each read of flash take longer, and those that put one factor on all times; the
+answer where nothing distinguishes them."""
 
 JOINED = " and "
 """Between the kinds and the names of two faults at once."""
@@ -173,6 +176,10 @@ class Fault:
         Of a clock that is not the one observed: its logarithm over the one asked for.
     places
         Of how many of its kind it is one, where those that show nothing are not listed.
+    again : tuple of (str, float)
+        What is otherwise in a second measurement than it states, by dotted path.
+    longer : tuple of (str, float)
+        Memories whose wait states, as many as the clock asks for, are so many times as long.
     """
 
     kind: str
@@ -196,6 +203,8 @@ class Fault:
     doubted: float = 0.0
     clock_log: float | None = None
     places: int = 0
+    again: tuple[tuple[str, float], ...] = ()
+    longer: tuple[tuple[str, float], ...] = ()
 
 
 ADDED = ("slowdown", "stretch", "counted", "wait_cycles", "doubted")

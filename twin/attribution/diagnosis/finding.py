@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
 
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant
@@ -46,8 +47,13 @@ ALIKE = 0.3
 REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
 
+MOST_OF_KIND = 3
+"""Faults of one kind that are shown."""
+
 UNSTEADY = 0.02
 """Runs that repeat worse, as a share, say little (assumed): cores repeat within 0.2 %."""
+
+REPEATS = "the sum of a run's layers repeats within"
 
 STEADY_FIRST = ("make runs repeat first (twin measure --mask, a fixed clock, nothing beside it on "
                 "the core), then diagnose again")
@@ -209,6 +215,14 @@ class Diagnosis:
         return math.expm1(FAR * (REPEATED if self.healthy else self.errors.common))
 
     @property
+    def blind_to(self) -> str:
+        """What a verdict "as declared" cannot see, in words."""
+        asked = self.healthy or "--healthy" in self.telling
+        return ("a fault that slows all layers alike by less than "
+                f"{significant(100 * self.resolution, 2)} %: two standard deviations of the total"
+                + ("" if asked else "; --healthy or --also narrows this"))
+
+    @property
     def remedy(self) -> str:
         """What to do next; "none needed" only where what was expected was measured.
 
@@ -230,7 +244,7 @@ class Diagnosis:
         """Why nothing listed is the verdict, where that is "as declared" and not met; else ""."""
         if self.verdict.fault.kind != DECLARED or self.repeats_as_declared:
             return ""
-        runs = (f"runs repeat within {significant(100 * max(self.repeats, 1e-4), 2)} %"
+        runs = (f"{REPEATS} {significant(100 * max(self.repeats, 1e-4), 2)} %"
                 if self.repeats is not None else
                 "how well runs repeat is not known from a single one (assumed: within "
                 f"{100 * REPEATS_FLOOR:.2g} %)")
@@ -251,6 +265,12 @@ class Diagnosis:
             "; state the library first (twin import --runtime): it was inferred from these times"
             if self.inferred else "" if self.healthy else f"; {GIVE}{FAR_OFF}" if self.is_far else
             f"; {GIVE}learn the board's prices (twin calibrate)")
+
+
+def list_likeliest(findings: Sequence[Finding], most: int) -> tuple[Finding, ...]:
+    """Return the first faults of each kind, ordered as `order_findings` does."""
+    return tuple(islice((one for _, own in groupby(findings, key=lambda one: one.kind)
+                         for one in islice(own, MOST_OF_KIND)), most))
 
 
 def sum_kinds(findings: Sequence[Finding]) -> dict[str, float]:
@@ -274,8 +294,9 @@ def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def say_ratio(ratio: float) -> str:
-    """Write a ratio with three decimals, a small one with three significant digits."""
-    return f"{ratio:.3f}" if ratio >= 0.1 else f"{ratio:.3g}"
+    """Write a ratio with three decimals, one far from 1 with three significant digits."""
+    return f"{ratio:.3f}" if 0.1 <= ratio < 10 else (
+        significant(float(f"{ratio:.3g}")) if ratio >= 10 else f"{ratio:.3g}")
 
 
 def _advise(ratio: float) -> str:

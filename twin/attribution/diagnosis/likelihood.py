@@ -106,16 +106,15 @@ def kernel_errors(errors: ErrorModel, families: Sequence[str],
     return np.asarray(matrix + errors.slope**2 * same * np.outer(apart, apart))
 
 
-def hiding_errors(hidden: np.ndarray, fault: Fault | None = None) -> np.ndarray:
-    """Covariance of layers by what of their waits may be hidden, where no fault shows it all.
+def hiding_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Covariance of layers by what of their waits may be hidden: the same share in each.
 
     Parameters
     ----------
-    hidden
+    first, second
         Shape (layers,): logarithm of that.
     """
-    hides = fault is None or not fault.unhides
-    return np.asarray(hides * HIDING_SD**2 * np.outer(hidden, hidden))
+    return np.asarray(HIDING_SD**2 * np.outer(first, second))
 
 
 def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],

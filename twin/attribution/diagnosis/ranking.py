@@ -11,10 +11,9 @@ import numpy as np
 from twin.attribution.diagnosis.again import describe_contradiction
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import (
-    FLASH_KINDS,
+    GROUPS,
     HEALTHY_SOURCE,
     JOINED,
-    SLOW_FLASH,
     UNKNOWN,
     Fault,
     prior_of,
@@ -94,14 +93,15 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
 
 def _name_kinds(faults: tuple[Fault, ...], priors: Sequence[float],
                 chances: np.ndarray) -> list[str]:
-    """Return each fault's kind; of `FLASH_KINDS` the evidence does not distinguish, one for all."""
-    kinds = [fault.kind for fault in faults]
-    odds = {kind: sum(chances[own]) / sum(np.array(priors)[own]) for kind in FLASH_KINDS
-            if any(own := np.array(kinds) == kind)}
-    alike = [kind for kind, factor in odds.items() if factor * BARELY > max(odds.values())]
-    if len(alike) < 2:
-        return kinds
-    return [SLOW_FLASH if kind in alike else kind for kind in kinds]
+    """Return each fault's kind; of a group's the evidence does not distinguish, one for all."""
+    found: dict[str, str] = {}
+    kinds = np.array([fault.kind for fault in faults])
+    for name, group in GROUPS.items():
+        odds = {kind: float((chances / np.array(priors))[own].max()) for kind in group
+                if any(own := kinds == kind)}
+        alike = [kind for kind, factor in odds.items() if factor * BARELY > max(odds.values())]
+        found |= dict.fromkeys(alike, name) if len(alike) > 1 else {}
+    return [found.get(fault.kind, fault.kind) for fault in faults]
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],

@@ -22,6 +22,7 @@ from twin.attribution.diagnosis.faults import (
     COUNTER,
     DECLARED,
     JOINED,
+    ONE_FACTOR,
     ONE_LAYER,
     ONE_OPERATOR,
     REPEATED,
@@ -119,7 +120,7 @@ def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
     if pair:
         ways.append(f"mend {pair.split(JOINED)[0]} alone and measure again: what is left is "
                     "the other, or none")
-    if not found.healthy:
+    if not (found.healthy or found.verdict.kind == ONE_FACTOR):
         ways.insert(0, "measure the same image where it is known to be right (--healthy)")
     if ticks:
         ways.insert(0, ticks)

@@ -19,7 +19,7 @@ from hwmodels.frozen import entity
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.again import LEAST_FACTOR, weigh_again
 from twin.attribution.diagnosis.evidence import Evidence, compare_counts, describe_counts
-from twin.attribution.diagnosis.fault_effects import Effect
+from twin.attribution.diagnosis.fault_effects import Effect, hidden_under
 from twin.attribution.diagnosis.faults import (
     ONE_LAYER,
     ONE_OPERATOR,
@@ -102,12 +102,13 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
                  parts: Sequence[Effect] = ()) -> Errors:
     """Return how far what a fault, or two, predicts may be off."""
     pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
-    moves = [part.logs - declared.logs for part in parts or (effect,)]
+    moves = [part.unsure_move(declared) for part in parts or (effect,)]
     fault_shared, fault_own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
                                             declared.density, evidence.errors)
+    hidden = hidden_under(effect, declared)
     # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
     spread = (fault_shared + price_errors(effect.shares, effect.shares)
-              + hiding_errors(evidence.hidden, fault)
+              + hiding_errors(hidden, hidden)
               + kernel_errors(evidence.errors, pattern.families))
     expected = effect.logs
     if reference is None:
@@ -200,14 +201,14 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
     families = evidence.pattern.families
     known = np.log(evidence.reference.measured) - declared.logs
     shared = kernel_errors(errors, families)
-    right = price_errors(declared.shares, declared.shares) + shared + hiding_errors(
-        evidence.hidden)
+    hidden = hidden_under(declared, declared)
+    right = price_errors(declared.shares, declared.shares) + shared + hiding_errors(hidden, hidden)
     own = np.full(len(known), errors.layer**2)
     _, grown = log_pattern(known, right, own)
     own = np.diag(own * grown)
     right, spread = right + own, spread + own
     across = (price_errors(declared.shares, effect.shares) + shared + own
-              + hiding_errors(evidence.hidden, fault))
+              + hiding_errors(hidden, hidden_under(effect, declared)))
     gain = np.linalg.solve(right, across)
     return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
 

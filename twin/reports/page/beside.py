@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from hwmodels.quantities import significant
-from twin.attribution.diagnosis.finding import Diagnosis
+from twin.attribution.diagnosis.finding import Diagnosis, list_likeliest
 from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
 from twin.attribution.published import Comparison, describe_sealed
@@ -167,15 +167,15 @@ FAULTS = (Column("fault", "fault.name"), Column("kind", "fault.kind"),
 
 def list_faults(diagnosis: Diagnosis) -> Table:
     """Return which faults would explain the gap, the likeliest kind first."""
-    sums = accumulate(one.probability for one in diagnosis.findings)
-    needed = 1 + sum(one < MOST_LIKELY for one in sums)
-    likely = diagnosis.findings[:min(needed, MOST_FAULTS)]
-    left = diagnosis.findings[len(likely):]
-    rest = 100 * sum(one.probability for one in left)
+    shown = list_likeliest(diagnosis.findings, MOST_FAULTS)
+    sums = accumulate(one.probability for one in shown)
+    likely = shown[:1 + sum(one < MOST_LIKELY for one in sums)]
+    left = len(diagnosis.findings) - len(likely)
+    rest = 100 * (1 - sum(one.probability for one in likely))
     share = f"{rest:.1f} %" if rest >= 0.1 else "less than 0.1 %"
     return make_table(
         "faults", "What may explain the gap" + (
-            f"; {len(left)} more make up {share} together" if left else ""),
+            f"; {left} more make up {share} together" if left else ""),
         FAULTS, likely, details=lambda one: (
             (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
 

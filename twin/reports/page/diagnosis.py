@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import DECLARED, STAND_IN, UNKNOWN
-from twin.attribution.diagnosis.finding import SURE, Diagnosis, explain_rows, say_ratio
+from twin.attribution.diagnosis.finding import REPEATS, SURE, Diagnosis, explain_rows, say_ratio
 from twin.reports.bars import BarChart, list_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.beside import LIKELY, list_faults
@@ -34,10 +34,14 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         cautions.insert(0, "other kernels stand in for those that ran: faults of kernels and small "
                            "faults may be accused or missed; give --healthy DIR")
     pairs = [("weighed under", diagnosis.errors.source),
-             ("runs repeat within", "not known from one run" if diagnosis.repeats is None
+             (REPEATS, "not known from one run" if diagnosis.repeats is None
               else f"{significant(100 * diagnosis.repeats, 2)} %"),
              ("counters", ", ".join(diagnosis.counters)
               or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
+    if diagnosis.not_distinguishable:
+        pairs.insert(0, ("not distinguishable", ", ".join(diagnosis.not_distinguishable)))
+    if declared:
+        pairs.insert(0, ("cannot see", diagnosis.blind_to))
     if diagnosis.rests_on:
         pairs.insert(0, ("evidence", ", ".join(diagnosis.rests_on)))
     if diagnosis.left_out:
@@ -67,9 +71,9 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
                    kind=""),
             Answer(name="probability of the fault", value=format_chance(verdict.probability),
                    range=f"{format_chance(verdict.prior)} before the evidence", kind=""),
-            Answer(name="measured over expected", value=f"{diagnosis.declared_ratio:.3f}", kind="",
-                   range=f"{diagnosis.quantity}, as declared"
-                   if not diagnosis.healthy else f"{diagnosis.quantity}, known to be right")),
+            Answer(name="measured over expected", kind="",
+                   value=say_ratio(diagnosis.declared_ratio), range=f"{diagnosis.quantity}, "
+                   + ("known to be right" if diagnosis.healthy else "as declared"))),
         sections=tuple(one for one in sections if one is not None))
 
 

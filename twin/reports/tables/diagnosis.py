@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, islice
 
-from hwmodels.quantities import significant
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, STAND_IN
-from twin.attribution.diagnosis.finding import APART, GIVE, SURE, Diagnosis, say_ratio
+from twin.attribution.diagnosis.finding import (
+    APART,
+    GIVE,
+    SURE,
+    Diagnosis,
+    list_likeliest,
+    say_ratio,
+)
 from twin.attribution.diagnosis.why import Why
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
@@ -25,7 +30,7 @@ from twin.reports.tables.parts import (
 )
 from twin.reports.tables.why import why_report
 
-MOST_FAULTS, MOST_OF_KIND = 6, 3
+MOST_FAULTS = 6
 MOST_ALIKE = 8
 FIT = "measured /\npredicted"
 SPREAD = "layers\napart by"
@@ -69,10 +74,7 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         more = f" and {len(alike) - MOST_ALIKE} more" if len(alike) > MOST_ALIKE else ""
         lines.append(("not distinguishable", ", ".join(alike[:MOST_ALIKE]) + more))
     if verdict.kind == DECLARED:
-        asked = diagnosis.healthy or "--healthy" in diagnosis.telling
-        lines.append(("cannot see", "a fault that slows all layers alike by less than "
-                      f"{significant(100 * diagnosis.resolution, 2)} %: two standard deviations of "
-                      "the total" + ("" if asked else "; --healthy or --also narrows this")))
+        lines.append(("cannot see", diagnosis.blind_to))
     others = [f"{kind}{' at once' if JOINED in kind else ''} {100 * chance:.0f} %"
               for kind, chance in kinds[1:4] if chance >= LEAST_OR]
     if others and kinds[0][1] < SETTLED:
@@ -94,8 +96,7 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     """Return the likeliest faults, and under them what is evidence for each alike."""
-    shown = [one for _, own in groupby(diagnosis.findings, key=lambda one: one.kind)
-             for one in islice(own, MOST_OF_KIND)][:MOST_FAULTS]
+    shown = list_likeliest(diagnosis.findings, MOST_FAULTS)
     common = [text for text in shown[0].evidence[1:]
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
     own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}

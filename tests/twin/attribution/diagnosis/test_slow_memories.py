@@ -5,11 +5,15 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from made_faults import diagnose, measure_fault, only_cycles
 from made_measurements import measure
 
 from twin.attribution.diagnosis import ranking
-from twin.attribution.diagnosis.fault_effects import Forecasts, make_pattern
+from twin.attribution.diagnosis.again import alter
+from twin.attribution.diagnosis.case import Case
+from twin.attribution.diagnosis.diagnosis import _expose
+from twin.attribution.diagnosis.fault_effects import Forecasts, hidden_under, make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults, list_fills
 from twin.attribution.diagnosis.faults import (
     BINARY,
@@ -175,3 +179,41 @@ def test_weights_in_sram_name_the_measurement_that_tells():
     assert "MHz" in found.telling or "--healthy" in found.telling
     done, total, names = zip(*steps, strict=True)
     assert names[0] == DECLARED and "weights in sram" in names and done[-1] == total[-1] > 20
+
+
+def _open_case():
+    """What is declared of ad on an H7A3, as a case of its own prediction; its faults by name."""
+    deployment, forecasts = deploy("ad", "nucleo_h7a3zi_q", runtime="cmsis-nn"), Forecasts()
+    base = forecasts.predict((DECLARED, "warm"), deployment, None, "warm")
+    ours, theirs = side_of_prediction(base), side_of_measurement(
+        only_cycles(measure(base, model="ad", runtime="cmsis-nn@6.0")))
+    case = Case(deployment=deployment, prices=None, base=base, ours=ours, theirs=theirs,
+                pattern=make_pattern(ours, theirs, deployment), forecasts=forecasts,
+                tell=lambda *_: None)
+    return case, {fault.name: fault for fault in list_faults(deployment)}
+
+
+def test_what_fills_hide_goes_with_the_weights_and_with_the_cache():
+    """On a Cortex-M7 lines of flash hide part of their latency: less of SRAM's, none uncached."""
+    case, faults = _open_case()
+    chosen = [faults[name] for name in (DECLARED, "weights in sram", "l1d off",
+                                        "kernels built for armv7-m")]
+    effects = _expose(chosen, case.foresee(chosen), case)
+    declared, moved, uncached, slower = (hidden_under(one, effects[0]) for one in effects)
+    assert declared.max() > 0.05 and 0 < moved.max() < 0.6 * declared.max()
+    assert not uncached.any()
+    # other kernels wait for as many cycles, a smaller share of more
+    assert np.expm1(slower) * np.exp(effects[3].logs) == pytest.approx(
+        np.expm1(declared) * np.exp(effects[0].logs))
+
+
+def test_waits_that_are_longer_are_so_at_each_clock():
+    """A read of half the width takes twice the waits: none where the clock asks for none."""
+    case, faults = _open_case()
+    narrow = faults["flash read 8 bytes at a time, nothing hidden"]
+    waiting = faults["flash at 7 wait states"]
+    slow = {"clocks.cpu.frequency_hz": 16e6}
+    states = [alter(one, case.deployment, slow).deployment.board.memory("flash").wait_states
+              for one in (narrow, waiting)]
+    assert states == [0, 7]
+    assert narrow.deployment.board.memory("flash").wait_states == 12
