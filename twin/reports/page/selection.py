@@ -24,7 +24,6 @@ from twin.reports.page.rivals import (
     meets_cell,
     row_details,
     say_best_mark,
-    say_lead,
 )
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import Rival, choose_objectives, name_rivals
@@ -45,15 +44,13 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     """Return the page of boards ranked for networks, an answer and a part a network."""
     called = {one.row.model: one.row.network for one in selection.choices}
     boards = len({one.row.board for one in selection.choices})
-    verdicts, sentences, answers = [], [], []
-    picks = say_picks(selection)
-    sections = [Section(name="pick", title="Which to take", items=(Notes(notes=picks),))]
+    verdicts, answers = [], []
+    sections: list[Section] = []
     for place, model in enumerate(called):
         mine = [one for one in selection.choices if one.row.model == model]
         rivals = name_rivals([one.row for one in mine])
         head, mark = (f"{called[model]}: ", f"-{place}") if len(called) > 1 else ("", "")
         verdicts.append(head + say_how_many(mine, selection.limits))
-        sentences.append(head + _say(mine, rivals))
         answers += [replace(one, name=head + one.name)
                     for one in list_answers(rivals, selection.find_less)]
         sections += _describe_network(selection, mine, rivals, head, mark)
@@ -64,18 +61,8 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
         subtitle=f"choice of {boards} boards · {len(selection.table.predicted)} configurations "
         "predicted", verdict=". ".join(verdicts),
         tone="good" if {one.row.model for one in selection.choices if one.row.met} == set(called)
-        else "bad", sentence=" ".join((*sentences, *picks[len(called):])), answers=tuple(answers),
+        else "bad", sentence=". ".join(say_picks(selection)) + ".", answers=tuple(answers),
         sections=(*sections, made_by(command)))
-
-
-def _say(choices: Sequence[Choice], rivals: Sequence[Rival]) -> str:
-    """Say who leads of those that meet the limits, or which board is nearest."""
-    if any(one.row.met for one in rivals):
-        return say_lead(rivals)
-    nearest = next((one for one in choices if not one.row.failure), None)
-    if nearest is None:
-        return f"None of {len(rivals)} boards runs it."
-    return f"Nearest is {nearest.row.board}: {explain_miss(nearest)}."
 
 
 def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequence[Rival],

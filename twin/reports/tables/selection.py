@@ -62,22 +62,18 @@ def say_picks(selection: Selection) -> tuple[str, ...]:
 
 
 def _say_together(selection: Selection, networks: int) -> str:
-    """Say which single board does all networks best: by the score, or figures, of its worst."""
-    boards: dict[str, list[Choice]] = {}
-    for one in selection.feasible:
-        boards.setdefault(one.row.board, []).append(one)
-    able = [mine for mine in boards.values() if len(mine) == networks]
+    """Say which single board does all networks best: by the sum of its places among them."""
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(selection.feasible):
+        places.setdefault(one.row.board, []).append(place)
+    able = [mine for mine in places.values() if len(mine) == networks]
     together = "both" if networks == 2 else f"all {networks}"
     if not able:
         does = "meets the limits of" if selection.limits else "runs"
         return f"{together}: no board {does} {together}"
-    best = min(able, key=lambda mine: (
-        not all(one.row.sure for one in mine), [max(
-            math.inf if (value := getattr(one.row, name)) is None else value for one in mine)
-            for name in selection.by], -min(one.score for one in mine)))
+    best = [selection.feasible[place] for place in min(able, key=sum)]
     return f"{together}: pick {best[0].row.board}, of {len(able)} that do; " + ", ".join(
-        f"{one.row.network} {format_time(one.row.time_us)} with {one.row.runtime} "
-        f"(score {one.score:.0f})" for one in best)
+        f"{one.row.network} {format_time(one.row.time_us)} with {one.row.runtime}" for one in best)
 
 
 def say_pick(selection: Selection, model: str) -> str:
