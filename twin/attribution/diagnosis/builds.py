@@ -191,4 +191,5 @@ def list_all(base: Prediction, setup_us: float, cold_us: float, *,
     """Return every fault one number is weighed by, "as declared" first."""
     deployment = base.deployment
     return (*list_faults(deployment, clock_hz), *list_builds(base, setup_us, cold_us),
-            *list_libraries(deployment, stated=not libraries))
+            *(() if deployment.accelerated else list_libraries(
+                deployment, stated=not libraries)))

@@ -39,24 +39,6 @@ ANYTHING_SD = 1.2
 NOTABLE = math.log(1.1)
 """Logarithm of an effect below which nobody asks: it counts as expected."""
 
-ADDED = ("loading", "debug output", "first inference")
-"""Kinds that add time, whatever else is the matter."""
-
-FIXED = ("debug output", "fallback")
-"""Kinds whose time has a source of its own, a line's rate or another unit: it stays what it is
-where another release, or what was published, moves the network's."""
-
-UNREACHED = {"optimisation", "-O0", "SIMD", "assertions", "memcpy", "float"}
-"""Kinds a library that comes compiled does not have: its files state its numbers, too. Where it is
-only assumed, they are of the first library of the board that a user compiles."""
-
-KERNELS = ("SIMD", "memcpy", "float", "reference kernels", "library", "fallback")
-"""Kinds of which one image has one: other kernels lack what the first ones had."""
-
-HOSTED = ("placement", "cache off", "clock", "first inference", "loading", "debug output",
-          "fallback", "memory mode", "NPU size", "slow NPU memory", UNIT, UNKNOWN)
-"""Kinds that matter where an accelerator runs the network."""
-
 NETWORK_SD = 0.08
 """Of log time, what one network is off by beside another on one board: 13 % in 90 % of cases
 (docs/accuracy.md)."""
@@ -73,6 +55,8 @@ CONTRADICTING = 0.05
 
 DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))
 CAUSES: Mapping[str, Mapping[str, Any]] = DATA["causes"]
+ADDED, FIXED, UNREACHED, KERNELS, HOSTED = (
+    {*DATA["sets"][name]} for name in ("added", "fixed", "unreached", "kernels", "hosted"))
 Effects = tuple[Effect, ...]
 _BY_KIND = {kind: name for name, cause in CAUSES.items() for kind in cause["kinds"]}
 
@@ -182,7 +166,7 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
     for (one, effect, first), (two, other, second) in combinations(singles, 2):
         kinds = one.kind, two.kind
         if ({UNKNOWN, FASTER}.intersection(kinds) or any(JOINED in kind for kind in kinds)
-                or _BY_KIND[one.kind] == _BY_KIND[two.kind] or set(kinds) <= set(KERNELS)
+                or _BY_KIND[one.kind] == _BY_KIND[two.kind] or KERNELS.issuperset(kinds)
                 or {JOINED.join(kinds), JOINED.join(kinds[::-1])} & explicit):
             continue
         origin = first if first == second else declared
@@ -276,7 +260,7 @@ def _list_sources(base: Prediction, library: str, calibration: Any,
     """Yield what runs, and which kinds of faults it may have: not each library has all."""
     deployment = base.deployment
     if deployment.accelerated:
-        yield base, lambda parts: len(parts) == 1 and parts <= set(HOSTED)
+        yield base, lambda parts: len(parts) == 1 and parts <= HOSTED
         return
     prebuilt = deployment.runtime.name in DATA["prebuilt"]
     yield base, lambda parts: not (prebuilt and parts & UNREACHED)

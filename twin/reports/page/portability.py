@@ -13,7 +13,14 @@ from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
 from twin.reports.palette import BLUE, GREEN, SKY
-from twin.reports.tables.portability import BEHIND, NARROWING, name_runs, say_behind, say_best
+from twin.reports.tables.portability import (
+    BEHIND,
+    NARROWING,
+    name_runs,
+    say_behind,
+    say_best,
+    say_makeup,
+)
 
 DRAWN = (("physics", (SKY, ".")), ("ported", (BLUE, "")), ("twin predict", (GREEN, "/")))
 
@@ -50,13 +57,9 @@ def describe_port(ported: Ported, command: str = "") -> Page:
 
 def _describe_steps(ported: Ported) -> Section:
     """Return physics, what was learnt, and what shipped prices say."""
-    makeup = ported.makeup
     return Section(name="steps", title="Physics first, experience second", items=(
-        draw_steps(ported), draw_makeup(ported), Notes(notes=(
-            f"beside twin predict: {ported.difference}",
-            f"the interval is {makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
-            f"prices left open, {makeup.model:.0%} what no price explains (variance of the "
-            "logarithm of time)"))))
+        draw_steps(ported), Notes(notes=(f"beside twin predict: {ported.difference}",
+                                         f"the interval is {say_makeup(ported.makeup)}"))))
 
 
 def draw_steps(ported: Ported) -> Plot:
@@ -74,25 +77,7 @@ def draw_steps(ported: Ported) -> Plot:
                        hover=f"{name}<br>{format_time(time_us)}",
                        ends=None if interval is None else (interval.low, interval.high))
                    for row, ((name, look), (time_us, interval)) in enumerate(
-                       zip(DRAWN, values, strict=True)))), half=True, height_px=240)
-
-
-def draw_makeup(ported: Ported) -> Plot:
-    """Draw what the interval is made of."""
-    makeup = ported.makeup
-    shares = (("what boards differ by", makeup.boards, (BLUE, "")),
-              ("prices left open", makeup.parameters, (SKY, ".")),
-              ("what no price explains", makeup.model, (GREEN, "/")))
-    largest = max(shares, key=lambda one: one[1])
-    return plot_bars(BarChart(
-        rows=("interval",), axis="share of variance, %", stacked=True, name="makeup",
-        title="What the interval is made of",
-        caption=f"Most of it is {largest[0]}: {largest[1]:.0%} of the variance.",
-        bars=tuple(Bar(row=0, length=100 * share, look=look, series=name, text=f"{share:.0%}",
-                       hover=f"{name}<br>{share:.0%}") for name, share, look in shares)),
-        texts=False, half=True, height_px=240, layout={
-            "xaxis": {"title": {"text": "share of variance, %"}, "range": [0, 100]},
-            "yaxis": {"showticklabels": False}})
+                       zip(DRAWN, values, strict=True)))), height_px=240)
 
 
 def _describe_behind(ported: Ported) -> Section:

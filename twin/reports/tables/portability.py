@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import list_first, significant
 from twin.pricing.prediction import Prediction
-from twin.pricing.unmeasured import RUN, Ported, Ranking
+from twin.pricing.unmeasured import RUN, Makeup, Ported, Ranking
 from twin.reports.columns import Cell, Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
@@ -70,7 +70,7 @@ def ported_report(ported: Ported) -> Content:
         f"{significant(prediction.energy_uj)} uJ"
         + ("" if certainty.energy_uj is None else
            f", {significant(certainty.energy_uj.low)} to {significant(certainty.energy_uj.high)}"))
-    makeup, shipped = ported.makeup, ported.shipped
+    shipped = ported.shipped
     pairs = new_pairs([
         *_what(prediction),
         ("physics", f"{_ms(ported.physics_us)} ms: counts on this board at datasheet prices"),
@@ -84,13 +84,17 @@ def ported_report(ported: Ported) -> Content:
          + f": {ported.difference}"),
         ("energy", energy),
         *([("voltage", shipped.voltage)] if shipped.voltage else []),
-        ("interval of", f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
-                        f"prices left open, {makeup.model:.0%} what no price explains (variance "
-                        "of log time)")])
+        ("interval of", say_makeup(ported.makeup))])
     parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, say_behind(ported))]
     if ported.ranking is not None:
         parts.append(narrowing_table(ported.ranking))
     return spaced(parts)
+
+
+def say_makeup(makeup: Makeup) -> str:
+    """Return what the variance of an interval is made of, in a clause."""
+    return (f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} prices left open, "
+            f"{makeup.model:.0%} what no price explains (variance of the logarithm of time)")
 
 
 def say_behind(ported: Ported) -> str:
