@@ -1,4 +1,4 @@
-"""What-ifs of hardware that can only help: never slower, on every board that has the part."""
+"""What-ifs of hardware that can only help: never slower, on a board of each core and its caches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError
 from twin.pricing.prediction import predict
 
-BOARDS = [name for name in list_boards() if name != "host"]
+BOARDS = [*{(board.core.model, *(cache.replacement for cache in board.caches)): board.name
+            for board in map(load_board, reversed(list_boards())) if board.name != "host"}.values()]
+"""The first by name of those with one core and caches of one kind."""
 NETWORKS = ("ad", "kws")
 ROUNDED = 1e-5
 """What is exposed of a refill is counted in 64ths of it, which shows where nothing else moves."""
