@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval, describe_basis
-from hwmodels.board.file import list_boards, load_board
+from hwmodels.board.facts import Board
+from hwmodels.board.file import load_board
+from hwmodels.errors import BoardError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -113,6 +115,14 @@ def describe_rest(prediction: Prediction) -> str:
     return describe_basis(sure.basis, sure.errors, measured=sure.measured)
 
 
+def _name_board(board: Board) -> str:
+    """Return how a command names a board: "" for one whose facts were changed."""
+    try:
+        return board.name if load_board(board.name) == board else ""
+    except BoardError:
+        return f"{board.name}.yaml"
+
+
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
     """Return what is asked first: time, energy, room, arena, library, what takes most time."""
     deployment, sure = prediction.deployment, prediction.certainty
@@ -148,11 +158,10 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
         lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
         if sure and sure.draw and sure.draw.source[0] in USUAL and not (
-                deployment.target.executes or any(deployment.places.values())
-                or (board.name in list_boards() and board != load_board(board.name))):
+                deployment.target.executes or any(deployment.places.values())) and (
+                named := _name_board(board)):
             limit = significant(0.8e-3 * prediction.time_us, 2).replace(",", "")
-            words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b",
-                     board.name + ".yaml" * (board.name not in list_boards()),
+            words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b", named,
                      "--runtime", deployment.runtime.identity, "--max-ms", limit)
             lines["helps"] += f"; `{shlex.join(words)}`"
     notes = place_warnings(prediction).beside
