@@ -7,7 +7,7 @@ from dataclasses import replace
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_time
 from twin.pricing.unmeasured import RUN, Ported, Ranking
-from twin.reports.bars import Bar, BarChart, list_bars
+from twin.reports.bars import Bar, BarChart
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
@@ -16,7 +16,6 @@ from twin.reports.palette import BLUE, GREEN, SKY
 from twin.reports.tables.portability import (
     BEHIND,
     NARROWING,
-    name_runs,
     say_behind,
     say_best,
     say_makeup,
@@ -86,14 +85,8 @@ def _describe_behind(ported: Ported) -> Section:
 
 
 def describe_narrowing(ranking: Ranking) -> Section:
-    """Return what each measurement would leave of the interval."""
+    """Return what each measurement would leave of the interval, most first."""
     found = sorted((*ranking.single, *ranking.runs), key=lambda one: -one.narrowing)
-    drawn = found[:12]
-    rows = tuple(name_runs(one.names) for one in drawn)
-    plot = plot_bars(BarChart(
-        rows=rows, axis="narrower by, %", name="narrowing", title="What to measure next",
-        caption=f"What to take next: {say_best(ranking)}.",
-        bars=list_bars([100 * one.narrowing for one in drawn], (BLUE, ""), lambda row, share: (
-            f"{rows[row]}<br>{share:.1f} %"), "narrower")), height_px=90 + 26 * len(drawn))
-    return Section(name="narrowing-section", title="What would narrow it", items=(
-        plot, make_table("narrowing-table", "Expected before it is measured", NARROWING, found)))
+    return Section(name="narrowing-section", title="What would narrow it", items=(make_table(
+        "narrowing-table", f"Expected before it is measured; what to take next: "
+        f"{say_best(ranking)}", NARROWING, found),))

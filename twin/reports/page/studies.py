@@ -200,19 +200,18 @@ def _list_networks(table: Points) -> list[tuple[Rival, ...]]:
 
 
 def _say_networks(table: Points) -> str:
-    """Say who is best of the one network, or who is fastest of each of several."""
+    """Say who is best of the one network, or which is nearest of those that nothing meets.
+
+    The best of each of several stand in cards.
+    """
     networks = _list_networks(table)
     if len(networks) < 2:
         return say_lead(networks[0] if networks else ())
-    rows = []
-    for rivals in networks[:MOST_NETWORKS]:
-        winner = next((won for won, _ in list_winners(rivals)), None)
-        rows.append(f"{name_network(rivals[0].row)}: " + (
-            f"none meets the limits, nearest is {_say_nearest(rivals)}" if winner is None else
-            f"{winner.words} is {winner.row.board} with "
-            f"{write_figure(winner.quantity, getattr(winner.row, winner.quantity))}"))
-    more = len(networks) - len(rows)
-    return ". ".join(rows) + (f". {more} more networks are in the table." if more else ".")
+    rows = [f"{name_network(rivals[0].row)}: none meets the limits, nearest is "
+            f"{_say_nearest(rivals)}. " for rivals in networks if not list_winners(rivals)]
+    more = len(networks) - MOST_NETWORKS
+    return "".join(rows[:MOST_NETWORKS]) + (
+        f"{more} more networks are in the table." if more > 0 else "")
 
 
 def _answer_networks(table: Points) -> tuple[Answer, ...]:

@@ -94,10 +94,6 @@ def say_pick(selection: Selection, model: str) -> str:
         headline += f", {pick.row.price_usd:g} USD"
     headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other board meets"
     headline += _say_changed(pick, mine, quantity)
-    less = selection.find_less(pick.row, quantity)
-    if less is not None and less not in [one.row for one in mine]:
-        headline += (f"; less {WORDS[quantity]} by a library that is not chosen: "
-                     f"{describe_row(less)}")
     return f"{headline}; {_say_undecided(met, may, quantity, selection.by)}"
 
 

@@ -90,7 +90,7 @@ def test_a_sweep_answers_for_each_width_rather_than_let_the_narrowest_win() -> N
     page = describe_result(Rows(rows=tuple(rows), axes=("board", "network.width")))
     assert [(one.name, one.value) for one in page.answers] == [
         ("made width 0.5: fastest", "10 ms"), ("made width 1: fastest", "20 ms")]
-    assert "made width 1: fastest is b with 20 ms" in page.sentence
+    assert page.sentence == ""  # The cards say it.
     assert texts(find(page, "network-table"))[1][:2] == ["made width 1", "20 ms: b · width 1"]
     assert "b · width 1, 20 ms" in find(page, "bars-time-1").caption
     assert sum("★" in row[1] for row in texts(find(page, "row-table"))) == 2
@@ -423,7 +423,8 @@ def test_a_page_is_of_what_was_measured_and_recorded(tmp_path) -> None:
     ([0.6, 0.4], 2, "")])
 def test_a_page_lists_the_faults_that_matter(chances, rows, said) -> None:
     fault = SimpleNamespace(name="made", kind="made", remedy="none")
-    findings = tuple(SimpleNamespace(fault=fault, probability=one, evidence=(), place=place)
+    findings = tuple(SimpleNamespace(fault=fault, kind=f"{place}", probability=one, evidence=(),
+                                     place=place)
                      for place, one in enumerate(chances))
     table = list_faults(SimpleNamespace(findings=findings))
     assert len(table.rows) == rows and said in table.caption
