@@ -16,7 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.operators.fit import VECTORS, group_rows, leave_one_out, write_tables
+from benchmarks.operators.fit import (
+    VECTORS,
+    find_overfitted,
+    group_rows,
+    leave_one_out,
+    lend_rows,
+    write_tables,
+)
 from benchmarks.operators.networks import execute_network, read_layers
 from benchmarks.operators.table import Counted, read_graphs, read_rows
 from hwmodels.errors import TwinError
@@ -158,13 +165,16 @@ def main() -> int:
         return 0
     if asked.fit:
         groups = group_rows()
-        write_tables(groups, Path(FOLDER))
-        errors = leave_one_out(groups)
+        lent = lend_rows(groups)
+        write_tables(groups, lent, Path(FOLDER))
+        errors = leave_one_out(lent)
         print(describe_errors("held out, from its code's other rows", (one for _, one in errors)))
     rows = [row for row in read_rows() if (not asked.core or row.core in asked.core)
             and (not asked.level or row.level in asked.level)]
     held_out = [row for row in rows if row.use == "judge"]
     fitted = [row for row in rows if row.use == "fit"][::asked.every]
+    for key, model, share in find_overfitted(group_rows()):
+        print(f"overfitted: {' '.join(key)} gives {model} {share:.0%} of a like count")
     print(f"held out: {len(held_out)} rows nothing is fitted to")
     refused = judge(held_out) if held_out else 0
     print(f"\nfitted: {len(fitted)} rows, one of {asked.every}")

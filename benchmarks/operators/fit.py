@@ -3,7 +3,8 @@
     instructions = sum over terms (coefficient x how often), coefficients >= 0
 
 Terms are chosen one by one, the one that lowers the relative error most next, and never more than
-the rows can tell. A single row gives its main term what a call's fixed cost leaves.
+the rows can tell. A single row gives its main term what a call's fixed cost leaves. A build that
+counted few shapes borrows the rows of builds whose counts are in proportion to its own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import io
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ import numpy as np
 
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
 from twin.runtimes.counted.describe import describe
-from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE
+from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE, look_up
 from twin.runtimes.counted.work import SCALAR, VECTOR, Work
 
 FIXED = 400.0
@@ -40,6 +41,24 @@ BORROWED = 0.02
 
 VECTORS = ("cortex-m55", "cortex-m85")
 """Cores with vectors."""
+
+ALIKE_WITHIN = 0.03
+"""90 % quantile of |log ratio - median| of two builds' counts up to which they lend rows."""
+
+COMMON = 3
+"""Shapes both must have counted of a code; with fewer the median over the other codes decides."""
+
+MORE = 1.2
+"""Rows with those of builds alike, by a code's own, from which they are tried."""
+
+HALF = 0.5
+"""Share of what a build alike counted below which coefficients are overfitted."""
+
+LENT = "lent"
+"""Use of a row another build counted."""
+
+FOLDS = 5
+"""Parts of a code's rows held out in turn, to decide whether borrowed rows predict it better."""
 
 EXACT = 1e-3
 """Relative error below which no further term is sought."""
@@ -210,13 +229,14 @@ def _matrix(rows: Sequence[Row], names: Iterable[str]) -> np.ndarray:
 
 def _column(rows: Sequence[Row], name: str) -> np.ndarray:
     """Return one count of each row: a column of the table, or a class."""
-    return np.array([row.counted.classes[name] if name in CLASSES
+    return np.array([row.counted.classes.get(name, 0) if name in CLASSES
                      else getattr(row.counted, name) for row in rows], float)
 
 
 def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
-           expected: np.ndarray | None = None, call: float | None = None) -> np.ndarray:
-    """Return coefficients >= 0; what the rows cannot tell is as expected.
+           expected: np.ndarray | None = None, weight: np.ndarray | float = 1.0,
+           call: float | None = None) -> np.ndarray:
+    """Return coefficients >= 0; what the rows cannot tell is as expected, weighted by term.
 
     Without expectations a call's fixed cost is that of the operator's other types, else the mean.
     """
@@ -229,7 +249,6 @@ def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
         known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
         wanted = np.array([trust])
     else:
-        weight = BORROWED * np.median(matrix / scale[:, None], axis=0)
         known, wanted = np.diag(weight), weight * expected
     return np.asarray(nnls(np.vstack([matrix / scale[:, None], known]),
                            np.append(values / scale, wanted), maxiter=1000)[0])
@@ -260,7 +279,7 @@ def fit(rows: Sequence[Row], names: Sequence[str],
             continue
         values = _column(rows, name)
         if prior is not None:
-            columns[name] = _solve(matrix, values, counts, _expect(rows, name, names, prior))
+            columns[name] = _solve(matrix, values, counts, *_expect(rows, name, names, prior))
         elif len(rows) == 1:
             columns[name] = _part(matrix[0], values[0], counts[0])
         else:
@@ -270,22 +289,168 @@ def fit(rows: Sequence[Row], names: Sequence[str],
             for place, term in enumerate(names)}
 
 
-def _expect(rows: Sequence[Row], column: str, names: Sequence[str], prior: Prior) -> np.ndarray:
-    """Return the coefficients of the other build, in proportion to what both have counted."""
-    there = _solve(_matrix(prior.rows, names), _column(prior.rows, column),
-                   _column(prior.rows, "instructions"))
-    said = _matrix(rows, names) @ there
-    values = _column(rows, column)
-    if not said.sum():
-        return np.where(there > 0, there, 0.0)
-    ratios = values[said > 0] / said[said > 0]
-    return there * float(np.median(ratios))
+def _expect(rows: Sequence[Row], column: str, names: Sequence[str],
+            prior: Prior) -> tuple[np.ndarray, np.ndarray]:
+    """Return the other build's coefficients, in proportion to what both counted, and their weights.
+
+    A weight is a term's mean share there: terms that none of these rows runs keep theirs.
+    """
+    matrix, counts = _matrix(prior.rows, names), _column(prior.rows, "instructions")
+    there = _solve(matrix, _column(prior.rows, column), counts)
+    said, values = _matrix(rows, names) @ there, _column(rows, column)
+    ratio = float(np.median(values[said > 0] / said[said > 0])) if said.sum() else 1.0
+    return there * ratio, BORROWED * np.mean(matrix / counts[:, None], axis=0)
 
 
 def _part(terms: np.ndarray, value: float, instructions: float) -> np.ndarray:
     """Part the only row there is: a call's fixed cost, at most half, and the main term."""
     fixed = value * min(0.5, FIXED / instructions)
     return np.array([fixed, (value - fixed) / max(terms[1], 1.0)])
+
+
+class Lenders:
+    """Builds of one release that counted a code in proportion: each has the rows of the others.
+
+    Parameters
+    ----------
+    groups
+        Rows by code.
+    """
+
+    def __init__(self, groups: Mapping[Key, Sequence[Row]]) -> None:
+        self.builds: dict[tuple[str, ...], dict[Key, Sequence[Row]]] = {}
+        for key, rows in groups.items():
+            self.builds.setdefault(_name_code(key), {})[key] = rows
+        found: dict[tuple[object, ...], list[float]] = {}
+        for builds in self.builds.values():
+            counts = {key: _count(rows) for key, rows in builds.items()}
+            for key, other in itertools.combinations(builds, 2):
+                if len(ratios := _find_ratios(counts[key], counts[other])) >= COMMON:
+                    spread = _find_spread(ratios)
+                    found.setdefault(_name_pair(key, other), []).append(spread)
+                    found.setdefault(_name_pair(other, key), []).append(spread)
+        self.usual = {pair: float(np.median(spreads)) for pair, spreads in found.items()}
+
+    def lend(self, key: Key, rows: Sequence[Row], held: Iterable[str] = ()) -> list[Row]:
+        """Return what builds alike, nearest first, counted of shapes neither here nor held out."""
+        own, alike = _count(rows), []
+        for other, there in self.builds[_name_code(key)].items():
+            if other == key or (key.core in VECTORS) != (other.core in VECTORS):
+                continue
+            ratios = _find_ratios(own, _count(there))
+            spread = (_find_spread(ratios) if len(ratios) >= COMMON
+                      else self.usual.get(_name_pair(key, other), 1.0))
+            if len(ratios) and spread <= ALIKE_WITHIN:
+                alike.append((spread, other, np.nanmedian(
+                    np.vstack([ratios, np.where(np.isnan(ratios).all(axis=0), 1.0, np.nan)]),
+                    axis=0)))
+        done, lent = {*held, *own}, []
+        for _, other, ratio in sorted(alike, key=lambda one: one[:2]):
+            for row in self.builds[_name_code(key)][other]:
+                if row.counted.model not in done:
+                    done.add(row.counted.model)
+                    lent.append(_scale(row, key, dict(zip(COLUMNS, ratio.tolist(), strict=True))))
+        return lent
+
+
+def _name_code(key: Key) -> tuple[str, ...]:
+    return key.kernels, key.op, key.variant, key.level.partition("@")[2]
+
+
+def _name_pair(key: Key, other: Key) -> tuple[object, ...]:
+    """Return two builds and whether a code is in floating point: cores without FPU differ there."""
+    return key.core, key.level, other.core, other.level, "float" in key.variant
+
+
+def _count(rows: Sequence[Row]) -> dict[str, np.ndarray]:
+    """Return all columns by model."""
+    matrix = np.stack([_column(rows, name) for name in COLUMNS], axis=1)
+    return {row.counted.model: counts for row, counts in zip(rows, matrix, strict=True)}
+
+
+def _find_ratios(own: Mapping[str, np.ndarray], lent: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the ratios of shapes both counted, (shapes, columns); NaN where either is zero."""
+    common = [model for model in own if model in lent]
+    here, there = (np.array([side[model] for model in common]).reshape(-1, len(COLUMNS))
+                   for side in (own, lent))
+    both = (here > 0) & (there > 0)
+    return np.where(both, here / np.where(both, there, 1.0), np.nan)
+
+
+def _find_spread(ratios: np.ndarray) -> float:
+    """Return the 90 % quantile of |log ratio - median| of instructions."""
+    logs = np.log(ratios[:, 0])
+    return float(np.quantile(np.abs(logs - np.median(logs)), 0.9))
+
+
+def _scale(row: Row, key: Key, ratios: Mapping[str, float]) -> Row:
+    """Return a row as another build would have counted it."""
+    counted, whole = row.counted, dict.fromkeys(CLASSES, 0) | row.counted.classes
+    return Row(replace(
+        counted, core=key.core, level=key.level, use=LENT,
+        classes={name: round(ratios[name] * whole[name]) for name in counted.classes},
+        **{name: round(ratios[name] * getattr(counted, name))
+           for name in COLUMNS if name not in CLASSES}),
+        row.work.at(key.core.removeprefix("cortex-"), key.level))
+
+
+def lend_rows(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, list[Row]]:
+    """Return rows with those of builds alike, where they predict held-out rows of a code better.
+
+    A code counted of `BASE` alone is lent as counted to cores that mostly count alike.
+    """
+    lenders = Lenders(groups)
+    lent = {key: [*rows, *lenders.lend(key, rows)] for key, rows in groups.items()}
+    priors, lent_priors, calls = find_priors(groups), find_priors(lent), find_calls(groups)
+    for key, rows in groups.items():
+        if len(rows) < 2 or len(lent[key]) < MORE * len(rows):
+            continue
+        errors: dict[bool, list[float]] = {False: [], True: []}
+        for place in range(min(FOLDS, len(rows))):
+            held = {row.counted.model: row for row in rows[place::FOLDS]}
+            rest = [row for row in rows if row.counted.model not in held]
+            for borrows, whole in ((False, priors.get(key)), (True, lent_priors.get(key))):
+                known = [*rest, *lenders.lend(key, rest, held)] if borrows else rest
+                prior = whole and Prior([row for row in whole.rows
+                                         if row.counted.model not in held], whole.names)
+                table = fit(known, choose_terms(known) if prior is None else prior.names, prior,
+                            calls.get(key))
+                errors[borrows] += [_log_error(table, row) for row in held.values()]
+        if np.mean(np.square(errors[False])) <= np.mean(np.square(errors[True])):
+            lent[key] = list(rows)
+    for key, core in itertools.product(groups, sorted({key.core for key in groups})):
+        other = key._replace(core=core)
+        if (key.core, key.level) == BASE and other not in groups and (
+                lenders.usual.get(_name_pair(other, key), 1.0) <= ALIKE_WITHIN):
+            lent[other] = [_scale(row, other, dict.fromkeys(COLUMNS, 1.0)) for row in groups[key]]
+    return lent
+
+
+def find_overfitted(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, str, float]]:
+    """Return shapes of which a table gives less than half of what a build alike counted.
+
+    Each is its code, the shape's model, and the predicted share.
+    """
+    lenders, found = Lenders(groups), []
+    for key, rows in groups.items():
+        for row in lenders.lend(key, rows):
+            said = look_up(key.kernels, key.core.removeprefix("cortex-"), key.level, key.op,
+                           row.work)
+            share = said.total / row.counted.instructions if said else 1.0
+            if share < HALF:
+                found.append((key, row.counted.model, share))
+    return found
+
+
+def predict(table: Mapping[str, Mapping[str, float]], row: Row) -> float:
+    """Return the instructions that coefficients give a row."""
+    return max(1.0, sum(told["instructions"] * row.terms.get(name, 0.0)
+                        for name, told in table.items()))
+
+
+def _log_error(table: Mapping[str, Mapping[str, float]], row: Row) -> float:
+    """Return the logarithm of predicted over counted, 1 at most either way."""
+    return float(np.clip(np.log(predict(table, row) / row.counted.instructions), -1.0, 1.0))
 
 
 def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
@@ -340,38 +505,39 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
         if len(rows if whole is None else whole.rows) < 3 or len(rows) < 2:
             continue
         names = choose_terms(rows) if whole is None else whole.names
-        for place, row in enumerate(rows):
+        for place, row in enumerate(row for row in rows if row.counted.use != LENT):
             rest = [*rows[:place], *rows[place + 1:]]
             prior = whole and Prior([one for one in whole.rows
                                      if one.counted.model != row.counted.model], whole.names)
             table = fit(rest, names, prior, calls.get(key))
-            said = sum(told["instructions"] * row.terms.get(name, 0.0)
-                       for name, told in table.items())
-            errors.append((key, said / row.counted.instructions - 1))
+            errors.append((key, predict(table, row) / row.counted.instructions - 1))
     return errors
 
 
-def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
-    """Write the coefficients: one file for kernels, core and level."""
-    priors, calls = find_priors(groups), find_calls(groups)
+def write_tables(groups: Mapping[Key, Sequence[Row]], lent: Mapping[Key, Sequence[Row]],
+                 folder: Path) -> None:
+    """Write the coefficients of rows and those lent: one file for kernels, core and level."""
+    priors, calls = find_priors(lent), find_calls(lent)
     fitted: dict[Key, tuple[dict[str, dict[str, float]], int]] = {}
-    for key, rows in groups.items():
-        if key.kernels != REFERENCE and _lacks(key, groups):
+    for key, known in lent.items():
+        like = key if key in groups else key._replace(core=BASE[0])
+        rows = groups[like]
+        if key.kernels != REFERENCE and _lacks(like, groups):
             nothing = dict.fromkeys(fit(rows, choose_terms(rows))["call"], 0.0)
             fitted[key._replace(variant=LACKS)] = {"call": nothing}, len(rows)
-        elif not (_same_code(key, rows, groups) and _shared(key, groups)):
+        elif not (_same_code(like, rows, groups) and _shared(like, groups)):
             prior = priors.get(key)
-            names = choose_terms(rows) if prior is None else prior.names
-            fitted[key] = fit(rows, names, prior, calls.get(key)), len(rows)
+            names = choose_terms(known) if prior is None else prior.names
+            fitted[key] = fit(known, names, prior, calls.get(key)), len(groups.get(key, ()))
     for place, keys in itertools.groupby(sorted(fitted), key=lambda key: key[:3]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("operator", "variant", "rows", "term", *COLUMNS))
         for key in keys:
             table, count = fitted[key]
-            like = fitted.get(key._replace(core="cortex-m4"), fitted.get(
+            base = fitted.get(key._replace(core="cortex-m4"), fitted.get(
                 key._replace(core="cortex-m4", kernels=REFERENCE), fitted[key]))[0]
-            for term, counts in _with_classes(table, like).items():
+            for term, counts in _with_classes(table, base).items():
                 if term == "call" or any(counts.values()):
                     writer.writerow((key.op, key.variant, count, term, *(
                         f"{counts[column]:.6g}" for column in COLUMNS)))

@@ -99,8 +99,7 @@ def _read(kernels: str, core: str, level: str) -> _Rows:
 def find_newer(level: str) -> str:
     """Return the level of the next newer release: its count holds where the source is the same."""
     options, _, release = level.partition("@")
-    newer = NEWER.get(release, "")
-    return f"{options}@{newer}" if newer else options
+    return f"{options}@{NEWER.get(release, '')}".rstrip("@")
 
 
 def is_carried(kernels: str, core: str, level: str) -> bool:
@@ -151,13 +150,13 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
         return replace(found, stands_in=True)
     if op in NEAREST and not any(name == op for name, _ in _read(REFERENCE, core, level)):
         op = NEAREST[op]
-    near = [(variant, terms) for (name, variant), terms in _read(REFERENCE, core, level).items()
-            if name == op]
+    near = {variant: terms for (name, variant), terms in _read(REFERENCE, core, level).items()
+            if name == op}
     if not near:
         return None
     types = work.variant.split(" ")[0]
-    _, terms = max(near, key=lambda one: one[0].split(" ")[0] == types)
-    return _sum_up(terms, work.terms, stands_in=True)
+    return _sum_up(near[max(near, key=lambda variant: variant.split(" ")[0] == types)],
+                   work.terms, stands_in=True)
 
 
 def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
@@ -168,11 +167,12 @@ def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts |
         code = work.code(library, core)
         terms = rows.get((op, code))
         if terms is not None:
-            return _sum_up(terms, work.count(library), stands_in=bool(work.guessed))
+            return _sum_up(terms, work.count(library), stands_in=bool(
+                work.guessed or not next(iter(terms.values()))["rows"]))
         if "@" in level and (op, code) in _read(library, core, "O2"):
             break  # Its own kernel, the same as in the next release.
-        like = rows.get((op, code.rsplit(" ", 1)[0])) if code != work.variant else None
-        if like is not None:
+        like = code != work.variant and rows.get((op, code.rsplit(" ", 1)[0]))
+        if like:
             return _sum_up(like, work.count(library), stands_in=True)
     return None
 
