@@ -13,7 +13,7 @@ from hwmodels.board.file import change_board, load_board
 from twin.deployment.changed_board import other_scale
 from twin.deployment.choice import BEST, DEFAULT, default_runtime, list_defaults, runs
 from twin.deployment.deployment import Deployment, find_best, place_under
-from twin.errors import DoesNotFitError, NotApplicableError, RuntimeRefusedError
+from twin.errors import NotApplicableError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 
@@ -87,7 +87,7 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
 
     Raises
     ------
-    DoesNotFitError, RuntimeRefusedError
+    PlacementError, RuntimeRefusedError
         When it fits, or is for the NPU, neither way.
 
     Notes
@@ -107,7 +107,7 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
             return dataclasses.replace(made.noted(notes, first=True), chosen=notes)
     try:
         return deploy(model, board, **chosen)
-    except (DoesNotFitError, RuntimeRefusedError):
+    except (PlacementError, RuntimeRefusedError):
         room = choose_room(changes)
         if not room:
             raise
@@ -137,4 +137,4 @@ def choose_room(changes: Mapping[str, object]) -> dict[str, object]:
     """Return the changes by which a model may fit that does not fit as it is."""
     return {path: value for path, value in changes.items()
             if path.startswith(("network.", "memories."))
-            or path in ("placement.weights", "placement.arena", "npu.config")}
+            or path in ("placement.weights", "placement.arena", "npu.config", "npu.memory_mode")}

@@ -144,14 +144,21 @@ Found = tuple[str, tuple[str, ...], str]
 """Path, values worth trying, why there are none."""
 
 
-def _find_clocks(deployment: Deployment) -> Found:
+def _find_clocks(deployment: Deployment, npu: bool = False) -> Found:
     board = deployment.board
-    clock = board.core_clock
+    clock = board.clock(board.accelerator.clock) if npu else board.core_clock
     path = f"clocks.{clock.name}.frequency_hz"
     most = clock.max_hz or clock.frequency_hz
     found = clock.settings_hz[::-1] or [most * share for share in (1.0, 0.75, 0.5, 0.25)]
     values = tuple(f"{round(hz)}" for hz in found if abs(hz - clock.frequency_hz) > 1)
     return path, values, f"{path}: {board.name} states one frequency"
+
+
+def _find_npu_clock(deployment: Deployment) -> Found:
+    board = deployment.board
+    if not deployment.accelerated or board.accelerator.clock == board.core.clock:
+        return "", (), "clocks.NPU.frequency_hz: the NPU has no clock of its own"
+    return _find_clocks(deployment, npu=True)
 
 
 def _find_weights(deployment: Deployment) -> Found:
@@ -224,9 +231,19 @@ def _find_weight_bits(deployment: Deployment) -> Found:
     return "", () if deployment.weight_bits == 4 else ("4",), "placement.weight_bits: 4 already"
 
 
+def _find_modes(deployment: Deployment) -> Found:
+    if not deployment.accelerated:
+        return "", (), f"npu.memory_mode: {deployment.runtime.identity} compiles for no NPU"
+    npu = deployment.board.accelerator
+    values = tuple(mode for mode in deployment.runtime.compiler.list_places(npu)
+                   if mode != npu.memory_mode)
+    return "", values, f"npu.memory_mode: {deployment.runtime.identity} has one way to use memory"
+
+
 _SETTINGS: tuple[tuple[str, str, str, str, Callable[[Deployment], Found]], ...] = (
     ("clocks.CPU.frequency_hz", "a frequency", "CPU clock, at the lowest voltage that allows it",
      "setting", _find_clocks),
+    ("clocks.NPU.frequency_hz", "a frequency", "clock of the NPU", "setting", _find_npu_clock),
     ("placement.weights", "a memory", "where the weights are", "setting", _find_weights),
     ("placement.arena", "a memory", "where the arena is", "setting", _find_arena),
     ("placement.code", "a memory", "where the kernels are", "setting", _find_code),
@@ -234,6 +251,8 @@ _SETTINGS: tuple[tuple[str, str, str, str, Callable[[Deployment], Found]], ...] 
     ("placement.weights_via", "a DMA controller", "weights are copied layer by layer while others "
      "are computed", "rebuild", _find_dma),
     ("runtime", "a runtime", "kernel library", "rebuild", _find_runtimes),
+    ("npu.memory_mode", "a mode of the NPU's compiler", "memories constants and arena are in",
+     "rebuild", _find_modes),
     ("offload.host", "operators", "what is kept on the host core", "rebuild", _find_host),
     ("placement.weight_bits", "4, 8", "width of convolution weights in the accelerator's memory; "
      "accuracy is not asked", "conversion", _find_weight_bits),

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwmodels.board.npu import Npu
 from hwmodels.frozen import frozen
+from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.runtimes.task_lines import Counters, describe_task, describe_totals
 
@@ -345,6 +347,14 @@ class Compiler:
     def place(self, npu: Npu) -> Mapping[str, str]:
         """Return the memory of the arena, and of the weights where it is not the board's own."""
         return {"arena": npu.pools[0].memory}
+
+    def list_places(self, npu: Npu) -> dict[str, Mapping[str, str]]:
+        """Return what `place` returns under each memory mode the accelerator can have."""
+        found = {}
+        for mode in self.memory_modes:
+            with suppress(RuntimeRefusedError):
+                found[mode] = self.place(replace(npu, memory_mode=mode))
+        return found
 
     def config_of(self, graph: Graph) -> str:
         """Return the configuration a network is code for; "" where it is not compiled yet."""

@@ -46,8 +46,8 @@ NEARER = 0.05
 
 REMEDIES = {
     "cache": ("placement.weights", "placement.arena", "caches."),
-    "bandwidth": ("placement.weights", "placement.arena"),
-    "stalled": ("placement.weights", "placement.arena"),
+    "bandwidth": ("placement.weights", "placement.arena", "npu."),
+    "stalled": ("placement.weights", "placement.arena", "npu."),
     "compute": ("clocks.", "runtime", "kernels."), "overhead": ("runtime", "kernels.")}
 """What is tried against each kind of bottleneck, by the beginnings of paths."""
 

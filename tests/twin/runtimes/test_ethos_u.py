@@ -15,7 +15,7 @@ from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy_towards
-from twin.errors import ModelError, RuntimeRefusedError
+from twin.errors import ModelError, PlacementError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.readers import read_model
 from twin.network.readers.ethos_u import split_delegate
@@ -27,6 +27,8 @@ from twin.runtimes.ethos_u.counters import count_run, list_totals
 from twin.runtimes.ethos_u.cycles import count_cycles
 from twin.runtimes.ethos_u.operations import read_operation
 from twin.runtimes.ethos_u.tasks import make_tasks, order_slots
+from twin.studies.advice import give_advice
+from twin.studies.limits import Limits
 
 MADE = Path(__file__).parents[2] / "made"
 FOLDER = MADE / "ethos_u"
@@ -358,6 +360,31 @@ def test_size_and_memory_mode_are_what_ifs_and_sram_alone_is_fastest():
     for config in ("ethos-u85-128", "ethos-u85-512"):
         assert cycles[config, "Sram_Only"] < cycles[config, "Dedicated_Sram"]
     assert cycles["ethos-u85-512", "Sram_Only"] < cycles["ethos-u85-128", "Sram_Only"]
+
+
+@needs_vela
+def test_memories_of_another_memory_mode_are_refused_with_that_mode_which_saves_time():
+    own = twin.deploy("kws", "alif_e7_devkit", runtime="ethos-u-vela")
+    with pytest.raises(PlacementError, match=r"--set npu\.memory_mode=Sram_Only$"):
+        own.replace({"placement.weights": "sram"})
+    with pytest.raises(PlacementError, match="Shared_Sram has weights in mram"):
+        twin.deploy("kws", "alif_e7_devkit", runtime="ethos-u-vela", weights="sram")
+    changed = deploy_towards("kws", "alif_e7_devkit", {"npu.memory_mode": "Sram_Only"},
+                             runtime="ethos-u-vela", weights="sram")
+    moved = own.replace({"npu.memory_mode": "Sram_Only"})
+    assert (changed.weights, changed.arena) == (moved.weights, moved.arena) == ("sram", "sram")
+    assert twin.predict(changed).time_us == twin.predict(moved).time_us < twin.predict(own).time_us
+
+
+@needs_vela
+def test_advice_tries_memory_modes_before_training():
+    own = twin.deploy("kws", "alif_e7_devkit", runtime="ethos-u-vela")
+    limit_us = 1.1 * twin.predict(own.replace({"npu.memory_mode": "Sram_Only"})).time_us
+    advice = give_advice(own, Limits(max_time_us=limit_us), pairs=False,
+                         efforts=("setting", "rebuild"))
+    assert ("npu.memory_mode", "Sram_Only") in [one.settings[0] for one in advice.ranked if (
+        one.row.met and one.effort == "rebuild")]
+    assert any("npu.memory_mode=Sram_Only" in why for _, why in advice.refused)  # other memories
 
 
 @needs_vela

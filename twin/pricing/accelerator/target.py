@@ -142,7 +142,7 @@ class Accelerator(Core):
 
 
 def _check_reach(draft: Draft) -> None:
-    """Refuse memories the accelerator cannot reach, or has for tiles or loaded weights alone."""
+    """Refuse memories out of reach, for tiles or loaded weights alone, or of another mode."""
     npu = draft.board.accelerator
     for what, memory in (("arena", draft.arena), ("weights", draft.weights)):
         reached = dict.fromkeys(pool.memory for pool in npu.pools if not pool.scratch and (
@@ -153,3 +153,14 @@ def _check_reach(draft: Draft) -> None:
             raise PlacementError(f"{draft.board.name}: the NPU holds no {what} in {memory}; "
                                  f"accepted: {', '.join(able)}, or a pool: " + ", ".join(
                                      pool.name for pool in npu.pools if pool.memory in able))
+    places = draft.runtime.compiler.list_places(npu)
+    asked = {"weights": draft.weights, "arena": draft.arena}
+    if places and places[npu.memory_mode] != asked:
+        words = {mode: f"weights in {where['weights']}, arena in {where['arena']}"
+                 for mode, where in places.items()}
+        able = [f"npu.memory_mode={mode}" for mode in places if places[mode] == asked] or [
+            f"npu.memory_mode={mode} ({there})" for mode, there in words.items()]
+        raise PlacementError(
+            f"{draft.board.name}: placement: npu.memory_mode={npu.memory_mode} has "
+            f"{words[npu.memory_mode]}, not weights in {draft.weights}, arena in {draft.arena}; "
+            f"accepted: --set {' or '.join(able)}")
