@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -108,14 +107,6 @@ def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Burs
         transfer[part] = _whole(stream, "beats", 1) * bus_period
     return Bursts(interconnect=interconnect, bus_period=bus_period, ports=ports, bursts=bursts,
                   transfer=transfer, banks=len(interconnect.banks))
-
-
-def separate_masters(bursts: Bursts) -> Bursts:
-    """Give every master slaves of its own: nobody waits for another."""
-    asked = bursts.bursts.copy()
-    for row, (first, last) in enumerate(bursts.ports[:, FIRST:LAST + 1]):
-        asked[first:last, TARGET] += row * bursts.banks
-    return replace(bursts, bursts=asked, banks=len(bursts.ports) * bursts.banks)
 
 
 def bus_cycles(interconnect: Interconnect, slave: Slave, cycles: float) -> int:

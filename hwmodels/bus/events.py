@@ -1,7 +1,6 @@
 """Buses: masters, arbitrated slaves, and what waiting for each other costs.
 
     run = simulate_bus(interconnect, streams)     when every burst was issued, granted, finished
-    count_contention(run)                         waiting per master, and what of it was exposed
 
 Rules, the same in the kernel, in the SimPy specification and in the ticked one:
 
@@ -35,10 +34,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.board.facts import Board, Memory
-from hwmodels.bus.bursts import Bursts, merge_streams, separate_masters
+from hwmodels.bus.bursts import Bursts, merge_streams
 from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
 from hwmodels.errors import BoardError
-from hwmodels.frozen import entity, frozen
+from hwmodels.frozen import entity
 
 ISSUE, GRANT, FINISH, WAIT = range(4)
 """Columns of `BusRun.times`."""
@@ -74,25 +73,6 @@ class BusRun:
         return int(self.bursts.ports[self.bursts.row_of(master), 0])
 
 
-@frozen
-class Contention:
-    """What sharing cost one master.
-
-    Parameters
-    ----------
-    wait_bus_cycles
-        Sum of the waits of its bursts.
-    exposed_cycles
-        Cycles of its own clock its last burst finished later than without any other master
-        holding a slave. Never negative.
-    """
-
-    master: str
-    bursts: int
-    wait_bus_cycles: int
-    exposed_cycles: int
-
-
 def simulate_bus(interconnect: Interconnect, streams: Sequence[Stream]) -> BusRun:
     """Run the streams of all masters against each other.
 
@@ -125,34 +105,6 @@ def run_bursts(bursts: Bursts) -> BusRun:
     bus_events.run_bursts(bursts.ports, bursts.bursts, bursts.transfer, bursts.bus_period,
                           ARBITRATIONS[bursts.interconnect.arbitration], times, busy)
     return BusRun(bursts=bursts, times=times, busy=busy)
-
-
-def count_contention(run: BusRun) -> tuple[Contention, ...]:
-    """Return what sharing cost each master.
-
-    Returns
-    -------
-    tuple of Contention
-        In the order of the masters.
-
-    Notes
-    -----
-    Exposed is against a second run in which every master has all slaves to itself. Every rule is
-    monotone in the times it uses, so waiting can only delay a master's end and the difference is
-    at least 0; it is below the sum of the waits where think time, a clock edge or an earlier
-    reply hides some.
-    """
-    alone = run_bursts(separate_masters(run.bursts))
-    results = []
-    for master in run.bursts.interconnect.masters:
-        part = run.bursts.range_of(master.name)
-        later = (run.times[part, FINISH].max(initial=0)
-                 - alone.times[part, FINISH].max(initial=0))
-        results.append(Contention(
-            master=master.name, bursts=part.stop - part.start,
-            wait_bus_cycles=int(run.wait_cycles(master.name).sum()),
-            exposed_cycles=int(later) // run.period(master.name)))
-    return tuple(results)
 
 
 def build_interconnect(board: Board, bus_name: str, **masters: Master) -> Interconnect:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hwmodels.bus.bursts import HELD, TARGET
-from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
+from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun
 from hwmodels.quantities import format_count, format_frequency, format_share
 from twin.reports.figures.canvas import new_figure, rule_values, write_legend
 from twin.reports.palette import DARK_GREY, VERMILION, fill_series
@@ -44,7 +44,7 @@ def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | Non
     """
     bus = run.bursts.interconnect
     rows = len(bus.masters) + len(bus.banks)
-    lost = sum(cost.wait_bus_cycles for cost in count_contention(run))
+    lost = int(run.times[:, WAIT].sum()) // run.bursts.bus_period
     window = window_cycles or (0, _end_of(run))
     with new_figure(
             11.0, 1.3 + ROW_IN * rows, f"{name}: {format_count(lost)} bus cycles waited for others",
