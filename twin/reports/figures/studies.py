@@ -54,7 +54,8 @@ def write_study_pictures(table: Table, target: str | Path) -> tuple[Path, ...]:
 def draw_front_figure(table: Table) -> Figure:
     """Return time against energy, or two other objectives, with intervals and limits.
 
-    A panel for each network; filled marks are on its front, hollow ones are beaten.
+    A panel for each network; filled marks are on its front, hollow ones are beaten, crosses miss a
+    limit.
     """
     objectives = choose_objectives(table.predicted, table.objectives)
     assert objectives is not None, "time and memory are known of every row"
@@ -70,7 +71,8 @@ def draw_front_figure(table: Table) -> Figure:
         f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
     with new_figure(8.5 if wide == 1 else 5.2 * wide, 5.2 if deep == 1 else 4.0 * deep, limits,
                     "predicted · bars are 90 % intervals · filled: may be best of its "
-                    "network · dotted: the front · dashed: a limit") as figure:
+                    "network · dotted: the front · dashed: a limit"
+                    + " · x: misses a limit" * bool(table.limits)) as figure:
         grid = figure.subplots(deep, wide, squeeze=False).ravel()
         boards = list(dict.fromkeys(row.board for row in rows))
         if len(boards) > MOST_GROUPS:
