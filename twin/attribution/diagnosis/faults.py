@@ -210,8 +210,10 @@ class Fault:
 ADDED = ("slowdown", "stretch", "counted", "wait_cycles", "doubted")
 """What two faults at once have the sum of; of the rest they have what either has."""
 
-PRIOR = {DECLARED: 0.38, UNKNOWN: 0.10}
-"""Before any evidence; what is left is shared by the other kinds, and equally within a kind."""
+PRIOR, OWN_UNKNOWN = {DECLARED: 0.38, UNKNOWN: 0.10}, 0.06
+"""Before any evidence; what is left is shared by the other kinds, and equally within a kind. Of our
+own firmware, which says who it is, less is of nothing listed: 0.035 to 0.1 tried on hidden boards
+of seeds 950, 951 and 961 to 963."""
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
@@ -239,7 +241,7 @@ two in a third of the cases."""
 
 def prior_of(faults: tuple[Fault, ...],
              stated: Mapping[str, float] = MappingProxyType({}), *,
-             measured: str = "cycles") -> tuple[float, ...]:
+             measured: str = "cycles", own: bool = False) -> tuple[float, ...]:
     """Return the prior probability of each; pairs share what is theirs.
 
     Of kinds a user states a probability of, variants share that; the others have what is left. The
@@ -249,11 +251,14 @@ def prior_of(faults: tuple[Fault, ...],
     ----------
     measured
         Of `COUNTED`, as cycles where it is none.
+    own
+        Our firmware was measured.
     """
+    known = PRIOR | {UNKNOWN: OWN_UNKNOWN if own else PRIOR[UNKNOWN]}
     rare = {COUNTER: COUNTED.get(measured, COUNTED["cycles"]), **RARE}
     pairs = [fault for fault in faults if JOINED in fault.kind]
-    others = sorted({fault.kind for fault in faults if JOINED not in fault.kind} - set(PRIOR))
-    left = 1.0 - sum(PRIOR.values()) - (PAIRS_PRIOR if pairs else 0.0)
+    others = sorted({fault.kind for fault in faults if JOINED not in fault.kind} - set(known))
+    left = 1.0 - sum(known.values()) - (PAIRS_PRIOR if pairs else 0.0)
     share = left / max(math.fsum(rare.get(kind, 1.0) for kind in others), 1e-9)
     sizes = {fault.kind: sum(other.kind == fault.kind for other in faults) for fault in faults}
     every = [fault.counts_all for fault in faults if fault.kind == COUNTER]
@@ -268,8 +273,8 @@ def prior_of(faults: tuple[Fault, ...],
             if fault.kind == COUNTER and len(set(every)) > 1:
                 part = (ADDED_UP if fault.counts_all else 1 - ADDED_UP) / every.count(
                     fault.counts_all)
-            weights.append(PRIOR.get(fault.kind, share * rare.get(fault.kind, 1.0)) * part)
-    given = {kind: PRIOR.get(kind, share * rare.get(kind, 1.0)) for kind in stated}
+            weights.append(known.get(fault.kind, share * rare.get(fault.kind, 1.0)) * part)
+    given = {kind: known.get(kind, share * rare.get(kind, 1.0)) for kind in stated}
     rest = max(1 - math.fsum(stated.values()), 0.0) / max(1 - math.fsum(given.values()), 1e-9)
     return tuple(weight * (stated[fault.kind] / given[fault.kind] if fault.kind in stated else rest)
                  for weight, fault in zip(weights, faults, strict=True))

@@ -25,6 +25,10 @@ QUIET_SCATTER, LOUD_SCATTER = (2e-4, 1.3), (1e-2, 2.3)
 and with interrupts: assumed; a core without caches repeats to the cycle, one with an operating
 system to a percent, a tick of 2 kHz to a thousandth."""
 
+LOG_SCATTER = 1e-3, 1.5
+"""The same without a fault of a program that is not our firmware: the tick of its system goes on.
+Assumed: a tick of 2 kHz makes a thousandth."""
+
 SERVED_SCATTER = 0.2, 1.5
 """The same of interrupts that take a share of the time, by that share: they come as whole services,
 so layers and runs get unequal numbers of them. Assumed: ticks of 2 kHz make 0.03, a radio's more
@@ -122,6 +126,8 @@ class Marks:
         Times are of ticks.
     even
         Runs scatter widely, and to both sides.
+    quiet
+        How far runs scatter without a fault, as `QUIET_SCATTER`.
     noise
         Standard deviation of the logarithm of a layer's amount, of what its own runs leave open.
     """
@@ -139,6 +145,7 @@ class Marks:
     core_hz: float = 0.0
     ticked: bool = False
     even: bool = False
+    quiet: tuple[float, float] = QUIET_SCATTER
     noise: float = 0.0
 
     @property
@@ -214,7 +221,8 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     seen = Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
                  least_share=share, unchecked=unchecked, clock_sd=clock_sd,
                  ticks_hz=None if hertz is not None or checked else find_ticks_hz(clocks),
-                 core_hz=clock_hz_of(deployment), ticked="timer" in clocks)
+                 core_hz=clock_hz_of(deployment), ticked="timer" in clocks,
+                 quiet=QUIET_SCATTER if deployment.runtime.is_compiled else LOG_SCATTER)
     if values is None:
         return seen
     trend: np.ndarray = np.zeros(len(values))
@@ -340,14 +348,14 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
         # runs that interrupts hit may have come in this order by chance
         total += math.log(marks.step[1])
-        total += _weigh_scatter(fault, marks.loose, right)
+        total += _weigh_scatter(fault, marks.loose, marks, right)
         return total + _weigh_interrupts(fault, marks, right)
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None and not marks.even:
-        weights = [_weigh_scatter(fault, marks.scatter, right)]
+        weights = [_weigh_scatter(fault, marks.scatter, marks, right)]
         if fault.scatters and marks.interrupts:  # a tick comes as often in each run
-            weights.append(_weigh_scatter(None, marks.scatter, right))
+            weights.append(_weigh_scatter(None, marks.scatter, marks, right))
         total += max(weights)
     return total + _weigh_interrupts(fault, marks, right)
 
@@ -382,9 +390,10 @@ def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
     return LOG_LOADED if known is not None or marks.least_share > NOTABLE_SHARE else LOG_SERVED
 
 
-def _weigh_scatter(fault: Fault | None, scatter: float, right: Marks | None) -> float:
+def _weigh_scatter(fault: Fault | None, scatter: float, marks: Marks,
+                   right: Marks | None) -> float:
     """Log likelihood of how far runs scatter; without a fault, of quiet ones."""
-    middle, sd = QUIET_SCATTER
+    middle, sd = marks.quiet
     if fault is not None and fault.scatters:
         middle, sd = LOUD_SCATTER
         if fault.stretch:

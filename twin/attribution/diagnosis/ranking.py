@@ -11,6 +11,7 @@ import numpy as np
 from twin.attribution.diagnosis.again import describe_contradiction
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import (
+    BINARY,
     GROUPS,
     HEALTHY_SOURCE,
     JOINED,
@@ -59,7 +60,7 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         Within which runs repeat.
     """
     pattern = evidence.pattern
-    priors = prior_of(faults, evidence.priors, measured=(
+    priors = prior_of(faults, evidence.priors, own=evidence.errors == BINARY, measured=(
         "ticks" if evidence.marks.ticked and pattern.quantity == "time" else pattern.quantity))
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
         priors, [one.shape for one in weighed], [one.total for one in weighed],

@@ -1,11 +1,13 @@
 """Densities of patterns: by the chain rule, as scipy has them, and what far layers cost."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
+from made_measurements import measure
 
-from twin.attribution.diagnosis.faults import BINARY, Fault
+from twin.attribution.diagnosis.faults import BINARY, DECLARED, UNKNOWN, Fault, prior_of
 from twin.attribution.diagnosis.likelihood import (
     FREEDOM,
     Temper,
@@ -17,7 +19,9 @@ from twin.attribution.diagnosis.likelihood import (
     log_student,
     log_total,
 )
-from twin.attribution.diagnosis.marks import Marks, weigh_marks
+from twin.attribution.diagnosis.marks import Marks, read_marks, weigh_marks
+from twin.deployment.deploy import deploy
+from twin.pricing.prediction import predict
 
 
 def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():
@@ -86,3 +90,21 @@ def test_what_is_hidden_is_as_unsure_as_a_share_of_which_any_is_as_likely():
     shares, hidden = np.random.default_rng(1).uniform(size=20_000), np.array([0.2, -0.6])
     drawn = np.mean([np.outer(share * hidden, share * hidden) for share in shares], axis=0)
     assert hiding_errors(hidden, hidden) == pytest.approx(drawn, rel=0.03)
+
+
+@pytest.mark.parametrize(("runtime", "scatter", "likelier"), [
+    ("cmsis-nn", 0.003, False), ("cmsis-nn", 0.03, True), ("firmware", 0.003, True)])
+def test_a_logs_runs_scatter_by_its_systems_tick(runtime, scatter, likelier):
+    """Three thousandths are no interrupts to find in a log; our firmware repeats better."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime=runtime)
+    marks = dataclasses.replace(
+        read_marks(measure(predict(deployment), model="kws"), deployment), scatter=scatter)
+    quiet, rare = (Fault(kind=kind, name="", remedy="", scatters=kind == "interrupts")
+                   for kind in (DECLARED, "interrupts"))
+    assert (weigh_marks(rare, marks) > weigh_marks(quiet, marks)) is likelier
+
+
+def test_less_is_of_nothing_listed_where_our_firmware_says_who_it_is():
+    faults = tuple(Fault(kind=kind, name=kind, remedy="") for kind in (DECLARED, "SIMD", UNKNOWN))
+    log, own = (prior_of(faults, own=own) for own in (False, True))
+    assert own[2] < log[2] and own[0] == log[0] and sum(own) == pytest.approx(sum(log)) == 1
