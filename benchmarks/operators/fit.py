@@ -48,9 +48,6 @@ ALIKE_WITHIN = 0.03
 COMMON = 3
 """Shapes both must have counted of a code; with fewer the median over the other codes decides."""
 
-MORE = 1.2
-"""Rows with those of builds alike, by a code's own, from which they are tried."""
-
 HALF = 0.5
 """Share of what a build alike counted below which coefficients are overfitted."""
 
@@ -397,13 +394,14 @@ def _scale(row: Row, key: Key, ratios: Mapping[str, float]) -> Row:
 def lend_rows(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, list[Row]]:
     """Return rows with those of builds alike, where they predict held-out rows of a code better.
 
-    A code counted of `BASE` alone is lent as counted to cores that mostly count alike.
+    Where a code's own rows give less than half of another's count they are lent anyhow. A code
+    counted of `BASE` alone is lent to cores that mostly count alike.
     """
     lenders = Lenders(groups)
     lent = {key: [*rows, *lenders.lend(key, rows)] for key, rows in groups.items()}
     priors, lent_priors, calls = find_priors(groups), find_priors(lent), find_calls(groups)
     for key, rows in groups.items():
-        if len(rows) < 2 or len(lent[key]) < MORE * len(rows):
+        if len(rows) < 2 or len(lent[key]) == len(rows):
             continue
         errors: dict[bool, list[float]] = {False: [], True: []}
         for place in range(min(FOLDS, len(rows))):
@@ -416,7 +414,11 @@ def lend_rows(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, list[Row]]:
                 table = fit(known, choose_terms(known) if prior is None else prior.names, prior,
                             calls.get(key))
                 errors[borrows] += [_log_error(table, row) for row in held.values()]
-        if np.mean(np.square(errors[False])) <= np.mean(np.square(errors[True])):
+        prior = priors.get(key)
+        table = fit(rows, choose_terms(rows) if prior is None else prior.names, prior,
+                    calls.get(key))
+        if np.mean(np.square(errors[False])) <= np.mean(np.square(errors[True])) and all(
+                predict(table, row) >= HALF * row.counted.instructions for row in lent[key]):
             lent[key] = list(rows)
     for key, core in itertools.product(groups, sorted({key.core for key in groups})):
         other = key._replace(core=core)
