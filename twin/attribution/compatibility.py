@@ -7,6 +7,7 @@ nothing.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -34,6 +35,9 @@ CLOCK_NOTED = 1e-3
 WORK_SLACK, MAC_SLACK, LAYER_MAC_SLACK = 0.25, 0.1, 0.02
 """The same for operations, MACs of a network (some tools count activations and biases among them)
 and MACs of one operator."""
+
+SUM_SLACK = 0.1
+"""How far layers may sum to more than their inference, which hooks around layers slow (assumed)."""
 
 NAMELESS = (UNKNOWN, "network")
 """Names of networks that tell nothing; ST's tools call every network "network"."""
@@ -80,7 +84,7 @@ def agree(first: Side, second: Side) -> tuple[Finding, ...]:
     """
     found = [*_agree_network(first, second), *_agree_board(first, second),
              *_agree_clocks(first, second), *_agree_runtime(first, second),
-             *_agree_setup(first, second)]
+             *_agree_setup(first, second), *_agree_sums(second)]
     return tuple(sorted(found, key=lambda one: LEVELS.index(one.level)))
 
 
@@ -334,6 +338,14 @@ def _agree_setup(first: Side, second: Side) -> Iterator[Finding]:
                      in side.environment}
             for side in (first, second)]
     yield from _differences(NOTE, "", *environments)
+
+
+def _agree_sums(side: Side) -> Iterator[Finding]:
+    layers = sum(part.amounts.get("time", 0.0) for part in side.parts)
+    if layers > (1 + SUM_SLACK) * side.whole.amounts.get("time", math.inf):
+        yield Finding(level=WARN, what="layers", text=(
+            f"those of {side.label} sum to {layers / side.whole.amounts['time']:.3g} x its "
+            "inference: layers and inference are of other runs, clocks or builds"))
 
 
 def _differences(level: str, what: str, first: Mapping[str, str],

@@ -233,7 +233,9 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     right, other_image = read_healthy(healthy, measurement, where)
     same = not any(one.what in ("network", "board") and one.level == REFUSE
                    for one in difference.findings)
-    if same and deployment is not None and verdicts and not deployment.accelerated:
+    fitted = deployment is not None and (chosen := choose_calibration(
+        deployment, calibration)) is not None and chosen.rests_on(where)
+    if same and deployment is not None and verdicts and not (deployment.accelerated or fitted):
         diagnosis = diagnose(deployment, measurement,
                              healthy=right,
                              stands_in=is_stand_in(deployment, measurement),
@@ -243,8 +245,10 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     return View(kind="attribution", difference=difference, diagnosis=diagnosis,
                 possible=_explain(difference, deployment, measurement, calibration),
                 splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},
-                remarks=(*difference.warnings, *remarks, *([other_image] if other_image else []),
-                         *_judge_overlay(ours, theirs)))
+                remarks=(*([f"{calibration} was learnt from {where}: gaps are what its prices "
+                            "leave; no fault is weighed (`twin diagnose` does, without it)"]
+                           if fitted else []), *difference.warnings, *remarks,
+                         *([other_image] if other_image else []), *_judge_overlay(ours, theirs)))
 
 
 def _explain(difference: Difference, deployment: Deployment | None, measurement: Measurement,

@@ -103,8 +103,8 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
         if able is not None:
             notes = (f"runtime: {able}, the first by default with {', '.join(kernels)} to choose: "
                     "none was asked for",)
-            made = deploy_towards(model, board, changes, **{**chosen, "runtime": able})
-            return dataclasses.replace(made.noted(notes, first=True), chosen=notes)
+            return note_choice(deploy_towards(model, board, changes, **{**chosen, "runtime": able}),
+                               notes)
     try:
         return deploy(model, board, **chosen)
     except (PlacementError, RuntimeRefusedError):
@@ -116,6 +116,11 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
     places = {path.removeprefix("placement."): str(value) for path, value in room.items()}
     machine = board if isinstance(board, Board) else load_board(board)
     return deploy(model, change_board(machine, sizes), **{"network": network, **chosen, **places})
+
+
+def note_choice(made: Deployment, notes: tuple[str, ...]) -> Deployment:
+    """Return a deployment that says first what was chosen for it, and why."""
+    return dataclasses.replace(made.noted(notes, first=True), chosen=notes)
 
 
 def _find_able(graph: Graph, board: Board, kernels: Mapping[str, str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,8 @@ class Calibration:
         Where instructions were counted that no row is asked for: what `tell_basis` returns.
     far
         Time prices of a file that are `FAR` from those shipped: not believed.
+    sources
+        What it was learnt from: rows of tables, folders and their layers.
     """
 
     origin: str
@@ -71,6 +74,12 @@ class Calibration:
     kinds: tuple[str, ...] = ()
     counted: str = ""
     far: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    def rests_on(self, folder: Path) -> bool:
+        """Whether it was learnt from the measurement in a folder: its faults are in the prices."""
+        return self.origin != "shipped" and folder.resolve() in {
+            Path(re.sub(" layer [0-9]+$", "", source)).resolve() for source in self.sources}
 
     @property
     def version(self) -> str:
@@ -350,4 +359,4 @@ def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibrat
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
         spread=overlay.spread, energy_spread=overlay.energy_spread,
-        operators=overlay.operators, kinds=overlay.data.kinds)
+        operators=overlay.operators, kinds=overlay.data.kinds, sources=overlay.data.sources)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import pytest
 from made_measurements import check_sums, measure
@@ -23,6 +24,7 @@ from twin.attribution.views import attribute, diff, set_what_if
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.documents import dump_document
+from twin.errors import UsageError
 from twin.pricing.document import to_document
 from twin.pricing.prediction import predict
 
@@ -159,3 +161,33 @@ def test_what_a_change_makes_surely_faster_its_opposite_makes_slower():
     assert there.odds > 0.99 and there.odds + back.odds == pytest.approx(1)
     plain = [twin.predict(deployment, calibration="none") for deployment in (fast, slow)]
     assert set_what_if(*plain, {}).odds is None
+
+
+def test_an_overlay_does_not_judge_what_it_was_learnt_from(tmp_path):
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="firmware")
+    write_measurement(tmp_path / "m", measure(predict(deployment), factor=1.4, model="kws",
+                                              runtime=deployment.runtime.identity))
+    own = tmp_path / "own.yaml"
+    twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi", output=own)
+    with pytest.raises(UsageError, match=r"own.yaml was learnt from .*m: its faults"):
+        twin.diagnose(tmp_path / "m", calibration=own)
+    seen = twin.attribute("kws", tmp_path / "m", calibration=own)
+    assert seen.diagnosis is None
+    assert "own.yaml was learnt from" in seen.remarks[0]
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "m", other)
+    assert twin.attribute("kws", other, calibration=own).diagnosis is not None
+
+
+def test_layers_that_take_longer_than_their_inference_are_named(tmp_path):
+    prediction = predict(deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    measured = measure(prediction, model="kws", runtime="cmsis-nn@6.0")
+    longer = dataclasses.replace(measured, samples=tuple(
+        dataclasses.replace(one, value=1.2 * one.value) if one.layer is not None else one
+        for one in measured.samples))
+    write_measurement(tmp_path / "m", measured)
+    write_measurement(tmp_path / "n", longer)
+    said = [" ".join(twin.attribute(prediction, tmp_path / name, verdicts=False).remarks)
+            for name in "mn"]
+    assert "layers: those of" not in said[0]
+    assert "sum to 1.2" in said[1]

@@ -60,6 +60,10 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     stands_in = is_stand_in(deployment, measurement)
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
+    if chosen is not None and chosen.rests_on(where):
+        raise UsageError(f"--calibration {fspath(asked.calibration)} was learnt from {where}: its "
+                         "faults are in the prices, so that none would show; accepted: prices "
+                         "learnt from other measurements, or --calibration auto or none")
     header = measurement.header
     stated = replace(measurement, header=replace(header, runtime=(
         dict(header.environment).get(STATED, header.runtime) if asked.runtime is None else

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.overlay import read_overlay
@@ -188,9 +189,12 @@ def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
     DoesNotFitError
         When it fits neither way.
     """
-    if runtime is None:
-        runtime = runtime_of(calibration)
-    return placing.deploy_towards(model, board, changes or {}, runtime=runtime, **chosen)
+    learnt = runtime_of(calibration) if runtime is None else None
+    made = placing.deploy_towards(model, board, changes or {}, runtime=runtime or learnt, **chosen)
+    usual = list_best(made.board)[:1]
+    return made if learnt is None or learnt in usual else placing.note_choice(made, (
+        f"runtime: {learnt}, which {Path(calibration).name} was made for: none was asked for; "
+        f"without it {', '.join(usual)}",))
 
 
 def deploy_request(asked: Predict) -> Deployment:
