@@ -282,14 +282,13 @@ def _guarded_loader(keys_once: bool) -> Any:
             self.depth -= 1
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            """Construct a mapping, of which every key is given once."""
-            mapping = super().construct_mapping(node, deep)
-            if keys_once and len(mapping) < len(node.value):
-                names = [key.value for key, _ in node.value]
-                twice = next((name for name in names if names.count(name) > 1), "a key")
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {twice!r} is given twice", node.start_mark)
-            return mapping
+            """Construct a mapping, of which every key is given once; one of `<<` may be again."""
+            given: dict[str, Any] = {}
+            for key, _ in node.value if keys_once else ():
+                if given.setdefault(str(key.value), key) is not key:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"key {key.value!r} is given twice", key.start_mark)
+            return super().construct_mapping(node, deep)
 
         def construct_number(self, node: Any) -> int:
             """Construct an integer of a length that a float can have."""

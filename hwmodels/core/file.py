@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parents[1] / "cores"
 """Folder of the core tables that come with the project."""
 
+WIDEST, LEAST_IPC = 16, 0.1
+"""Instructions a clock that any core starts, and the fewest a core is taken to reach at best."""
+
 CPUID_PART = 0xFF00FFF0
 """Bits of CPUID that are alike in every revision of a core (Armv7-M ARM, B3.2.3)."""
 
@@ -128,7 +131,7 @@ def read_core(path: Path) -> CoreTiming:
 
 def _read(path: Path, content: bytes) -> CoreTiming:
     try:
-        document = parse_yaml(content.decode())
+        document = parse_yaml(content.decode(), keys_once=True)
     except (DocumentError, UnicodeDecodeError) as problem:
         raise BoardError(f"{path.name}: not a readable YAML file: {problem}") from None
     section = _validate(path.name, document)
@@ -179,8 +182,11 @@ def _list_facts(name: str, node: object, sources: Mapping[str, str],
 
 
 def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
-    if file.issue_width < 1:
-        raise BoardError(f"{name}:issue_width: must be at least 1")
+    if not 1 <= file.issue_width <= WIDEST:
+        raise BoardError(f"{name}:issue_width: {file.issue_width}; accepted: 1 to {WIDEST}")
+    if not LEAST_IPC <= file.max_ipc <= file.issue_width:
+        raise BoardError(f"{name}:max_ipc: {file.max_ipc:g}; accepted: {LEAST_IPC:g} to the "
+                         f"issue_width, {file.issue_width}")
     return CoreTiming(
         model=file.core.model, description=file.core.description, traits=file.core.make(),
         issue_width=file.issue_width, max_ipc=file.max_ipc, multiply_is_mac=file.multiply_is_mac,

@@ -35,6 +35,10 @@ else:
     Truth = Annotated[tuple[Annotated[bool, Field(strict=True)], Kind, str], VALUE]
 
 
+Words: TypeAlias = Annotated[str, Field(pattern=r"^[-+.,=\w ]*$")]
+"""Arguments of a compiler that a shell takes as they are."""
+
+
 class Section(BaseModel):
     """Part of a core file, its fields named as those of its noun: no key but its own."""
 
@@ -59,7 +63,7 @@ class CoreSection(Section):
     cpuid: Count | None = None
     entry_cycles: Count | None = None
     emulators: dict[Literal["unicorn", "qemu", "board"], str] = Field(default_factory=dict)
-    build: dict[Literal["flags", "link", "fpu", "zig"], str] = Field(default_factory=dict)
+    build: dict[Literal["flags", "link", "fpu", "zig"], Words] = Field(default_factory=dict)
 
 
 class PairingSection(Section):

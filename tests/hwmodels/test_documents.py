@@ -51,8 +51,9 @@ def test_what_is_within_bounds_is_read():
     assert parse_yaml("a: &a {b: 1}\nc: *a\nd: {<<: *a, e: 2}")["d"] == {"b": 1, "e": 2}
     assert parse_json("12345678901234567890") == parse_yaml("12345678901234567890")
     assert parse_yaml("a: 1\na: 2") == {"a": 2}
-    with pytest.raises(DocumentError, match="key 'a' is given twice"):
-        parse_yaml("a: 1\na: 2", keys_once=True)
+    with pytest.raises(DocumentError, match="key 'a' is given twice in line 3, column 1"):
+        parse_yaml("a: 1\nb: 2\na: 2", keys_once=True)
+    assert parse_yaml("a: &a {b: 1}\nc: {<<: *a, b: 2}", keys_once=True)["c"] == {"b": 2}
 
 
 @pytest.mark.parametrize("read", [read_yaml, read_json])

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from hwmodels.board.facts import Board, Cache
+from hwmodels.core.file import load_core
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError, reworded
+from hwmodels.isa import load_isa
 from hwmodels.kernel import Kernel, Operand
 from hwmodels.paths.ways import code_cache, data_cache
 from hwmodels.quantities import format_frequency
@@ -86,6 +88,11 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         raise RuntimeRefusedError(
             f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on "
             f"the chip, {deployment.board.soc}; accepted: libgcc")
+    able, asked = load_isa(load_core(core.model).traits.isa), load_isa(core.isa)
+    if asked.machine != able.machine or not {*asked.extensions} <= {*able.extensions}:
+        raise RuntimeRefusedError(
+            f"{deployment.board.name}:cores.{core.name}.isa: a {core.model} does not run "
+            f"{core.isa}; accepted: {able.name}, or one of its subsets")
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)

@@ -120,7 +120,8 @@ def test_calibration_is_asked_for_by_name_or_file(made, verb):
 def test_the_library_an_overlay_brings_is_said():
     from calibration.fitting.overlay import list_shipped
 
-    own = next(one for one in list_shipped() if one.parts[-2:] == ("microtvm", "nucleo_l4r5zi.yaml"))
+    own = next(one for one in list_shipped()
+               if one.parts[-2:] == ("microtvm", "nucleo_l4r5zi.yaml"))
     result = run("predict", "kws", "-b", "nucleo_l4r5zi", "--calibration", str(own))
     assert "which nucleo_l4r5zi.yaml was made for" in result.stdout
 

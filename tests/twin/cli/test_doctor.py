@@ -16,11 +16,12 @@ from twin.cli import app
 from twin.program.image.compile.flashing import find_programmer, rehearse
 from twin.program.image.compile.ports import load_port
 
+BOARDS = Path(__file__).parents[3] / "hwmodels" / "boards"
 PAGE = Path(__file__).parents[3] / "docs" / "first-light.md"
 
 
 def run(*words):
-    return CliRunner().invoke(app, ["doctor", *words])
+    return CliRunner().invoke(app, ["doctor", *map(str, words)])
 
 
 def offer(folder, monkeypatch, name, script):
@@ -41,6 +42,17 @@ def test_every_board_begins_with_a_prediction_and_ends_with_a_measurement(board)
     steps = [step for step, _ in doctor.list_steps(load_board(board))]
     assert steps[0] == f"twin predict kws -b {board}"
     assert any(step.startswith("twin measure kws") for step in steps)
+
+
+def test_a_board_of_ones_own_is_named_by_its_file_and_built_through_its_core(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text((BOARDS / "frdm_imx93.yaml").read_text().replace(
+        "name: frdm_imx93", "name: mine"))
+    steps = json.loads(run("-b", mine, "--json").stdout)["steps"]
+    typed = [step["type"] for step in steps]
+    assert typed[0] == f"twin predict kws -b {mine}"
+    assert f"twin firmware build kws -b {mine} -o out/kws --port rtt-m33" in typed
+    assert not any("-b mine" in line or "firmware flash" in line for line in typed)
 
 
 def test_a_machine_without_tools_is_told_what_to_type(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """A core of one's own is one file: everything that works of a shipped one works of it."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -8,12 +9,14 @@ import pytest
 from made_measurements import measure
 from typer.testing import CliRunner
 
+import twin
 from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import BoardError
 from twin.cli import app
 from twin.deployment.deploy import deploy
+from twin.errors import RuntimeRefusedError
 from twin.pricing.prediction import predict
 from twin.pricing.structure import structure_key
 
@@ -87,6 +90,10 @@ def test_a_changed_file_is_another_core(monkeypatch, tmp_path):
     ("other", "", "", "as the file is named"),
     ("cortex-m52", "isa: armv8.1-m-mve", "isa: armv9-m", "core.isa"),
     ("cortex-m52", "emulators:", "emulator:", "emulator"),
+    ("cortex-m52", "schema: 1", "schema: 1\nschema: 1", "key 'schema' is given twice in line"),
+    ("cortex-m52", "issue_width: [", "issue_width: [20", "issue_width: 201"),
+    ("cortex-m52", "max_ipc: [", "max_ipc: [9", "max_ipc: 91"),
+    ("cortex-m52", "flags: \"", "flags: \"; touch x ", "core.build.flags"),
 ])
 def test_mistakes_are_named(name, old, new, message, monkeypatch, tmp_path):
     shutil.copy(CORES / "cortex-m52.yaml", tmp_path / f"{name}.yaml")
@@ -99,7 +106,32 @@ def test_mistakes_are_named(name, old, new, message, monkeypatch, tmp_path):
     assert message in str(caught.value)
 
 
+def test_a_core_runs_its_own_instruction_set():
+    with pytest.raises(RuntimeRefusedError, match="a cortex-m4 does not run rv32imc"):
+        predict(deploy("ad", load_board("nucleo_l4r5zi", overrides={"cores.main.isa": "rv32imc"})))
+
+
 def test_a_folder_that_is_none_is_refused(monkeypatch):
     monkeypatch.setenv("TWIN_CORES", "/nowhere")
     with pytest.raises(BoardError, match="TWIN_CORES: /nowhere is not a folder"):
         load_core("cortex-m52")
+
+
+def test_a_bundle_brings_the_cores_its_runs_were_predicted_with(monkeypatch, tmp_path):
+    own = tmp_path / "cores"
+    own.mkdir()
+    shutil.copy(CORES / "cortex-m52.yaml", own)
+    monkeypatch.setenv("TWIN_CORES", str(own))
+    run("boards", "new", "mine", "--core", "cortex-m52", *MADE["cortex-m52"], "-o",
+        tmp_path / "mine.yaml", "--flash", "1MiB", "--sram", "512KiB")
+    _, kept = twin.keep("predict", {"model": "ad", "board": str(tmp_path / "mine.yaml")},
+                        tmp_path / "runs")
+    assert "inputs/TWIN_CORES/cortex-m52.yaml" in kept.head["inputs"]
+    twin.bundle([tmp_path / "runs"], tmp_path / "all.zip")
+    (own / "cortex-m52.yaml").write_text((CORES / "cortex-m52.yaml").read_text().replace(
+        "issue_width: [1", "issue_width: [2"))
+    for folder in (str(own), ""):
+        monkeypatch.setenv("TWIN_CORES", folder)
+        (agreement,) = twin.reproduce(tmp_path / "all.zip")
+        assert agreement.is_same
+        assert os.environ["TWIN_CORES"] == folder

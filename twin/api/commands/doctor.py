@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
+from os import fspath
 from pathlib import Path
 
 from calibration.collecting.link import PortInfo, list_ports
@@ -22,6 +23,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.core.file import list_built_cores
 from hwmodels.errors import TwinError
+from hwmodels.files import File
 from hwmodels.isa import MACHINES
 from hwmodels.kernels.library import open_library
 from twin.api.commands.boards import list_virtual_boards
@@ -55,7 +57,7 @@ def doctor(asked: Doctor) -> Checkup:
     if board is not None:
         checks += _check_board(board)
     return Checkup(checks=tuple(checks), board=None if board is None else board.name,
-                   steps=tuple(list_steps(board) if board else _FIRST_STEPS))
+                   steps=tuple(list_steps(board, asked.board) if board else _FIRST_STEPS))
 
 
 _FIRST_STEPS = (("twin predict kws", "what a network takes on five boards; needs nothing else"),
@@ -148,16 +150,26 @@ def _check_board(board: Board) -> Iterator[Check]:
         return f"port {_port_of(board).name}"
 
     yield _try(f"build for {board.name}", build, needed=True)
-    yield _try(f"flash {board.name} (dry run)", lambda: rehearse(_port_of(board)), needed=True)
+    yield _try(f"flash {board.name} (dry run)", lambda: rehearse(_port_of(board)),
+               needed=board.name in ports.list_ports())
 
 
 def _port_of(board: Board) -> ports.Port:
-    return ports.choose_port(board, None)
+    """Return a board's own port, else that of its core by a probe, which no model has."""
+    probed, known = ports.name_probe_port(board.core.model), ports.list_ports()
+    return ports.choose_port(board, probed if probed in known and board.name not in known
+                             and "fvp" not in dict(board.virtual) else None)
 
 
-def list_steps(board: Board) -> Iterator[tuple[str, str]]:
-    """Yield what to type for a board's first five minutes, and what each does."""
-    name = board.name
+def list_steps(board: Board, file: File | None = None) -> Iterator[tuple[str, str]]:
+    """Yield what to type for a board's first five minutes, and what each does.
+
+    Parameters
+    ----------
+    file
+        What it was asked for by, where that is not its name.
+    """
+    name = shlex.quote(fspath(file or board.name))
     yield f"twin predict kws -b {name}", "time, energy, memory; needs no board"
     try:
         port = _port_of(board)
@@ -174,16 +186,20 @@ def list_steps(board: Board) -> Iterator[tuple[str, str]]:
     if virtual:
         yield (f"twin measure kws -b {name} --virtual {virtual} --runs 5 -o out/virtual",
                "the same in an emulator of its core, without the board")
-    yield f"twin firmware build kws -b {name} -o out/kws", f"a C program, port {port.name}"
     settings = port.settings
+    config = shlex.join(configure_openocd(settings.get("OPENOCD", "BOARD.cfg")))
+    yield (f"twin firmware build kws -b {name} -o out/kws"
+           + (f" --port {port.name}" if port.derived else ""), f"a C program, port {port.name}")
+    if port.derived:
+        yield (f'openocd {config} -c "program out/kws/firmware.elf verify reset exit"',
+               "writes it; BOARD.cfg is OpenOCD's file of the board, or of its probe and chip")
     if {"PYOCD", "OPENOCD", "ESPTOOL", "CUBEPROG"} & set(settings):
         yield (f"twin firmware flash kws -b {name}",
                f"writes it: {_name_flasher(port)}")
     where = "/dev/ttyACM0"
     if "rtt" in settings.get("FAMILY", "").split():
         where = "socket://localhost:9090"
-        words = shlex.join(configure_openocd(settings.get("OPENOCD", "BOARD.cfg")))
-        yield (f'openocd {words} -c "init; reset run" -c "rtt setup 0x20000000 0x40000 '
+        yield (f'openocd {config} -c "init; reset run" -c "rtt setup 0x20000000 0x40000 '
                '{SEGGER RTT}; rtt start; rtt server start 9090 0"', "the line through the probe")
     yield f"twin measure kws -b {name} --port {where} --runs 5 -o out/m", "times of every layer"
     yield "twin attribute kws out/m", "beside the prediction: where the gap is, and why"

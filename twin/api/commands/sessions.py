@@ -33,6 +33,7 @@ from twin.api.sessions.session import (
     end_session,
     find_sessions,
     hash_report,
+    kept_files,
     open_session,
     relative,
     remove_session,
@@ -85,6 +86,11 @@ def keep(verb: str, arguments: Mapping[str, Any], root: File, *,
 
 def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     """Ask a kept run again, of the files in its folder, and return the verb's result."""
+    with kept_files(session):
+        return _perform(session, aside)
+
+
+def _perform(session: Session, aside: Mapping[str, Any] | None) -> Any:
     from twin.api.commands.compare import attribute
     from twin.api.commands.diagnose import diagnose
     from twin.api.commands.firmware import build_firmware

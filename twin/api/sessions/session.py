@@ -18,12 +18,14 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import reworded
+from hwmodels.extensions import named_folders
 from hwmodels.files import (
     LARGEST_JSON_BYTES,
     DocumentError,
@@ -48,6 +50,9 @@ LEFT = frozenset((HEAD, RESULT, INPUTS, "graph.json", "placement.json", "kernels
 MOST_FILES = 10_000
 MOST_BYTES = 1 << 30
 """Of what one run read, or one bundle holds."""
+
+OWN_FILES = ("TWIN_BOARDS", "TWIN_CORES", "TWIN_RUNTIMES")
+"""Name folders of files a run may read; their copies are in `inputs`, by these names."""
 
 DIGITS = 9
 """Significant digits of figures that a report's hash is of: machines add in other orders."""
@@ -105,6 +110,10 @@ def begin_session(root: str | Path, request: Request, command: Sequence[str] = (
         folder = _make_folder(Path(root), f"{began:%Y%m%d-%H%M%S}-"
                               f"{began.microsecond // 1000:03d}-{request.verb}")
         arguments = request.rename(lambda name, path: _keep(Path(path), folder / INPUTS, name))
+        for variable in OWN_FILES:
+            for place in named_folders(variable, "YAML"):
+                for file in sorted(place.glob("*.yaml")):
+                    _keep(file, folder / INPUTS, variable)
     except OSError as error:
         raise SessionError(f"{error.filename or root}: the run cannot be kept: "
                            f"{error.strerror}") from error
@@ -126,6 +135,22 @@ def end_session(session: Session, document: Mapping[str, Any],
     return _write_head(replace(session, head={
         **session.head, "files": {name: hash_file(session.folder / name) for name in files},
         "report_hash": hash_report(document)}))
+
+
+@contextmanager
+def kept_files(session: Session) -> Iterator[None]:
+    """Look up boards, cores and runtimes of one's own in a run's folder, where it kept any."""
+    kept = {variable: str(place) for variable in OWN_FILES
+            if (place := (session.folder / INPUTS / variable).absolute()).is_dir()}
+    before = {variable: os.environ.get(variable) for variable in kept}
+    os.environ.update(kept)
+    try:
+        yield
+    finally:
+        for variable, value in before.items():
+            os.environ.pop(variable)
+            if value is not None:
+                os.environ[variable] = value
 
 
 def open_session(folder: str | Path) -> Session:
