@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.core.file import load_core
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError, reworded
 from hwmodels.isa import load_isa
@@ -82,6 +81,8 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     RuntimeRefusedError
         When it has no kernel for an operator or its type.
     """
+    from hwmodels.core.file import load_core
+
     graph = deployment.executed
     core, accelerated = deployment.board.core, deployment.plan.fusion.accelerated
     if core.soft_float not in ("libgcc", f"{deployment.board.soc}-rom"):
