@@ -31,7 +31,7 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     check_loops()
 
 LONG_S = {"test_images": 45, "test_live_browser": 40, "test_program_runs": 34,
-          "test_sanitized": 28, "test_mutation": 27, "test_cli_measure": 26,
+          "test_sanitized": 28, "test_mutation": 18, "test_cli_measure": 26,
           "test_hidden_board": 25, "test_site": 24, "test_binary": 22, "test_firmware_runtime": 20,
           "test_study_cluster": 20, "test_page_browser": 18, "test_virtual_board": 18,
           "test_examples": 18, "test_cli_microbench": 16, "test_portability": 16,
@@ -39,7 +39,8 @@ LONG_S = {"test_images": 45, "test_live_browser": 40, "test_program_runs": 34,
           "test_riscv_programs": 15, "test_founding_studies": 14, "test_cli_transform": 13,
           "test_other_networks": 12, "test_extension": 12, "test_replayed_truth": 12,
           "test_study_run": 12, "test_weight_passes": 12, "test_verbs": 12, "test_tiles": 10,
-          "test_tuning": 10, "test_ci": 9}
+          "test_tuning": 10, "test_ci": 9, "test_planted_builds": 19,
+          "test_slow_memories": 11, "test_microbench_planted": 11}
 """Seconds of a processor, about, of files whose tests are few and long."""
 
 MAY_SKIP = "TWIN_MODELS"
