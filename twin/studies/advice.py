@@ -184,7 +184,7 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
     found: dict[str, list[tuple[Transformation, str]]] = {effort: [] for effort in efforts}
     for one in list_transformations(deployment, found):
         values: Iterable[str] = one.values
-        if one.path.startswith("clocks."):
+        if one.path == f"clocks.{deployment.board.core_clock.name}.frequency_hz":
             values = list_clocks(deployment.board)
         elif one.path == "kernels.level" and deployment.runtime.is_compiled:
             values = ()
