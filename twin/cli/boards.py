@@ -65,7 +65,8 @@ def _ask_missing(asked: NewBoard) -> dict[str, Any]:
     if options and not sys.stdin.isatty():
         such = " ".join(f"{option.names} {EXAMPLES[name]}" for name, option in options.items())
         raise UsageError(f"needed: {', '.join(option.names for option in options.values())}; "
-                         f"accepted: as {such}, or --like BOARD for the core")
+                         f"accepted: as {such}"
+                         + (", or --like BOARD for the core" if "core" in options else ""))
     return {name: option.read(typer.prompt(f"{option.names.strip('-')}, as {EXAMPLES[name]}",
                                            err=True))
             for name, option in options.items()}

@@ -132,8 +132,9 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
             sources={
                 "waits": f"guessed: one wait state each {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
                 "array": f"guessed: 128 bits a read, {family}",
-                "caches": f"guessed: {'16 KiB' if cached else 'none'}, {family}",
-                "supply": f"guessed: 3.3 V and a linear regulator, {family}",
+                "caches": f"guessed: {'16 KiB' if cached else 'none, else'} of 32-byte lines, "
+                          f"4 ways, {family}",
+                "supply": f"guessed: a linear regulator, 3.3 V where none is stated, {family}",
                 "currents": "not known: --like BOARD or --run-current gives it; 0.8 instructions "
                             "a cycle, and a third of activity while waiting, are guesses"})
     flash = like.memory(dict(like.placement)["weights"])
