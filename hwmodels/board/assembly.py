@@ -292,10 +292,13 @@ def _pool(section: Section, name: str, pool: Section, hertz: Hertz) -> Pool:
     clock = pool.clock or clock_of(section, memory)
     clock_ratio = hertz(section.npu.clock) / hertz(clock)
     width = _bus_bytes(section, memory, 8)
+    kind = ("external" if memory.role in EXTERNAL_ROLES else
+            "flash" if memory.role == "flash" else "ram")
     return read(
         Pool, pool, name=name, clock=clock, clock_ratio=clock_ratio,
         size_bytes=_value(pool.size_bytes, memory.size_bytes.value),
         external=memory.role in (*EXTERNAL_ROLES, "flash"),
+        wait_event=f"npu_{kind}_wait", byte_event=f"npu_{kind}_byte",
         bytes_per_cycle=_value(pool.bytes_per_cycle, _value(memory.bytes_per_cycle, width)),
         read_latency_cycles=_value(pool.read_latency_cycles,
                                    _latency_cycles(section, memory, clock, hertz)))

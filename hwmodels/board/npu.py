@@ -115,7 +115,9 @@ class Pool:
     Parameters
     ----------
     external
-        Outside the chip.
+        Outside the chip, or a flash on it: each run waits for the latency.
+    wait_event, byte_event
+        What its waiting and its bytes are billed as.
     clock_ratio
         NPU cycles in one cycle of its clock.
     """
@@ -125,6 +127,8 @@ class Pool:
     size_bytes: Annotated[int, Key(
         SIZE, "What a compiler may place in it; absent: the memory's.")] = 0
     external: bool = False
+    wait_event: str = "npu_ram_wait"
+    byte_event: str = "npu_ram_byte"
     byte_width_bytes: Annotated[int, Key(
         SIZE, "Of the compiler's cost of a beat: up to so many bytes.", required=True)] = 8
     frequency_ratio: Annotated[float, Key(

@@ -19,7 +19,8 @@ from hwmodels.schedule.units import name_bits
 
 EVENT_OF_CAUSE = {
     "mac": "npu_mac_cycle", "mac_waste": "npu_mac_waste_cycle", "alu": "npu_alu_cycle",
-    "sram_wait": "npu_ram_wait", "external_memory": "npu_external_wait",
+    "sram_wait": "npu_ram_wait", "flash_wait": "npu_flash_wait",
+    "external_memory": "npu_external_wait",
     "bus_contention": "npu_bus_wait", "dma_wait": "npu_stream_wait",
     "weight_decode": "npu_decode_cycle", "launch": "npu_start",
 }
@@ -175,7 +176,8 @@ def count_tasks(asked: Asked, blame: Ints, machine: Machine) -> CountColumns:
 
     Notes
     -----
-    Memory on the chip is `sram_wait`, outside it `external_memory`; an port that is waited
+    RAM on the chip is `sram_wait`, flash there `flash_wait`, memory outside it `external_memory`;
+    a port that is waited
     for while another stream holds it is `bus_contention`; its own pace and the latency of memory
     on the chip are `dma_wait`. A convolution's cycles are `mac` for the share of its lanes that
     compute and `mac_waste` for the rest and for filling. Ticks become cycles by largest remainder.
@@ -235,7 +237,7 @@ def _key_transfers(machine: Machine) -> Ints:
     rows = []
     for name, pool in machine.pools.items():
         outside = bool(machine.external[pool])
-        wait = EVENT_OF_CAUSE["external_memory" if outside else "sram_wait"]
+        wait = machine.npu.pool(name).wait_event
         latency = f"latency:{name}"
         rows.append((pool, [
             [number(dma, latency), number(wait, name), number(dma, port),
@@ -264,10 +266,9 @@ def _key_work(asked: Asked, machine: Machine) -> tuple[Ints, Ints, Ints]:
     """Keys of what takes energy and no time of its own: MACs, operations, bytes."""
     number, names = machine.keys.number, {pool: name for name, pool in machine.pools.items()}
     macs = np.array([number("npu_mac", name_bits(width)) for width in asked.units.widths], int)
-    moved = [number("npu_external_byte" if outside else "npu_ram_byte", names[pool], operand)
-             for pool, outside, operand in zip(
-                 asked.transfers.pool.tolist(), machine.external[asked.transfers.pool].tolist(),
-                 asked.transfers.operands, strict=True)]
+    moved = [number(machine.npu.pool(names[pool]).byte_event, names[pool], operand)
+             for pool, operand in zip(asked.transfers.pool.tolist(), asked.transfers.operands,
+                                      strict=True)]
     return macs, np.array(number("npu_op")), np.array(moved, int)
 
 

@@ -15,8 +15,8 @@ from hwmodels.board.npu import Npu
 from hwmodels.counts import Price
 
 CYCLE_EVENTS = ("npu_mac_cycle", "npu_mac_waste_cycle", "npu_alu_cycle", "npu_ram_wait",
-                "npu_external_wait", "npu_bus_wait", "npu_stream_wait", "npu_decode_cycle",
-                "npu_start")
+                "npu_flash_wait", "npu_external_wait", "npu_bus_wait", "npu_stream_wait",
+                "npu_decode_cycle", "npu_start")
 """Counted in NPU cycles."""
 
 
@@ -49,8 +49,7 @@ def derive_npu_prices(npu: Npu, core_v: float | None = None) -> Iterator[Price]:
     yield price("npu_op", "", 0.0, energy.op_pj, "npu.energy.op_pj of the board file")
     byte_pj = dict(energy.byte_pj)
     for pool in npu.pools:
-        event = "npu_external_byte" if pool.external else "npu_ram_byte"
-        yield price(event, pool.name, 0.0, byte_pj.get(pool.name),
+        yield price(pool.byte_event, pool.name, 0.0, byte_pj.get(pool.name),
                     f"npu.pools.{pool.name}.byte_pj of the board file")
     yield price("npu_active", "", 0.0, energy.active_pj_per_cycle,
                 "npu.energy.active_pj_per_cycle of the board file")

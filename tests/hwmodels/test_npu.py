@@ -258,7 +258,7 @@ def test_every_energy_figure_is_fitted_or_assumed_with_a_wide_deviation():
 def test_events_of_the_npu_have_one_cause_each_and_a_price():
     names = [name for name in EVENTS if name.startswith("npu_")]
     priced = {event for event, _ in derive_prices(BOARD).table}
-    assert set(names) <= priced
+    assert set(names) - priced == {"npu_flash_byte"}  # its flash is outside the chip
     assert all(EVENTS[name].cause in CAUSES for name in names)
 
 

@@ -16,6 +16,7 @@ def make_npu(rng: random.Random) -> Npu:
                   write_latency_cycles=rng.choice((0, 5)), shared=rng.random() < 0.3,
                   serialises=rng.random() < 0.8) for n in range(3)]
     pools.append(Pool(name="flash", memory="flash", external=True, clock_ratio=5.0,
+                      wait_event="npu_external_wait", byte_event="npu_external_byte",
                       bytes_per_cycle=2, read_latency_cycles=23, cacheable=True))
     return Npu(
         name="made", family="neural-art", clock="npu", frequency_hz=1e9,

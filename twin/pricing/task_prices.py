@@ -23,8 +23,8 @@ WORK = ("mac", "mac_waste", "alu", "weight_decode")
 """Causes in which a unit works: each has a price for each unit, "NE16.mac"."""
 
 WAITS = tuple(dict.fromkeys(EVENTS[event].cause for event in CYCLE_EVENTS
-                            if EVENTS[event].cause not in WORK))
-"""Other causes in cycles of the accelerator: a price each."""
+                            if EVENTS[event].cause not in (*WORK, "flash_wait")))
+"""Other causes in cycles of the accelerator: a price each; `flash_wait` has `external_memory`'s."""
 
 HOST_LAUNCH, HOST = "host_launch", "host"
 """Prices of what the host does around tasks, and of its own kernels."""
@@ -37,7 +37,8 @@ _PARTS = {"external_memory": "outside", "launch": "hand_over", HOST_LAUNCH: "han
 PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
          **dict.fromkeys(("npu_active", *CYCLE_EVENTS), "npu.energy.active_pj_per_cycle"),
          "npu_idle": "npu.energy.idle_pj_per_cycle",
-         "npu_ram_byte": "npu.pools.{}.byte_pj", "npu_external_byte": "npu.pools.{}.byte_pj"}
+         **dict.fromkeys(("npu_ram_byte", "npu_flash_byte", "npu_external_byte"),
+                         "npu.pools.{}.byte_pj")}
 """Path in the board file of the price of each event that costs energy."""
 
 _CURRENTS = {"leakage": "leakage_ma", "clock_tree": "clock_tree_ma_per_mhz"}
@@ -59,7 +60,7 @@ def name_price(event: str, place: str) -> str:
     """Return the price a line of a bill is charged under; a path without units has one."""
     if event not in CYCLE_EVENTS:
         return HOST_LAUNCH if event in HAND_OVER_EVENTS else HOST
-    cause = EVENTS[event].cause
+    cause = "external_memory" if event == "npu_flash_wait" else EVENTS[event].cause
     return cause if cause not in WORK else THROUGH if place == THROUGH else f"{place}.{cause}"
 
 
@@ -99,7 +100,7 @@ def deviate_causes(npu: Npu, covariance: Floats) -> dict[str, float]:
     for name, sd in zip(list_prices(npu), np.sqrt(np.diag(covariance)).tolist(), strict=True):
         cause = {HOST_LAUNCH: "launch", THROUGH: "alu"}.get(name, name.rpartition(".")[2])
         found[cause] = max(sd, found.get(cause, 0.0))
-    return found
+    return {**found, "flash_wait": found["external_memory"]}
 
 
 def split_by_price(bill: Bill, board: Board) -> Floats:
@@ -129,7 +130,7 @@ def list_powers(npu: Npu) -> tuple[str, ...]:
               "npu_ram_byte": [pool.name for pool in npu.pools]}
     return tuple(dict.fromkeys([
         *(name_power(event, place) for event in PATHS for place in places.get(event, [""])
-          if event != "npu_external_byte"),
+          if event not in ("npu_flash_byte", "npu_external_byte")),
         *(f"power.{key}" for key in (*_CURRENTS.values(), _RUN))]))
 
 

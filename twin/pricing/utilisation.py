@@ -19,7 +19,7 @@ from hwmodels.schedule import Npu, TaskRun, UnitWork
 from hwmodels.schedule.units import estimate_unit_cycles, name_bits
 from twin.deployment.costs import TaskPrediction
 
-_MOVED = ("sram_wait", "dma_wait", "bus_contention", "external_memory")
+_MOVED = ("sram_wait", "dma_wait", "bus_contention", "flash_wait", "external_memory")
 """Causes that are waiting for transfers."""
 
 USES = {

@@ -35,7 +35,7 @@ SETUP, COLD_START = "setup_us", "cold_start_us"
 PREFIXES = ("lookups", "misses", RATE, "bytes", USED, CAUSE, RAM, FLASH)
 """First parts of the names of figures; the two above are the only others."""
 
-_NPU_BYTES = ("npu_ram_byte", "npu_external_byte")
+_NPU_BYTES = ("npu_ram_byte", "npu_flash_byte", "npu_external_byte")
 
 
 def measure_variables(deployment: Deployment, *, cold: bool) -> dict[str, float]:

@@ -39,7 +39,7 @@ from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
 from twin.program.image.compile.image_sizes import MemoryUse, share_memories
 from twin.program.part import load_part
-from twin.program.patterns import name_kind, name_library
+from twin.program.patterns import call_layer, name_kind, name_library
 from twin.program.session import OUTSIDE
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
@@ -353,7 +353,7 @@ def _make_graph(elf: Elf, wanted: Wanted, found: Found) -> Graph:
         tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8")
                     for way, size in zip(("loads", "stores"), moved, strict=True)]
         options: dict[str, Any] = {"called": OUTSIDE if name == OUTSIDE
-                                   else name_kind([run.family for run in runs]),
+                                   else call_layer([(run.name, run.family) for run in runs]),
                                    "macs": sum(one.mac_lanes for one in traffic)}
         layers.append(Layer(index=index, name=name, op=FUNCTION, inputs=(2 * index,),
                             outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))

@@ -123,3 +123,17 @@ def name_kind(families: Sequence[str]) -> str:
     """Return what a layer is by the families of its functions, the heaviest first."""
     own = {family for family in families if family not in _ANY}
     return next((str(family) for family in _shipped()["families"] if family in own), families[0])
+
+
+def call_layer(functions: Sequence[tuple[str, str]]) -> str:
+    """Return what a layer is called, by name and family of its functions, the heaviest first.
+
+    A product of matrices whose name says no more may be a 1x1 convolution: it is a "matmul".
+    """
+    kind = name_kind([family for _, family in functions])
+    if kind != "fully_connected":
+        return kind
+    shipped = _shipped()
+    certain = [one for one in shipped["families"][kind] if one not in shipped["products"]]
+    return kind if any(fnmatchcase(name, one) for name, family in functions if family == kind
+                       for one in certain) else "matmul"

@@ -76,8 +76,7 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     if "clock" in names or any(name.startswith("clocks.") for name in names):
         groups.append(("clock", clocks))
     for name in names:
-        if name not in ("board", "runtime", "model", "clock") and not name.endswith(
-                ".frequency_hz"):
+        if name not in ("board", "runtime", "model", "clock", "clocks.cpu.frequency_hz"):
             values = [dict(row.inputs).get(name) for row in rows]
             groups.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
                                 for value in values]))

@@ -67,10 +67,11 @@ class Battery:
 
 @frozen
 class Duty:
-    """An inference every `every_us`, from a cell where there is one."""
+    """An inference every `every_us`, from a cell where there is one, of a voltage given or not."""
 
     every_us: float
     cell: Battery | None = None
+    assumes_volts: bool = False
 
 
 @frozen
@@ -207,7 +208,11 @@ def read_duty(every: str | None, cell: str | None) -> Duty | None:
     every_us, _ = _read(str(every), "period", "--every", 1e-3)
     if every_us > LONGEST_US:
         raise UsageError(f"--every {every!r}: accepted: up to {LONGEST_US / 8.64e10:,.0f}d")
-    return Duty(every_us=every_us, cell=None if cell is None else _read_cell(str(cell)))
+    if cell is None:
+        return Duty(every_us=every_us)
+    found = _read_cell(str(cell))
+    return Duty(every_us=every_us, cell=found, assumes_volts="@" not in str(cell)
+                and found.voltage_v == CELL_V)
 
 
 def _read_cell(text: str) -> Battery:

@@ -19,7 +19,15 @@ from twin.pricing.batch import Batch
 from twin.pricing.ledger import whole_energy
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label
-from twin.studies.duty import TYPED, Duty, find_rest, idle_power_mw, life_days, mean_power_mw
+from twin.studies.duty import (
+    CELL_V,
+    TYPED,
+    Duty,
+    find_rest,
+    idle_power_mw,
+    life_days,
+    mean_power_mw,
+)
 from twin.studies.limits import price_of
 from twin.studies.rows import Row
 
@@ -146,9 +154,13 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
     life = None if mean is None or days is None else Interval(
         low=life_days(duty.cell, mean.high) or 0.0, high=life_days(duty.cell, mean.low) or 0.0,
         level=mean.level)
+    taken = () if days is None else (
+        f"a cell in mAh without @VOLTS has {CELL_V:g} V (assumed)" * duty.assumes_volts,
+        "sleep current as stated, without a spread" * (not rest.rel_sd))
     wake_mw = idle * rest.wake_up_us / duty.every_us
     return dataclasses.replace(
         row, mean_mw=mean_mw, mean=mean, life_days=days, life=life, wake_mw=wake_mw,
+        life_basis="; ".join(filter(None, taken)),
         asleep_mw=mean_mw - wake_mw - row.energy_uj * 1e3 / duty.every_us)
 
 

@@ -90,8 +90,8 @@ _NUMBERS = (*_WHOLE, *_ACCURACY, "parameter_bytes", "clock_hz", "overhead_us", "
               for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "code", "sleep", "price_of", "cell", "accuracy_by",
-          "precision")
+_LATER = ("boundary", "currents", "code", "sleep", "life_basis", "price_of", "cell",
+          "accuracy_by", "precision")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front", *_LATER)
@@ -108,7 +108,8 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_low_{unit}": None if interval is None else interval.low,
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
-    record |= {name: value for name in ("currents", "code") if (value := getattr(row, name))}
+    record |= {name: value for name in ("currents", "code", "life_basis") if (
+        value := getattr(row, name))}
     if row.accuracy_by:
         held = row.accuracy_range
         record |= {"accuracy": row.accuracy, "accuracy_low": held and held.low,

@@ -94,6 +94,9 @@ class Row:
         From that state, before an inference.
     mean_mw, wake_mw, asleep_mw, life_days
         Of the duty: mean power, what of it wake-ups and sleep take, and days its cell lasts.
+    life_basis
+        What the battery life takes as exact: a cell's assumed voltage, a sleep current; "" for
+        nothing.
     variables : tuple of (str, float)
         What caches and memories were asked, time by cause, set-up: named by
         `twin.pricing.variables`, by name; what is not known is absent.
@@ -147,6 +150,7 @@ class Row:
     mean: Interval | None = None
     life_days: float | None = None
     life: Interval | None = None
+    life_basis: str = ""
     variables: tuple[tuple[str, float], ...] = ()
     failure: str = ""
     reason: str = ""

@@ -50,6 +50,17 @@ def test_what_cannot_be_is_said_and_the_rest_goes_on() -> None:
     assert "1 infeasible (setting): rpi_pico has no memory 'dtcm'" in ended.stdout
 
 
+def test_a_sweep_of_the_npus_clock_shows_it_in_every_row_and_beside_the_best() -> None:
+    ended = run("sweep", "ad", "-b", "stm32n6570_dk", "--runtime", "neural-art", "--set",
+                "clocks.npu.frequency_hz=400MHz,1GHz")
+    table = ended.stdout.split("\n\n")[1].splitlines()
+    assert "npu.frequency_hz" in table[0]
+    assert [line.split()[1] for line in table[1:]] == ["1GHz", "400MHz"]
+    assert "clocks.npu.frequency_hz 1GHz: " in " ".join(ended.stdout.split())
+    own = run("sweep", "ad", *BOARDS, *STATED, "--set", "clocks.cpu.frequency_hz=48MHz,24MHz")
+    assert "cpu.frequency_hz" not in own.stdout and "MHz" in own.stdout  # its own column
+
+
 def test_a_share_that_is_no_number_is_refused_before_anything_is_predicted() -> None:
     ended = run("sweep", "ad", *BOARDS, "--set", "network.width=0.5,x")
     assert ended.exit_code == 2 and "network.width: 'x'; accepted" in ended.stderr

@@ -35,7 +35,7 @@ from twin.program.elf import Function, demangle, read_elf
 from twin.program.image.compile.image_sizes import read_sizes
 from twin.program.image.compile.store import keep_image
 from twin.program.part import load_part
-from twin.program.patterns import choose_layers, name_kind, name_layer
+from twin.program.patterns import call_layer, choose_layers, name_kind, name_layer
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder
 from twin.program.session import run_program
@@ -187,6 +187,15 @@ def test_two_builds_are_set_side_by_side_in_order(program, tmp_path):
     assert all(first.name == second.name for first, second in found.pairs)
     assert name_kind(("data_movement", "conv", "fully_connected")) == "conv"
     assert name_kind(("elementwise", "data_movement")) == "elementwise"
+
+
+@pytest.mark.parametrize("name, called", [
+    ("matmul_s8", "matmul"), ("arm_nn_mat_mult_nt_t_s8", "matmul"),
+    ("arm_nn_vec_mat_mult_t_s8", "fully_connected"), ("arm_fully_connected_s8", "fully_connected")])
+def test_a_product_of_matrices_may_be_a_convolution(name, called):
+    assert call_layer([("memcpy", "data_movement"), (name, "fully_connected")]) == called
+    assert call_layer([(name, "fully_connected"), ("arm_convolve_1x1_s8", "pointwise")]
+                      ) == "pointwise"
 
 
 def test_interrupts_and_tasks_run(program):

@@ -1,5 +1,6 @@
 """What people read: columns, sums, widths, and unknown values."""
 
+import dataclasses
 import io
 import re
 
@@ -8,6 +9,7 @@ from made_predictions import make_prediction
 from rich.console import Console
 
 from hwmodels.board.file import load_board
+from hwmodels.counts import Bill
 from hwmodels.quantities import (
     format_count,
     format_energy,
@@ -51,6 +53,13 @@ def test_report_has_every_promised_column_and_part():
                  "at 120 MHz", "made@1.0", "weights in flash", "arena in sram", "RAM", "flash",
                  "bill", "set-up, once", "because"):
         assert part in text
+
+
+def test_set_up_without_a_known_cost_is_not_known_rather_than_nothing():
+    known = make_prediction()
+    none = dataclasses.replace(known, setup=Bill(()))
+    assert "set-up, once, not included above: not known" in report_of(none)
+    assert "not included above: 12,346 cpu cycles" in report_of(known)
 
 
 def test_shown_cycles_milliseconds_and_percentages_sum_to_the_shown_totals():

@@ -377,6 +377,19 @@ def test_memories_of_another_memory_mode_are_refused_with_that_mode_which_saves_
 
 
 @needs_vela
+def test_flash_on_the_chip_is_no_memory_outside_it_and_costs_the_same():
+    """The Ensemble's MRAM is on the die: the lever is RAM there, not a faster interface."""
+    own, model = twin.deploy("kws", "alif_e7_devkit", runtime="ethos-u-vela"), {}
+    outside = own.replace({"memories.mram.role": "external_flash"})
+    bills = [twin.predict(one).bill for one in (own, outside)]
+    for bill, cause in zip(bills, ("flash_wait", "external_memory"), strict=True):
+        model[cause] = [(line.place, line.cycles, line.energy_pj) for line in bill.lines
+                        if line.cause == cause]
+        assert {cause} == {line.cause for line in bill.lines} & {"flash_wait", "external_memory"}
+    assert model["flash_wait"] == model["external_memory"] != []
+
+
+@needs_vela
 def test_advice_tries_memory_modes_before_training():
     own = twin.deploy("kws", "alif_e7_devkit", runtime="ethos-u-vela")
     limit_us = 1.1 * twin.predict(own.replace({"npu.memory_mode": "Sram_Only"})).time_us

@@ -87,6 +87,13 @@ def test_candidates_come_by_effort_and_none_is_a_build_of_ours(ad) -> None:
     assert {one.path for one, _ in found["retraining"]} >= {"network.width", "network.prune"}
 
 
+def test_clocks_of_the_npu_are_candidates_where_it_has_its_own(ad) -> None:
+    npu = sort_candidates(twin.deploy("ad", "stm32n6570_dk", runtime="neural-art"), ["setting"])
+    clocks = [(one.path, value) for one, value in npu["setting"] if "clocks." in one.path]
+    assert ("clocks.npu.frequency_hz", "500000000") in clocks
+    assert not [one for one, _ in sort_candidates(ad)["setting"] if "NPU" in one.path]
+
+
 def test_excess_sums_what_is_above_and_knows_the_nearest_below() -> None:
     limits = Limits(max_time_us=10.0, max_ram_bytes=100)
     assert excess(Row(inputs=(), time_us=20.0, ram_bytes=50), limits) == pytest.approx(0.6931, 1e-3)

@@ -21,7 +21,7 @@ from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
 from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
 from twin.reports.rivals import name_rivals
-from twin.reports.tables.study_sentences import say_life
+from twin.reports.tables.study_sentences import say_cell, say_life
 from twin.studies.duty import (
     Battery,
     Duty,
@@ -258,6 +258,20 @@ def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     assert "P(exceeds)" in checked.stdout
 
 
+def test_a_life_names_what_it_takes_as_exact_and_nothing_else() -> None:
+    board = load_board("nucleo_l4r5zi")
+    stated = "sleep current as stated, without a spread"
+    for cell, sleep, taken in (("1Ah@3V", {}, (stated,)), ("3.7Wh", {}, (stated,)), (
+            "1Ah", {}, ("a cell in mAh without @VOLTS has 3 V (assumed)", stated))):
+        found = add_duty(row(), board, read_duty("1s", cell), sleep)
+        assert found.life_basis == "; ".join(taken) and found.life_basis in say_cell(found)
+        assert read_row(list_columns(found)).life_basis == found.life_basis
+    spread = dataclasses.replace(board, facts=tuple(
+        dataclasses.replace(fact, rel_sd=0.3) if fact.path == "sleep.stop2.current_ma" else fact
+        for fact in board.facts))
+    assert add_duty(row(), spread, read_duty("1s", "1Ah@3V"), {}).life_basis == ""
+
+
 def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:
     board = dataclasses.replace(load_board("nucleo_l4r5zi"), sleep=())
     found = add_duty(row(), board, SECOND, {})
@@ -271,6 +285,8 @@ def test_duties_are_read_with_units_only() -> None:
     assert read_duty("5min", "3.7Wh") == Duty(every_us=3e8, cell=Battery(
         capacity_mah=3700, voltage_v=1.0))
     assert read_duty("1s", "1Ah").cell == Battery(capacity_mah=1000, voltage_v=3.0)
+    assert read_duty("1s", "1Ah").assumes_volts
+    assert not read_duty("1s", "1Ah@3V").assumes_volts
     assert read_sleep({"a": "1.2uA,10us"}) == {"a": (pytest.approx(0.0012), 10.0)}
     assert read_currents({"a": "52uA/MHz"}) == {"a": pytest.approx(0.052)}
     for wrong in (("1", None), ("10Hz", None), ("2/min", None), ("-1s", None), ("1s", "1000"),

@@ -46,11 +46,10 @@ def count_copies(deployment: Deployment) -> Counts:
     first = resident or next(pool for pool in npu.pools if pool.name in names)
     slower = max((flash, first), key=lambda pool: _cycles(size, pool))
     cycles = math.ceil(_cycles(size, slower))
-    lines = [CountLine(event="npu_external_wait" if slower.external else "npu_ram_wait",
-                       place=slower.name, operand="weights", occurred=cycles, exposed=cycles)]
-    lines += [CountLine(event="npu_external_byte" if pool.external else "npu_ram_byte",
-                        place=pool.name, operand="weights", occurred=size, exposed=0.0)
-              for pool in (flash, first)]
+    lines = [CountLine(event=slower.wait_event, place=slower.name, operand="weights",
+                       occurred=cycles, exposed=cycles)]
+    lines += [CountLine(event=pool.byte_event, place=pool.name, operand="weights", occurred=size,
+                        exposed=0.0) for pool in (flash, first)]
     return Counts(tuple(lines))
 
 

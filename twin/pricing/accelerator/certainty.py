@@ -31,7 +31,7 @@ PARTS = ("hardware", "hand_over", "moved", "host", "strange", "outside", "unseen
 """Where time passes; `hardware` is tasks as they were profiled, and has no deviation in common."""
 
 _REASONS = {
-    "outside": "{:.0%} of the time waits for memory outside the chip",
+    "outside": "{:.0%} of the time waits for flash or memory outside the chip",
     "unseen": "{:.0%} of the time is in units, widths, a size or on a board no profiled task used",
     "strange": "{:.0%} of the time is operators on the host that no row of this compiler has",
     "host": "{:.0%} of the time is operators on the host, whose kernels are another library's",
@@ -247,6 +247,7 @@ def name_part(event: str, place: str, clock: str, npu: Npu, *, seen: bool, known
             return "host" if known else "strange"
         return "moved" if place == "stepping" else "hand_over"
     pool = place.removeprefix("latency:")
-    if event == "npu_external_wait" and any(one.name == pool and one.shared for one in npu.pools):
+    if event in ("npu_flash_wait", "npu_external_wait") and any(
+            one.name == pool and one.shared for one in npu.pools):
         return "outside"
     return "hardware" if seen else "unseen"

@@ -129,7 +129,7 @@ def _say_undecided(met: Sequence[Choice], may: Sequence[Choice], quantity: str,
     if quantity == "price_usd" and "assumed" in pick.row.price_of:
         return "prices are assumed: quotes would decide (--price BOARD=USD)"
     return "all figures that decide are known" + (
-        "; its price, which is not known, counts as the most expensive" * bool(_price_points(pick)))
+        " but its price, which counts as the most expensive" * bool(_price_points(pick)))
 
 
 def _price_points(choice: Choice) -> float:

@@ -257,7 +257,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     columns += head_placement(table.predicted)
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
             if axis not in ("model", "board", "runtime", "clock")
-            and not axis.endswith(".frequency_hz")]
+            and axis != "clocks.cpu.frequency_hz"]
     for axis in axes:
         column = Column(axis.split(".", 1)[-1],
                         lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]

@@ -87,7 +87,7 @@ def describe_row(row: Row, *, changes: bool = True) -> str:
     more = "".join(f", {name} {value}" for name, value in row.inputs
                    if name not in ("model", "board", "runtime", "clock")
                    and (changes or not name.startswith("network."))
-                   and not name.endswith(".frequency_hz"))
+                   and name != "clocks.cpu.frequency_hz")
     return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(figures)}"
 
 
@@ -147,7 +147,7 @@ def say_cell(row: Row) -> str:
     """Say what a battery life was computed from; the row has one."""
     cell_wh = (row.life_days or 0.0) * 24 * (row.mean_mw or 0.0) / 1e3
     return (f"from {significant(cell_wh)} Wh, all usable, without regulator losses or "
-            "self-discharge; a cell in mAh without @VOLTS has 3 V (assumed)")
+            "self-discharge" + f"; {row.life_basis}" * bool(row.life_basis))
 
 
 def say_idle(rows: Sequence[Row]) -> list[str]:
@@ -155,8 +155,8 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
     sleeps = group_by((row.sleep and say_sleep(row), row.board) for row in rows)
     boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
     own = dict.fromkeys(row.board for row in rows if row.currents)
-    fed = next((row for row in rows
-                if row.life_days is not None and row.mean_mw is not None), None)
+    fed = max((row for row in rows if row.life_days is not None and row.mean_mw is not None),
+              key=lambda row: len(row.life_basis), default=None)
     return [*([] if fed is None else [f"days: {say_cell(fed)}"]),
         *([f"energy of {list_first(own, LISTED)}: {OWN_CURRENTS}"] if own else ()),
         *(["sleep: " + "; ".join(
