@@ -22,6 +22,7 @@ from twin.pricing.ledger import (
     line_energy_uj,
     line_time_us,
     make_ledger,
+    name_energies,
 )
 from twin.pricing.prediction import Prediction
 from twin.pricing.roofs import memory_bytes_per_second
@@ -154,9 +155,10 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     -----
     Accuracy stays empty where none is given, as does the share of runs that met the framework's
     limits where the prediction was held to none: it is one run, so the share is 1 or 0. Memory is
-    that of parameters, in MiB as the framework's `model_memory_mb` counts.
+    that of parameters, in MiB as the framework's `model_memory_mb` counts. Energy is with what an
+    idle board draws, which boards compare in.
     """
-    energy_uj = prediction.energy_uj
+    energy_uj = whole_energy_uj(prediction)
     return [{
         "precision": prediction.precision,
         "accuracy_mean": accuracy,
@@ -209,15 +211,22 @@ def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     return found
 
 
+def whole_energy_uj(prediction: Prediction) -> float | None:
+    """Return the energy of an inference with what its idle board draws meanwhile, if any."""
+    *_, (energy_uj, _) = name_energies(prediction).values()
+    return energy_uj
+
+
 def total_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     """Return one inference and, in a row of its own, set-up: nothing holds their sum."""
     sure, setup = prediction.certainty, prediction.setup
     return [
         {"phase": "invoke", "time_us": prediction.time_us, "energy_uj": prediction.energy_uj,
+         "energy_with_idle_uj": whole_energy_uj(prediction),
          **_bounds("time", "us", sure.time_us if sure else None),
          **_bounds("energy", "uj", sure.energy_uj if sure else None)},
         {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,
-         "energy_uj": bill_energy_uj(setup) if setup.lines else None,
+         "energy_uj": bill_energy_uj(setup) if setup.lines else None, "energy_with_idle_uj": None,
          **_bounds("time", "us", None), **_bounds("energy", "uj", None)}]
 
 

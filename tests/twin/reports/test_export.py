@@ -98,6 +98,19 @@ def test_intervals_stand_beside_and_set_up_is_in_no_sum(tmp_path):
     assert float(setup["time_us"]) > 0 and setup["time_low_us"] == ""
 
 
+def test_energy_of_boards_compares_with_the_idle_draw_and_is_named(tmp_path):
+    for board, idle_mw in (("stm32n6570_dk", 565), ("nucleo_l4r5zi", 0)):
+        prediction = predict(deploy("ad", board))
+        write_csv_files(prediction, tmp_path)
+        invoke, setup = read(tmp_path, "totals")
+        whole_uj = prediction.energy_uj + idle_mw * prediction.time_us * 1e-3
+        assert float(invoke["energy_uj"]) == prediction.energy_uj
+        assert float(invoke["energy_with_idle_uj"]) == pytest.approx(whole_uj)
+        assert float(read(tmp_path, "precision_tradeoffs")[0]["energy_proxy_j_mean"]
+                     ) == pytest.approx(whole_uj * 1e-6)
+        assert setup["energy_with_idle_uj"] == ""
+
+
 def test_our_bill_sums_to_our_layers(tmp_path):
     write_csv_files(make_prediction(), tmp_path)
     bill = read(tmp_path, "bill")

@@ -139,6 +139,8 @@ def test_an_address_opens_what_its_sender_saw(visit) -> None:
 def test_boards_compare_with_the_idle_draw_in_all_energies_or_in_none(visit) -> None:
     page = visit("?model=kws&board=stm32n6570_dk")
     assert "above the 565 mW it draws idle" in page.inner_text("#cards")
+    assert "energy above idle" in page.inner_text("#cards").lower()
+    assert page.text_content("#strip-energy").endswith(" above idle")
     page.click("#pin")
     alone = page.inner_text("#variants")
     page.select_option("#board", "nucleo_l4r5zi")
@@ -148,7 +150,8 @@ def test_boards_compare_with_the_idle_draw_in_all_energies_or_in_none(visit) -> 
     kit, = twin.sweep("kws", "stm32n6570_dk").rows
     assert "energy above idle" in alone.lower() and "energy with idle board" in table.lower()
     assert f"{kit.energy_uj:.0f}" in table and f"{kit.energy_uj:.0f}" not in alone
-    assert "with idle" in page.inner_text("#cards")
+    assert "energy with idle board" in page.inner_text("#cards").lower()
+    assert page.text_content("#strip-energy").endswith(" with idle board")
 
 
 @pytest.mark.parametrize(("query", "said"), [
