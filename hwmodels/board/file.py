@@ -114,10 +114,20 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
     """
     if not overrides:
         return board
-    with reworded(DocumentError, BoardError, f"{board.name}: "):
-        document = read_section(board.document, board.name)
-    return _make(document, board.name, overrides,
-                 follow_clock=follow_clock and "supply.voltage_scale" not in overrides)
+    follows = follow_clock and "supply.voltage_scale" not in overrides
+    changes = tuple((path, type(value), value) for path, value in overrides.items())
+    try:
+        return _change(board.document, board.name, changes, follows=follows)
+    except TypeError:  # a list has no hash
+        return _change.__wrapped__(board.document, board.name, changes, follows=follows)
+
+
+@lru_cache(maxsize=64)
+def _change(document: str, name: str, changes: tuple[tuple[str, type, object], ...], *,
+            follows: bool) -> Board:
+    with reworded(DocumentError, BoardError, f"{name}: "):
+        section = read_section(document, name)
+    return _make(section, name, {path: value for path, _, value in changes}, follow_clock=follows)
 
 
 def paths_of(board: Board) -> frozenset[str]:

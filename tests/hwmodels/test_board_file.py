@@ -293,3 +293,16 @@ def test_any_damage_ends_in_a_board_or_a_refusal():
         except BoardError:
             outcomes["refused"] += 1
     assert outcomes["refused"] > 100 and outcomes["board"] > 0
+
+
+def test_a_board_changed_the_same_way_is_made_once():
+    board = load_board("nucleo_l4r5zi")
+    change = {"clocks.cpu.frequency_hz": 80e6}
+    assert change_board(board, change) is change_board(board, dict(change))
+    followed = change_board(board, change, follow_clock=True)
+    assert followed != change_board(board, change)
+    assert followed is change_board(board, change, follow_clock=True)
+    with pytest.raises(BoardError, match=r"clocks\.cpu\.frequency_hz"):
+        change_board(board, {"clocks.cpu.frequency_hz": True})
+    with pytest.raises(BoardError, match=r"clocks\.cpu\.frequency_hz"):
+        change_board(board, {"clocks.cpu.frequency_hz": [80e6]})
