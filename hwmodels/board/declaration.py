@@ -367,6 +367,7 @@ VOLTAGE = Quantity(dimension="v", above=0, high=60)
 VOLTAGES = Quantity(dimension="v", above=0, high=60, depth=1)
 EFFICIENCIES = Quantity(dimension="v", above=0, high=60, depth=2, null=True)
 CURRENT = Quantity(dimension="ma", low=0, high=1e6, null=True)
-CURRENT_PER_MHZ = Quantity(dimension="ma_per_mhz", low=0, high=1e4, null=True)
+CURRENT_PER_MHZ = Quantity(dimension="ma_per_mhz", low=0, high=10, null=True)
+"""Thirty times the most of any board here; more is a slip of the unit: uA/MHz."""
 CHARGE = Quantity(dimension="pc", low=0, high=1e9, null=True)
 ENERGY = Quantity(dimension="pj", low=0, high=1e12, null=True)

@@ -306,3 +306,8 @@ def test_a_board_changed_the_same_way_is_made_once():
         change_board(board, {"clocks.cpu.frequency_hz": True})
     with pytest.raises(BoardError, match=r"clocks\.cpu\.frequency_hz"):
         change_board(board, {"clocks.cpu.frequency_hz": [80e6]})
+
+
+def test_a_current_in_another_unit_is_refused():
+    with pytest.raises(BoardError, match=r"activity_ma_per_mhz.*accepted: .*<= 10\b"):
+        load_board("nucleo_l4r5zi", overrides={"power.activity_ma_per_mhz.range1_boost": 13})
