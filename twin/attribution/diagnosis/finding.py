@@ -33,6 +33,9 @@ GIVE = "give a measurement known to be right (--healthy DIR), or "
 NONE_NEEDED = "none needed"
 """What to do where what was expected was measured."""
 
+CLOSE = math.log(1.02)
+"""What is off by less needs nothing: networks on boards that were measured miss by more."""
+
 FAR_OFF = ("look at the timer's clock and prescaler, the unit, how many runs were added up, the "
            "core's clock, and the library (--runtime): prices are seldom so far off, and learnt "
            "from this they would hide what is wrong")
@@ -264,6 +267,8 @@ class Diagnosis:
             f"; {STEADY_FIRST}" if self.is_unsteady and not self.is_far else
             "; state the library first (twin import --runtime): it was inferred from these times"
             if self.inferred else "" if self.healthy else f"; {GIVE}{FAR_OFF}" if self.is_far else
+            "; nothing to do; twin calibrate brings predictions closer" if
+            abs(math.log(self.declared_ratio)) < CLOSE else
             f"; {GIVE}learn the board's prices (twin calibrate)")
 
 

@@ -292,6 +292,9 @@ def test_no_remedy_is_only_none_needed_where_runs_repeat_what_was_expected(deplo
     off = diagnose(deployment, measure_fault(deployment, list_faults(deployment)[0], bias=0.05))
     assert off.verdict.fault.kind == DECLARED and not off.repeats_as_declared
     assert "none needed" not in off.remedy and "--healthy" in off.remedy
+    near = diagnose(deployment, measure_fault(deployment, list_faults(deployment)[0], bias=0.005))
+    assert near.verdict.fault.kind == DECLARED and abs(near.declared_ratio - 1) < 0.02
+    assert "nothing to do" in near.remedy and "--healthy" not in near.remedy
 
 
 def test_two_faults_at_once_are_named_by_their_pair(deployment):
