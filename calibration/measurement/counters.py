@@ -151,7 +151,7 @@ def derive_metrics(figures: Figures, limits: Limits) -> tuple[Metric, ...]:
                                 formula=f"{ratio['of']} / {ratio['by']}"))
     named = {metric.name: metric for metric in found}
     for name, of, limit in (("ipc_of_limit", "ipc", limits.max_ipc),
-                            ("mac_utilisation", "macs_per_cycle", limits.macs_per_cycle),
+                            ("macs_of_limit", "macs_per_cycle", limits.macs_per_cycle),
                             ("bandwidth_of_limit", "bytes_per_cycle", limits.bytes_per_cycle)):
         if of in named and limit:
             found.append(Metric(name=name, value=named[of].value / limit, unit="",
@@ -186,7 +186,7 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
     rules = (("cache", "refill_share", CACHE_SHARE, "of cycles refill the data cache"),
              ("cache", "memory_share", CACHE_SHARE, "of cycles wait for memory"),
              ("bandwidth", "bandwidth_of_limit", BANDWIDTH_SHARE, "of sustained bandwidth"),
-             ("compute", "mac_utilisation", COMPUTE_SHARE, "of MAC slots used"),
+             ("compute", "macs_of_limit", COMPUTE_SHARE, "of MAC slots used"),
              ("compute", "ipc_of_limit", COMPUTE_SHARE, "of issue slots used"))
     for _, name, _, text in rules:
         if name in metrics and metrics[name].value > MOST_SHARE:
@@ -208,7 +208,7 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
         return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
                           evidence=f"{used.value:.1%} of issue slots used, < {COMPUTE_SHARE:.0%}; "
                                    "no miss or bandwidth explains it")
-    macs = metrics.get("mac_utilisation")
+    macs = metrics.get("macs_of_limit")
     usage = f"{macs.value:.0%} of MAC slots used; " if macs is not None else ""
     missing = [name for name in ("cycles", "instructions") if name not in metrics]
     return Bottleneck(kind="", severity=0.0, origin="modelled", evidence=usage + (

@@ -61,6 +61,14 @@ def test_a_sweep_of_the_npus_clock_shows_it_in_every_row_and_beside_the_best() -
     assert "cpu.frequency_hz" not in own.stdout and "MHz" in own.stdout  # its own column
 
 
+def test_a_figure_that_is_not_known_has_a_mark_of_its_own() -> None:
+    ended = run("sweep", "ad", "-b", "max78000evkit", "-b", "rpi_pico", columns=120)
+    assert "\n? not known\n" in ended.stdout and "~" not in ended.stdout
+    known = run("sweep", "ic", "-b", "stm32n6570_dk", "--runtime", "neural-art", "--set",
+                "clocks.npu.frequency_hz=400MHz,1GHz", columns=120).stdout
+    assert "~ for some values" in known and "? not known" not in known
+
+
 def test_a_share_that_is_no_number_is_refused_before_anything_is_predicted() -> None:
     ended = run("sweep", "ad", *BOARDS, "--set", "network.width=0.5,x")
     assert ended.exit_code == 2 and "network.width: 'x'; accepted" in ended.stderr

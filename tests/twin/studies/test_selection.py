@@ -260,7 +260,7 @@ def test_a_pick_is_not_doubted_by_an_energy_counted_elsewhere() -> None:
 
     unpriced = lose(second, "price", price_usd=None)
     assert say(lose(first, "price", price_usd=None), second).endswith(
-        "its price, which is not known, counts as the most expensive")
+        "are known but its price, which counts as the most expensive")
     assert "would decide" not in say(first, unpriced)  # 95.5 beside 95.0 at most
     assert say(lose(first, "RAM"), unpriced).endswith(
         f"would decide: price of {second.row.board}")

@@ -36,12 +36,12 @@ from twin.studies.results import Table
 from twin.studies.rows import SURE, WORDS, Row
 from twin.studies.sweep import list_changed, name_network, network_of
 
-MARKS = {"certain": "**", "front": "*", "possible": "?"}
+MARKS = {"certain": "**", "front": "*", "possible": "~"}
 """Of the front, as `twin.studies.sweep` names them."""
 
 LEGEND = {
     "**": "** on the Pareto front for all values within the intervals",
-    "*": "* by the predictions", "?": "? for some values within the intervals"}
+    "*": "* by the predictions", "~": "~ for some values within the intervals"}
 """What the marks say, of `write_legend`."""
 
 _Noun = TypeVar("_Noun")
@@ -66,7 +66,8 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
     if ranked:
         cut = _cut(ranked, shown)
         drawn, left_out = fit_columns(cut, console, table)
-        notes = write_legend(table, cut)
+        notes = write_legend(table, cut) + ["? not known"] * any(
+            "?" in cells for cells, _ in drawn.rows)
         if len(cut) > 1:
             many = len({network_of(row) for row in cut}) > 1
             notes.append("best first" + " within each network" * many + ": "
