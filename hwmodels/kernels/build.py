@@ -25,7 +25,7 @@ from numba.extending import intrinsic, overload
 from hwmodels.kernels import compiled, library, native
 from hwmodels.kernels.compiled import BOUNDLESS, NOTHING, PARTS, Kernel, kinds_of
 
-BASELINES = {"": "x86-64", "_v3": "x86-64-v3", "_v4": "x86-64-v4"}
+BASELINES = {"": "x86-64", "_v3": "x86-64-v3"}
 TARGETS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "linux-x86_64": ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu", BASELINES),
     "linux-aarch64": ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu", {"": "generic"}),
@@ -33,10 +33,7 @@ TARGETS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "darwin-aarch64": ("arm64-apple-macosx11.0", "aarch64-macos", {"": "apple-m1"}),
     "win32-x86_64": ("x86_64-pc-windows-gnu", "x86_64-windows-gnu", BASELINES),
 }
-"""LLVM's and zig's name of a platform, and processors loops are compiled for, by suffix.
-
-The last is for vectors alone.
-"""
+"""LLVM's and zig's name of a platform, and processors loops are compiled for, by suffix."""
 
 OPTIONS = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 SCALARS = {"i": types.int64, "u": types.uint64}
@@ -94,7 +91,6 @@ def _read(context, address, size):  # type: ignore[no-untyped-def]
 
 overload(compiled.lowest_bit)(lambda value: lambda value: _count_zeros(value))
 overload(compiled.likely, inline="always")(lambda held: lambda held: _expect(held))
-overload(compiled.simd_range, inline="always")(lambda count: lambda count: range(np.uint64(count)))
 overload(native.call_native)(lambda address, first, second, third:
                              lambda address, first, second, third:
                              _call(address, first, second, third))
@@ -236,8 +232,7 @@ def _mark(text: str, *, alone: bool) -> str:
         r"\bptr (?=[%\w])(?!noalias)", "ptr noalias ", found[0]), text, flags=re.MULTILINE)
 
 
-def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix: str, *,
-                   vectorise: bool) -> bytes:
+def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix: str) -> bytes:
     """Return an object file of some loops.
 
     Parameters
@@ -246,8 +241,6 @@ def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix
         LLVM's, by symbol.
     target, processor : str
         LLVM's names; suffix is added to the symbols.
-    vectorise : bool
-        Elsewhere what was just stored by words would be waited for as vectors.
 
     Raises
     ------
@@ -269,7 +262,8 @@ def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix
             one.add_function_attribute("alwaysinline")
     module.triple, module.data_layout = target, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization, tuning.slp_vectorization = vectorise, False
+    # What was just stored by words would be waited for as vectors.
+    tuning.loop_vectorization, tuning.slp_vectorization = False, False
     tuning.loop_unrolling = False  # Their many short loops run no faster unrolled.
     builder = llvm.create_pass_builder(machine, tuning)
     # What `likely` says is taken from branches that hang on it directly.
@@ -330,18 +324,14 @@ def build(loops: Sequence[Kernel], modules: Sequence[ModuleType], platforms: Ite
     # Branches would be made of choices that are taken for easy to guess; here they seldom are.
     llvm.set_option("", "-x86-cmov-converter=false")
     declare_parts(modules, **OPTIONS)
-    texts: dict[bool, dict[str, str]] = {False: {}, True: {}}
-    for loop in loops:
-        texts[_uses(loop, compiled.simd_range)][loop.symbol] = write_llvm(loop)
+    texts = {loop.symbol: write_llvm(loop) for loop in loops}
     head = "\n".join([library.checksum_sources(), *(
         " ".join((loop.symbol, _returned(loop), *kinds_of(loop.py_func))) for loop in loops)])
     made = []
     for platform in platforms:
         target, linked, processors = TARGETS[platform]
-        objects = [compile_object(group, target, processor, suffix, vectorise=vectorise)
-                   for suffix, processor in processors.items()
-                   for vectorise, group in texts.items()
-                   if group and (vectorise or suffix != "_v4")]
+        objects = [compile_object(texts, target, processor, suffix)
+                   for suffix, processor in processors.items()]
         made.append(folder / library.name_library(platform))
         link(objects, head, linked, made[-1])
     return made

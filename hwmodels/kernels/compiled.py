@@ -208,21 +208,6 @@ def likely(held: Integer) -> Integer:
     return held
 
 
-def simd_range(count: Integer) -> range:
-    """Return a range whose iterations are independent.
-
-    Parameters
-    ----------
-    count : int
-        Compiled, one instruction does several iterations.
-
-    Returns
-    -------
-    range
-        From zero.
-    """
-    return range(int(count))
-
 
 def compile_part(function: Loop) -> Loop:
     """Let loops call a function.

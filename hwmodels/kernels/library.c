@@ -28,7 +28,7 @@ HIDDEN void *memcpy(void *restrict to, const void *restrict from, size_t count) 
 #include <cpuid.h>
 #endif
 
-/* Which of x86-64-v3 and -v4 processor and system have all of: 3, 4, or 0 for neither. */
+/* 3 where processor and system have all of x86-64-v3, else 0. */
 EXPORT int twin_level(void) {
 #ifdef __x86_64__
     unsigned a, b, c, d, low, high;
@@ -40,9 +40,7 @@ EXPORT int twin_level(void) {
     if (!__get_cpuid(0x80000001u, &a, &b, &c, &d) || !(c & 1u << 5)) return 0; /* LZCNT */
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     if ((low & 0x6) != 0x6) return 0;
-    __get_cpuid_count(7, 0, &a, &b, &c, &d);
-    const unsigned third = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31; /* F DQ CD BW VL */
-    return (low & 0xe6) == 0xe6 && (b & third) == third ? 4 : 3;
+    return 3;
 #else
     return 0;
 #endif

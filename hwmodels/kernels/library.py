@@ -17,7 +17,7 @@ FOLDERS = ("hwmodels/kernels", "calibration/virtual_board/kernels", "twin/progra
 TOOLS = ("numba", "ziglang")
 """Packages of the extra `compile`, which building needs and nothing else."""
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
-LEVELS = (("_v4", 4), ("_v3", 3), ("", 0))
+LEVELS = (("_v3", 3), ("", 0))
 """Suffixes of symbols, the fastest first, and what `twin_level` has to be for them."""
 SUFFIXES = {"darwin": "dylib", "win32": "dll"}
 BUILDING = "compiling simulation loops, once: about a minute"

@@ -140,12 +140,10 @@ def _ask(tasks: Sequence[Task], machine: Machine) -> tuple[Asked, Ints]:
     transfers, units = read_transfers(tasks, machine), read_units(tasks, machine)
     traffic = count_traffic(transfers, machine)
     plan = plan_tasks(tasks, transfers, units, traffic, machine)
-    if plan.nodes.ndim == 2:
-        _, ticks, blame = npu_streams.run_epochs(plan.spans, plan.nodes, plan.links, plan.ports)
-    else:
-        from hwmodels.kernels import npu_lanes
-
-        ticks, blame = npu_lanes.run_machines(plan.spans, plan.nodes, plan.links, plan.ports)
+    one = plan.nodes.ndim == 2
+    ran = [npu_streams.run_epochs(plan.spans, nodes, plan.links, plan.ports)[1:]
+           for nodes in (plan.nodes[None] if one else np.ascontiguousarray(plan.nodes))]
+    ticks, blame = ran[0] if one else map(np.stack, zip(*ran, strict=True))
     start, *host = np.array([(task.start_cycles, task.host_before_cycles, task.host_after_cycles)
                              for task in tasks], np.int64).reshape(-1, 3).T
     return Asked(transfers=transfers, units=units, traffic=traffic, plan=plan, start=start,

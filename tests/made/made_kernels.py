@@ -10,7 +10,6 @@ from hwmodels.kernels.compiled import (
     compile_kept,
     compile_part,
     likely,
-    simd_range,
 )
 
 LIMIT = 7
@@ -109,15 +108,3 @@ def go_on(words: Words, table: Table, number: Integer) -> Integer:
     """Call with what follows a word, counted from either end."""
     total = count_down(words[FIRST:], number) + count_down(words[-2:], number)
     return total + count_down(words[number % 12:], number)
-
-
-@compile_kept
-def side_by_side(words: Words, table: Table, number: Integer) -> Integer:
-    """Loops whose turns tell nothing of each other, within one whose last word they are."""
-    for turn in range(3):
-        for lane in simd_range(4):
-            words[lane] = max(words[lane], words[lane + 4] + turn)
-            table[0, lane] |= (words[lane] > number) != (table[1, lane] < 0)
-        for lane in simd_range(8):
-            words[lane] += words[8] - table[2, 1]
-    return words[0]
