@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -35,8 +36,16 @@ else:
     Truth = Annotated[tuple[Annotated[bool, Field(strict=True)], Kind, str], VALUE]
 
 
-Words: TypeAlias = Annotated[str, Field(pattern=r"^[-+.,=\w ]*$")]
-"""Arguments of a compiler that a shell takes as they are."""
+
+
+def check_options(text: str) -> str:
+    """Refuse what is no option of the machine: others start programs, and a shell reads them."""
+    if not re.fullmatch(r"(-m[-+.,=\w]+ ?)*|\w[-+.,=\w]*", text):
+        raise ValueError(f"{text[:60]!r} has other words than -mcpu=..., -march=..., -m...")
+    return text
+
+
+Options: TypeAlias = Annotated[str, AfterValidator(check_options)]
 
 
 class Section(BaseModel):
@@ -63,7 +72,7 @@ class CoreSection(Section):
     cpuid: Count | None = None
     entry_cycles: Count | None = None
     emulators: dict[Literal["unicorn", "qemu", "board"], str] = Field(default_factory=dict)
-    build: dict[Literal["flags", "link", "fpu", "zig"], Words] = Field(default_factory=dict)
+    build: dict[Literal["flags", "link", "fpu", "zig"], Options] = Field(default_factory=dict)
 
 
 class PairingSection(Section):

@@ -94,6 +94,8 @@ def test_a_changed_file_is_another_core(monkeypatch, tmp_path):
     ("cortex-m52", "issue_width: [", "issue_width: [20", "issue_width: 201"),
     ("cortex-m52", "max_ipc: [", "max_ipc: [9", "max_ipc: 91"),
     ("cortex-m52", "flags: \"", "flags: \"; touch x ", "core.build.flags"),
+    ("cortex-m52", "flags: \"", "flags: \"-wrapper touch,x ", "other words than -mcpu"),
+    ("cortex-m52", "flags: \"", "flags: \"-fplugin=x.so ", "other words than -mcpu"),
 ])
 def test_mistakes_are_named(name, old, new, message, monkeypatch, tmp_path):
     shutil.copy(CORES / "cortex-m52.yaml", tmp_path / f"{name}.yaml")

@@ -400,7 +400,8 @@ def _weigh_scatter(fault: Fault | None, scatter: float, marks: Marks,
             share, sd = SERVED_SCATTER
             middle = share * math.expm1(fault.stretch)
     elif right is not None and right.scatter is not None:
-        middle, sd = right.scatter, SAME_SCATTER_SD
+        # Runs that repeat better than those known to be right are no fault's.
+        middle, sd = min(right.scatter, max(scatter, LEAST_SCATTER)), SAME_SCATTER_SD
     return _log_normal(math.log(max(scatter, LEAST_SCATTER) / max(middle, LEAST_SCATTER)), sd)
 
 

@@ -205,10 +205,11 @@ def _say_networks(table: Points) -> str:
     The best of each of several stand in cards.
     """
     networks = _list_networks(table)
-    if len(networks) < 2:
+    unmet = [rivals for rivals in networks if not list_winners(rivals)]
+    if len(networks) < 2 and not unmet:
         return say_lead(networks[0] if networks else ())
-    rows = [f"{name_network(rivals[0].row)}: none meets the limits, nearest is "
-            f"{_say_nearest(rivals)}. " for rivals in networks if not list_winners(rivals)]
+    rows = [(f"{name_network(rivals[0].row)}: none" if len(networks) > 1 else "None")
+            + f" meets the limits, nearest is {_say_nearest(rivals)}. " for rivals in unmet]
     more = len(networks) - MOST_NETWORKS
     return "".join(rows[:MOST_NETWORKS]) + (
         f"{more} more networks are in the table." if more > 0 else "")

@@ -102,6 +102,11 @@ def test_a_logs_runs_scatter_by_its_systems_tick(runtime, scatter, likelier):
     quiet, rare = (Fault(kind=kind, name="", remedy="", scatters=kind == "interrupts")
                    for kind in (DECLARED, "interrupts"))
     assert (weigh_marks(rare, marks) > weigh_marks(quiet, marks)) is likelier
+    exact = dataclasses.replace(marks, scatter=0.0)
+    loose = dataclasses.replace(marks, scatter=0.003)
+    # runs that repeat better than those known to be right speak against interrupts, not for them
+    assert weigh_marks(quiet, exact, loose) > weigh_marks(rare, exact, loose) + 1
+    assert weigh_marks(quiet, exact, loose) >= weigh_marks(quiet, loose, loose)
 
 
 def test_less_is_of_nothing_listed_where_our_firmware_says_who_it_is():

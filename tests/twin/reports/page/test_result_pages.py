@@ -112,6 +112,9 @@ def test_where_no_width_meets_the_limits_the_nearest_of_each_is_named() -> None:
     assert "made width 1: none meets the limits, nearest is b · width 1 with 20 ms" in page.sentence
     cells = find(page, "heat").traces[0]["text"]
     assert {text[-2:] for line in cells for text in line} == {" ✗"}
+    alone = describe_result(Rows(rows=tuple(judge(one, limits) for one in rows[:1]), limits=limits,
+                                 axes=("board", "network.width")))
+    assert alone.sentence.startswith("None meets the limits, nearest is")
 
 
 def test_a_last_one_is_of_so_many_that_meet_or_may() -> None:

@@ -58,7 +58,7 @@ class Port:
     def arguments(self) -> list[str]:
         """What the Makefile is given to build for it."""
         settings = self.settings if self.derived else {}
-        zig = {"ZIG_CPU": load_core(self.core).traits.build["zig"]} if self.core else {}
+        zig = {"ZIG_CPU": load_core(self.core).traits.build.get("zig", "")} if self.core else {}
         return [f"{name}={value}"
                 for name, value in {"PORT": self.name, **settings, **zig}.items()]
 
