@@ -140,5 +140,13 @@ EPOCHS = (
         Line("external_memory", "npu_external_wait", "latency:octoFlash", 100, 100, 100, 0),
         Line("external_memory", "npu_external_byte", "octoFlash", 480, 0, 0, 132_000),
         active(1310), BEFORE, AFTER)),
+    # As RAM at four bytes a cycle, were it a flash on the chip: one run pays its latency.
+    Case(name="flash on the chip", work=streams(engine(0, "in", 480)),
+         changes={**SLOW_POOL, "npu.pools.npuRAM4.read_latency_cycles": 10,
+                  "memories.npu_ram.role": "flash"}, lines=(
+        START, Line("flash_wait", "npu_flash_wait", "npuRAM4", 120, 120, 120, 0),
+        Line("flash_wait", "npu_flash_wait", "latency:npuRAM4", 10, 10, 10, 0),
+        Line("flash_wait", "npu_flash_byte", "npuRAM4", 480, 0, 0, 1440),
+        active(140), BEFORE, AFTER)),
 )
 """What an accelerator does in one epoch."""
