@@ -40,7 +40,9 @@ else:
 
 def check_options(text: str) -> str:
     """Refuse what is no option of the machine: others start programs, and a shell reads them."""
-    if not re.fullmatch(r"(-m[-+.,=\w]+ ?)*|\w[-+.,=\w]*", text):
+    words = text.split(" ")
+    if not all(re.fullmatch(r"-m[-+.,=\w]+", word) for word in words if word) and not re.fullmatch(
+            r"\w[-+.,=\w]*", text):
         raise ValueError(f"{text[:60]!r} has other words than -mcpu=..., -march=..., -m...")
     return text
 
