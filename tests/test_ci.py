@@ -55,7 +55,7 @@ def test_the_longest_files_begin_where_several_processes_share_them(tmp_path):
     assert set(LONG_S) <= {path.stem for path in Path(__file__).parent.rglob("test_*.py")}
     one = "def test_a():\n    pass\n"
     many = "".join(f"def test_{i}():\n    pass\n" for i in range(9))
-    told = run_copied(tmp_path, "-v", "-n", "1", "--dist", "loadfile", test_many=many,
-                      test_site=one, test_more=many).stdout
-    first, *rest = [line for line in told.splitlines() if "PASSED" in line]
+    output = run_copied(tmp_path, "-v", "-n", "1", "--dist", "loadfile", test_many=many,
+                        test_site=one, test_more=many).stdout
+    first, *rest = [line for line in output.splitlines() if "PASSED" in line]
     assert "test_site" in first and len(rest) == 18

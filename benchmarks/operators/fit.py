@@ -286,6 +286,12 @@ def fit(rows: Sequence[Row], names: Sequence[str],
             for place, term in enumerate(names)}
 
 
+def fit_code(rows: Sequence[Row], prior: Prior | None,
+             call: float | None) -> dict[str, dict[str, float]]:
+    """Return coefficients by term: of those another build has, else of those the rows tell."""
+    return fit(rows, choose_terms(rows) if prior is None else prior.names, prior, call)
+
+
 def _expect(rows: Sequence[Row], column: str, names: Sequence[str],
             prior: Prior) -> tuple[np.ndarray, np.ndarray]:
     """Return the other build's coefficients, in proportion to what both counted, and their weights.
@@ -411,12 +417,9 @@ def lend_rows(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, list[Row]]:
                 known = [*rest, *lenders.lend(key, rest, held)] if borrows else rest
                 prior = whole and Prior([row for row in whole.rows
                                          if row.counted.model not in held], whole.names)
-                table = fit(known, choose_terms(known) if prior is None else prior.names, prior,
-                            calls.get(key))
+                table = fit_code(known, prior, calls.get(key))
                 errors[borrows] += [_log_error(table, row) for row in held.values()]
-        prior = priors.get(key)
-        table = fit(rows, choose_terms(rows) if prior is None else prior.names, prior,
-                    calls.get(key))
+        table = fit_code(rows, priors.get(key), calls.get(key))
         if np.mean(np.square(errors[False])) <= np.mean(np.square(errors[True])) and all(
                 predict(table, row) >= HALF * row.counted.instructions for row in lent[key]):
             lent[key] = list(rows)
@@ -446,8 +449,8 @@ def find_overfitted(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, str,
 
 def predict(table: Mapping[str, Mapping[str, float]], row: Row) -> float:
     """Return the instructions that coefficients give a row."""
-    return max(1.0, sum(told["instructions"] * row.terms.get(name, 0.0)
-                        for name, told in table.items()))
+    return max(1.0, sum(coefficients["instructions"] * row.terms.get(name, 0.0)
+                        for name, coefficients in table.items()))
 
 
 def _log_error(table: Mapping[str, Mapping[str, float]], row: Row) -> float:
@@ -528,9 +531,8 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], lent: Mapping[Key, Sequenc
             nothing = dict.fromkeys(fit(rows, choose_terms(rows))["call"], 0.0)
             fitted[key._replace(variant=LACKS)] = {"call": nothing}, len(rows)
         elif not (_same_code(like, rows, groups) and _shared(like, groups)):
-            prior = priors.get(key)
-            names = choose_terms(known) if prior is None else prior.names
-            fitted[key] = fit(known, names, prior, calls.get(key)), len(groups.get(key, ()))
+            table = fit_code(known, priors.get(key), calls.get(key))
+            fitted[key] = table, len(groups.get(key, ()))
     for place, keys in itertools.groupby(sorted(fitted), key=lambda key: key[:3]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
