@@ -208,15 +208,6 @@ def bind(prior: Prior, names: Collection[str], sd: float = 0.0) -> Prior:
     return known_prior(prior.names, prior.mean, (covariance + covariance.T) / 2)
 
 
-def join_parts(prior: Prior) -> Prior:
-    """Return the prior of one cell whose parted prices start as one: counts tell of shapes."""
-    mean = prior.mean.copy()
-    for both in ([prior.names.index(part), prior.names.index(whole)]
-                 for part, whole in PARTS.items()):
-        mean[both] = mean[both].mean()
-    return known_prior(prior.names, mean, prior.covariance)
-
-
 def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarray:
     """Return how much of a level two lists of cells share: 1 all, 0 nothing.
 

@@ -46,7 +46,7 @@ class Machine:
     @property
     def program(self) -> str:
         """The emulator of its core's machine code."""
-        return load_isa(load_core(self.core).traits.isa).code.qemu["program"]
+        return str(load_isa(load_core(self.core).traits.isa).code.qemu["program"])
 
     @property
     def advice(self) -> str:

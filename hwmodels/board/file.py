@@ -153,6 +153,8 @@ def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str,
     if isinstance(document, dict):
         _configure(document, file)
     section = validate(document, file) if isinstance(document, dict) else document
+    if isinstance(document, dict):
+        _check_family(section, file)
     if overrides:
         plain = to_plain(section)
         plain["sources"][WHAT_IF] = WHAT_IF_SOURCE
@@ -171,6 +173,14 @@ def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str,
     if broken is not None:
         raise BoardError(f"{file}:{broken[0]}: {broken[1]}")
     return assemble(section)
+
+
+def _check_family(section: Section, file: str) -> None:
+    """Refuse a file whose family is not that of its core; a what-if may change the core alone."""
+    core = section.cores.get("main") or next(iter(section.cores.values()), None)
+    if core is not None and section.board.core_family not in (core.model, core.isa):
+        raise BoardError(f"{file}:board.core_family: {section.board.core_family} has a core of "
+                         f"{core.model}; accepted: {core.model}")
 
 
 def _reach_pools(npu: Section | None, overrides: Mapping[str, object],

@@ -5,19 +5,19 @@ A file states what the core is and how it schedules instructions, every number w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.board.declaration import KINDS
 from hwmodels.board.facts import Fact
-from hwmodels.core.timing import TIMING_CLASSES, CoreTiming, Pairing
+from hwmodels.core.timing import TIMING_CLASSES, UNITS, CoreTiming, Pairing
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
-from hwmodels.isa import ISAS, read_name
+from hwmodels.isa import ISAS, load_isa, read_name
 
 if TYPE_CHECKING:
     from hwmodels.core.schema import CoreFile
@@ -27,6 +27,11 @@ SHIPPED = Path(__file__).parents[1] / "cores"
 
 WIDEST, LEAST_IPC = 16, 0.1
 """Instructions a clock that any core starts, and the fewest a core is taken to reach at best."""
+
+NEEDED = ("alu", "mul", "load", "store", "branch")
+FLOAT, VECTOR = ("f_add", "f_mac", "f_div"), ("v_alu", "v_mul", "v_mac", "v_load", "v_store")
+"""Timing classes any core's file states, one with an FPU, and one with vectors: others have parents
+among them, or are of few instruction sets."""
 
 CPUID_PART = 0xFF00FFF0
 """Bits of CPUID that are alike in every revision of a core (Armv7-M ARM, B3.2.3)."""
@@ -151,19 +156,41 @@ def _validate(name: str, document: object) -> CoreFile:
         place = ".".join(str(part) for part in first["loc"])
         raise BoardError(f"{name}:{place}: {first['msg']}; accepted: keys as in cortex-m55.yaml, a "
                          f"number as [value, kind, source], kind {' | '.join(KINDS)}") from None
-    if section.core.isa not in ISAS:
-        raise BoardError(f"{name}:core.isa: {section.core.isa!r}; "
-                         + did_you_mean(section.core.isa, ISAS))
-    named = [(f"classes.{key}", key) for key in section.classes]
-    named += [(f"ports.{place}", key) for place, rule in enumerate(section.ports)
-              for key in (*rule.producers, *rule.consumers) if key != "base"]
-    named += [(f"classes.{key}.holds", held) for key, one in section.classes.items()
-              for held in dict(one.holds_cycles)]
-    for place, key in named:
-        if key not in TIMING_CLASSES:
-            raise BoardError(f"{name}:{place}: timing class {key!r} is not known; "
-                             + did_you_mean(key, TIMING_CLASSES))
+    for place, given, accepted in _list_names(section):
+        if given not in accepted:
+            raise BoardError(f"{name}:{place}: {given!r} is not known; "
+                             + did_you_mean(given, accepted))
+    isa, classes = load_isa(section.core.isa), section.classes
+    needed = (*NEEDED, *(FLOAT if section.core.fpu else ()), *(VECTOR if isa.vector_bits else ()))
+    for missing in (one for one in needed if one not in classes):
+        raise BoardError(f"{name}:classes.{missing}: is not stated; accepted: its cycles, as a "
+                         f"core of {isa.name} has it and what is timed as it")
+    if section.core.build and "flags" not in section.core.build:
+        raise BoardError(f"{name}:core.build.flags: is not stated; accepted: options of GCC such "
+                         "as -mcpu=cortex-m4, or no core.build")
     return section
+
+
+def _list_names(section: CoreFile) -> Iterator[tuple[str, str, Collection[str]]]:
+    """Yield each name a core file refers to something by: its key, itself, and those there are."""
+    yield "core.isa", section.core.isa, ISAS
+    code = load_isa(section.core.isa).code
+    known = {"unicorn": code.unicorn, "qemu": code.qemu}
+    for emulator, model in section.core.emulators.items():
+        if emulator in known:
+            yield f"core.emulators.{emulator}", model, known[emulator].get("models", ())
+    held = {unit for one in section.classes.values() for unit in one.units}
+    for unit in section.unit_counts:
+        yield f"unit_counts.{unit}", unit, held
+    for key, one in section.classes.items():
+        yield f"classes.{key}", key, TIMING_CLASSES
+        for unit in one.units:
+            yield f"classes.{key}.units", unit, {*UNITS, *section.unit_counts}
+        for what, others in ("holds", one.holds_cycles), ("then", one.then_cycles):
+            yield from ((f"classes.{key}.{what}", other, TIMING_CLASSES) for other in dict(others))
+    for place, rule in enumerate(section.ports):
+        for key in (*rule.producers, *rule.consumers):
+            yield f"ports.{place}", key, {*TIMING_CLASSES, "base"}
 
 
 def _list_facts(name: str, node: object, sources: Mapping[str, str],

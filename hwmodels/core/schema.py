@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hwmodels.core.timing import (
+    LONGEST_CLASS_CYCLES,
     LONGEST_PORT_CYCLES,
     ClassTiming,
     Pairing,
@@ -25,25 +26,26 @@ VALUE = AfterValidator(itemgetter(0))
 """Of [value, kind, source] the value."""
 if TYPE_CHECKING:
     Count: TypeAlias = int
+    Cycles: TypeAlias = int
     Early: TypeAlias = int
     Number: TypeAlias = float
     Truth: TypeAlias = bool
 else:
     Count = Annotated[tuple[Annotated[int, Field(ge=0, strict=True)], Kind, str], VALUE]
+    Cycles = Annotated[tuple[Annotated[int, Field(ge=0, le=LONGEST_CLASS_CYCLES, strict=True)],
+                             Kind, str], VALUE]
     Early = Annotated[
         tuple[Annotated[int, Field(le=LONGEST_PORT_CYCLES, strict=True)], Kind, str], VALUE]
     Number = Annotated[tuple[Annotated[float, Field(ge=0)], Kind, str], VALUE]
     Truth = Annotated[tuple[Annotated[bool, Field(strict=True)], Kind, str], VALUE]
 
 
-
-
 def check_options(text: str) -> str:
-    """Refuse what is no option of the machine: others start programs, and a shell reads them."""
-    words = text.split(" ")
-    if not all(re.fullmatch(r"-m[-+.,=\w]+", word) for word in words if word) and not re.fullmatch(
-            r"\w[-+.,=\w]*", text):
-        raise ValueError(f"{text[:60]!r} has other words than -mcpu=..., -march=..., -m...")
+    """Refuse what is no option of the machine or its code: others start programs."""
+    for word in () if re.fullmatch(r"\w[-+.,=\w]*", text) else text.split():
+        if "plugin" in word or not re.fullmatch(r"-[mfO][-+.,=\w]*", word):
+            raise ValueError(f"{word[:60]!r} is no option of the machine or its code; accepted: "
+                             "-m..., -f... without plugins, -O..., and no slash or quote in them")
     return text
 
 
@@ -70,6 +72,7 @@ class CoreSection(Section):
     description: str
     isa: Annotated[str, AfterValidator(read_name)]
     fpu: Literal["single", "double"] | None = None
+    widest_fpu: Literal["none", "single", "double"] | None = None
     own_caches: Annotated[bool, Field(strict=True)] = False
     cpuid: Count | None = None
     entry_cycles: Count | None = None
@@ -92,32 +95,32 @@ class RefillSection(Section):
     """What branches take."""
 
     noun = Refills
-    taken_cycles: Count = Field(alias="taken")
-    exit_cycles: Count = Field(alias="exit")
-    jump_cycles: Count = Field(alias="jump")
-    call_cycles: Count = Field(alias="call")
+    taken_cycles: Cycles = Field(alias="taken")
+    exit_cycles: Cycles = Field(alias="exit")
+    jump_cycles: Cycles = Field(alias="jump")
+    call_cycles: Cycles = Field(alias="call")
 
 
 class UnalignedSection(Section):
     """What accesses across a word take."""
 
     noun = Unaligned
-    load_cycles: Count = Field(alias="load")
-    store_cycles: Count = Field(alias="store")
+    load_cycles: Cycles = Field(alias="load")
+    store_cycles: Cycles = Field(alias="store")
 
 
-ByClass = Annotated[dict[str, Count], AfterValidator(lambda found: (*found.items(),))]
+ByClass = Annotated[dict[str, Cycles], AfterValidator(lambda found: (*found.items(),))]
 
 
 class ClassSection(Section):
     """How a timing class goes through the core."""
 
     noun = ClassTiming
-    cycles: Count | None = None
+    cycles: Cycles | None = None
     transfer_cycles: Number | None = None
-    latency_cycles: Count = Field(alias="latency")
+    latency_cycles: Cycles = Field(alias="latency")
     units: tuple[str, ...] = ()
-    busy_cycles: Count | None = Field(default=None, alias="busy")
+    busy_cycles: Cycles | None = Field(default=None, alias="busy")
     slot: Literal["any", "first", "alone"] = "any"
     then_cycles: ByClass = Field(default_factory=dict, validate_default=True, alias="then")
     holds_cycles: ByClass = Field(default_factory=dict, validate_default=True, alias="holds")

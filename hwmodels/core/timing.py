@@ -15,6 +15,15 @@ from hwmodels.isa.mnemonics import PARENTS, TABLES
 LONGEST_PORT_CYCLES = 8
 """No port rule may ask for an operand sooner before issue."""
 
+LONGEST_CLASS_CYCLES = 256
+"""No instruction of a table takes longer; the longest of those shipped takes 37."""
+
+UNITS = frozenset({
+    "alu", "branch", "float", "fpu", "fpu_port", "load", "load_store", "long_shift", "mac",
+    "multiply", "shift", "simd", "store", "vector_compare", "vector_control", "vector_integer",
+    "vector_load", "vector_multiply", "vector_port", "vector_store"})
+"""Units an instruction may hold without its core's file saying how many there are."""
+
 TIMING_CLASSES = frozenset({*PARENTS, *PARENTS.values()} | {
     mnemonic.timing for table in TABLES.values() for mnemonic in table.values()})
 """Every timing class an instruction can have."""
@@ -148,6 +157,8 @@ class Traits:
         Instruction set (`hwmodels.isa`).
     fpu
         "single" or "double": floating-point unit most parts with it have.
+    widest_fpu
+        The widest a part can have, or "none"; by default that of `fpu`, any where none is stated.
     own_caches
         Whether caches are part of the core, which CMSIS enables by `SCB_Enable...`.
     cpuid
@@ -164,6 +175,7 @@ class Traits:
 
     isa: str
     fpu: str | None = None
+    widest_fpu: str | None = None
     own_caches: bool = False
     cpuid: int = 0
     entry_cycles: int = 12

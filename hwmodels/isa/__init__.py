@@ -40,12 +40,12 @@ class MachineCode:
     architectures
         Value of an Arm program's build attribute Tag_CPU_arch -> name.
     unicorn, capstone
-        Constants of the emulator and of the disassembler; registers a program computes with, and
-        names of those every core has. Empty: programs are not run.
+        Constants of the emulator and of the disassembler; models of cores, registers a program
+        computes with, and names of those every core has. Empty: programs are not run.
     objdump
         Command and package of a disassembler that knows instructions capstone lacks.
     qemu
-        Program that emulates such machines, and its package.
+        Program that emulates such machines, its package and its models of cores (-cpu).
     compiler
         Command, and what to type where it is missing.
     probe_port
@@ -66,7 +66,7 @@ class MachineCode:
     unicorn: Mapping[str, Any] = field(default_factory=dict)
     capstone: Mapping[str, Any] = field(default_factory=dict)
     objdump: Mapping[str, Any] = field(default_factory=dict)
-    qemu: Mapping[str, str] = field(default_factory=dict)
+    qemu: Mapping[str, Any] = field(default_factory=dict)
     compiler: Sequence[str] = ()
     probe_port: str = ""
     images: Sequence[str] = ()

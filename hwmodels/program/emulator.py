@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from hwmodels.errors import BoardError, KernelError, need_extra
+from hwmodels.errors import KernelError, need_extra
 from hwmodels.isa import MACHINES
 
 HOOK_CODE, HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 4, 8, 1024, 2048
@@ -26,8 +26,6 @@ class Emulator:
 
     Raises
     ------
-    BoardError
-        For a model it has not.
     ToolMissingError
         Without Unicorn.
     """
@@ -37,10 +35,7 @@ class Emulator:
         self.constants = import_module(f"unicorn.{machine}_const")
         facts = MACHINES[machine].unicorn
         self.prefix, self.short = machine.upper(), facts.get("names", {})
-        cpu = getattr(self.constants, facts["cpus"] + model, None)
-        if cpu is None:
-            raise BoardError(f"core.emulators.unicorn: {model!r}; accepted: what follows "
-                             + facts["cpus"])
+        cpu = getattr(self.constants, facts["cpus"] + model)
         self.all = [self.number(name) for name in facts["registers"]]
         self.core: Any = self.unicorn.Uc(getattr(self.unicorn, facts["arch"]), sum(
             getattr(self.unicorn, mode) for mode in facts["modes"]))

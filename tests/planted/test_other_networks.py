@@ -19,6 +19,7 @@ from twin.attribution.observations import Observation
 from twin.deployment.deploy import deploy
 from twin.learning.own import learn_own
 from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.calibration import shipped_calibration
 from twin.pricing.design import make_design
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES, waits_on_memory
@@ -117,6 +118,17 @@ def test_another_clock_is_known_less_well_and_its_intervals_hold(tmp_path) -> No
     assert sum(held) >= 12 > sum(narrower)
 
 
+@pytest.mark.parametrize("name", ["kws", "ic"])
+def test_rows_that_are_as_predicted_move_no_price(networks, name: str) -> None:
+    """Nothing is to be learnt of a log that is the prediction: every factor stays, bit by bit."""
+    deployment, _ = networks[name]
+    log = shipped_calibration(deployment.board, RUNTIME).time.log
+    cycles = make_design(deployment).cycles @ np.exp(log)
+    for layers in (True, False):
+        overlay = learn_own(observe(deployment, cycles.tolist(), layers=layers), deployment.board)
+        assert np.exp(np.array(overlay.entries[0].time.log) - log) == pytest.approx(1, abs=1e-6)
+
+
 def test_what_copies_cost_is_not_charged_to_convolutions() -> None:
     """One row has both, in another proportion than the network that is held out."""
     costs = {"copy": 2.5, "memory": 1.4}
@@ -132,5 +144,7 @@ def test_what_copies_cost_is_not_charged_to_convolutions() -> None:
     assert learnt["conv"] == pytest.approx(1, abs=0.07)
     assert learnt["copy"] == pytest.approx(2.5, rel=0.15)
     priced = make_design(made["kws"]).cycles @ np.exp(entry.time.log)
-    assert priced[0] == pytest.approx(measured["kws"][0], rel=0.05)
+    # No row has a wide convolution: it keeps the ratio to narrow ones that was believed, 1.25.
+    # Charged to convolutions, copies would make this layer half as long again.
+    assert priced[0] == pytest.approx(measured["kws"][0], rel=0.15)
     assert priced.sum() == pytest.approx(measured["kws"].sum(), rel=0.02)

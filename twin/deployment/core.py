@@ -36,6 +36,7 @@ from twin.runtimes.lowering import Lowering, Site
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
+    from hwmodels.core.timing import Traits
     from hwmodels.paths.traffic import KernelTraffic
     from twin.deployment.changes import WhatIf
 
@@ -89,11 +90,7 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         raise RuntimeRefusedError(
             f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on "
             f"the chip, {deployment.board.soc}; accepted: libgcc")
-    able, asked = load_isa(load_core(core.model).traits.isa), load_isa(core.isa)
-    if asked.machine != able.machine or not {*asked.extensions} <= {*able.extensions}:
-        raise RuntimeRefusedError(
-            f"{deployment.board.name}:cores.{core.name}.isa: a {core.model} does not run "
-            f"{core.isa}; accepted: {able.name}, or one of its subsets")
+    _check_core(deployment.board, load_core(core.model).traits)
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
@@ -114,6 +111,19 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
             lowered.append(_lower_layer(graph, position, lowering, site,
                                         deployment.runtime.splits_in_loops))
     return tuple(lowered)
+
+
+def _check_core(board: Board, traits: Traits) -> None:
+    """Refuse a board whose core cannot be of its model, with the facts that contradict it."""
+    core, able, widths = board.core, load_isa(traits.isa), ("none", "single", "double")
+    widest = traits.widest_fpu or traits.fpu or widths[-1]
+    sets = (able.name, *able.without.values())
+    for path, stated, accepted in (
+            (f"cores.{core.name}.isa", core.isa, sets),
+            (f"cores.{core.name}.fpu", core.fpu or "none", widths[:widths.index(widest) + 1])):
+        if stated not in accepted:
+            raise RuntimeRefusedError(f"{board.name}:{path}: no {core.model} has {stated}; "
+                                      f"accepted: {', '.join(accepted)}")
 
 
 def _lower_layer(graph: Graph, position: int, lowering: Lowering, site: Site,

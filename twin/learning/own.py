@@ -20,7 +20,6 @@ from calibration.fitting.prior import (
     Prior,
     Spread,
     bind,
-    join_parts,
     known_prior,
     pool_prior,
     state,
@@ -54,8 +53,7 @@ are assumed: a call with its arguments, and the first lines of its code.
 ALIKE, ALIKE_SD = ("conv_wide", "pointwise"), 0.15
 """Products of windows and of single pixels run one inner loop, so what a core's instructions cost
 moves both: in 45 entries learnt of X-CUBE-AI on five boards factors of pointwise and wide
-convolutions are 0.15 apart, of TFLite Micro 2.3.1 by 0.004 (root mean square, logarithms). Where
-loops are known, counts tell of shapes: there parted prices start as one."""
+convolutions are 0.15 apart, of TFLite Micro 2.3.1 by 0.004 (root mean square, logarithms)."""
 
 
 def learn_own(observations: Sequence[Observation], board: Board,
@@ -206,8 +204,6 @@ def _core_prior(rows: Sequence[Observation], stated_sd: np.ndarray,
     """Return what is believed of a core's prices: stated, or as shipped."""
     prior = (pool_prior(TIME_PRICES, stated_sd, Spread()) if shipped is None else
              _family_prior(shipped.time, stated_sd, shipped.spread))
-    if not any(row.design.borrowed.any() for row in rows):
-        prior = join_parts(prior)
     return bind(prior, ALIKE, ALIKE_SD)
 
 

@@ -19,6 +19,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.pricing.prediction import predict
 from twin.pricing.structure import structure_key
+from twin.program.image.compile.ports import load_port
 
 CORES = Path(__file__).parents[2] / "made" / "cores"
 MADE = {"cortex-m52": ("--clock", "200MHz"), "small-rv32imac": ("--clock", "160MHz")}
@@ -94,8 +95,19 @@ def test_a_changed_file_is_another_core(monkeypatch, tmp_path):
     ("cortex-m52", "issue_width: [", "issue_width: [20", "issue_width: 201"),
     ("cortex-m52", "max_ipc: [", "max_ipc: [9", "max_ipc: 91"),
     ("cortex-m52", "flags: \"", "flags: \"; touch x ", "core.build.flags"),
-    ("cortex-m52", "flags: \"", "flags: \"-wrapper touch,x ", "other words than -mcpu"),
-    ("cortex-m52", "flags: \"", "flags: \"-fplugin=x.so ", "other words than -mcpu"),
+    *(("cortex-m52", "flags: \"", f"flags: \"{flags} ", "is no option of the machine or its code")
+      for flags in ("; touch x", "-wrapper touch,x", "-fplugin=x.so", "-fpass-plugin=x", "-specs=x",
+                    "-m$(touch x)", "-B.")),
+    ("cortex-m52", "flags: \"-march=armv8.1-m.main+mve.fp+fp.dp\", ", "",
+     "core.build.flags: is not"),
+    ("cortex-m52", "unicorn: M33", "unicorn: M99", "core.emulators.unicorn: 'M99' is not known; "),
+    ("cortex-m52", "qemu: cortex-m55", "qemu: cortex-m999", "did you mean cortex-m"),
+    ("cortex-m52", "units: [load_store]", "units: [nosuch]", ".units: 'nosuch' is not known; "),
+    ("cortex-m52", "classes:", "unit_counts: {laod: [2, derived, llvm]}\nclasses:",
+     "unit_counts.laod: 'laod' is not known; "),
+    ("cortex-m52", "latency: [16,", "latency: [200000,", "f_div.latency.0: Input should be less"),
+    ("cortex-m52", "  alu: {", "  alu_lsl: {", "classes.alu: is not stated; accepted: its cycles"),
+    ("cortex-m52", "  v_mac: {", "  v_mac_long: {", "classes.v_mac: is not stated"),
 ])
 def test_mistakes_are_named(name, old, new, message, monkeypatch, tmp_path):
     shutil.copy(CORES / "cortex-m52.yaml", tmp_path / f"{name}.yaml")
@@ -108,9 +120,33 @@ def test_mistakes_are_named(name, old, new, message, monkeypatch, tmp_path):
     assert message in str(caught.value)
 
 
-def test_a_core_runs_its_own_instruction_set():
-    with pytest.raises(RuntimeRefusedError, match="a cortex-m4 does not run rv32imc"):
-        predict(deploy("ad", load_board("nucleo_l4r5zi", overrides={"cores.main.isa": "rv32imc"})))
+def test_options_of_code_generation_are_taken_and_names_of_zig_are_not_needed(
+        monkeypatch, tmp_path):
+    text = (CORES / "cortex-m52.yaml").read_text().replace(", zig: cortex_m55+mve_fp", "")
+    (tmp_path / "cortex-m52.yaml").write_text(
+        text.replace('flags: "', 'flags: "-O3 -fno-math-errno -mthumb '))
+    monkeypatch.setenv("TWIN_CORES", str(tmp_path))
+    arguments = load_port("rtt-m52").arguments
+    assert "ZIG_CPU=" in arguments
+    assert "CPU=-O3 -fno-math-errno -mthumb -march=armv8.1-m.main+mve.fp+fp.dp" in arguments
+
+
+@pytest.mark.parametrize(("path", "value", "accepted"), [
+    ("isa", "rv32imc", "armv7e-m, armv7-m"), ("isa", "armv6-m", "armv7e-m, armv7-m"),
+    ("fpu", "double", "none, single")])
+def test_a_core_is_one_of_its_model(path, value, accepted):
+    board = load_board("nucleo_l4r5zi", overrides={f"cores.main.{path}": value})
+    with pytest.raises(RuntimeRefusedError, match=f"nucleo_l4r5zi:cores.main.{path}: no cortex-m4 "
+                                                  f"has {value}; accepted: {accepted}"):
+        predict(deploy("ad", board))
+
+
+def test_a_board_is_of_the_family_of_its_core(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(load_board("nucleo_l4r5zi").document.replace(
+        '"core_family":"cortex-m4"', '"core_family":"cortex-m7"'))
+    with pytest.raises(BoardError, match=r"mine.json:board.core_family: cortex-m7 .* cortex-m4$"):
+        load_board(path)
 
 
 def test_a_folder_that_is_none_is_refused(monkeypatch):
