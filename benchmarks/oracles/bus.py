@@ -88,8 +88,6 @@ class Arbiter:
         if kind == "round_robin":
             count = len(self.bus.interconnect.masters)
             chosen = min(in_order, key=lambda burst: (burst.port - self.last - 1) % count)
-        elif kind == "first_come":
-            chosen = min(in_order, key=lambda burst: burst.arrival)
         self.last = chosen.port
         return chosen
 

@@ -3,9 +3,8 @@
 Plain loops over arrays, so that it reads as it runs and a benchmark may compile it. It takes the
 arrays of `hwmodels.bus.bursts.Bursts` and skips nothing: each tick every port and every slave is
 looked at. Of a port, `shown` is the next burst to issue, `asking` the next to be granted, `coming`
-the next to be delivered, `journey` the ticks an issued burst has still to go to a bus edge, `age`
-and `waits` the ticks it has been there and those in which others held its slave, `lines` when its
-data lines became free. Of a slave, `held` is the ticks its burst has still to go.
+the next to be delivered, `journey` the ticks an issued burst has still to go to a bus edge, `waits`
+the ticks it has been there while others held its slave, `lines` when its data lines became free. Of a slave, `held` is the ticks its burst has still to go.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def run_ticks(ports, bursts, transfer, slaves, bus_period,  # type: ignore[no-un
     """Fill `times`; return the tick after the last reply, or the limit."""
     count = len(ports)
     shown, asking, coming = ports[:, FIRST].copy(), ports[:, FIRST].copy(), ports[:, FIRST].copy()
-    journey, age, waits, lines = np.zeros((4, count), np.int64)
+    journey, waits, lines = np.zeros((3, count), np.int64)
     held, holder = np.zeros(slaves, np.int64), np.full(slaves, -1, np.int64)
     ready = np.full(len(bursts), -1, np.int64)
     for now in range(limit_ticks):
@@ -60,11 +59,11 @@ def run_ticks(ports, bursts, transfer, slaves, bus_period,  # type: ignore[no-un
                 times[shown[port], ISSUE] = now
                 shown[port] += 1
                 journey[port] = -now % bus_period
-                age[port], waits[port] = 0, 0
+                waits[port] = 0
         for slave in range(slaves):
             if held[slave] or now % bus_period:
                 continue
-            port = choose(slave, holder[slave], arbitration, bursts, shown, asking, journey, age)
+            port = choose(slave, holder[slave], arbitration, bursts, shown, asking, journey)
             if port >= 0:
                 burst = asking[port]
                 held[slave] = bursts[burst, HELD]
@@ -74,7 +73,6 @@ def run_ticks(ports, bursts, transfer, slaves, bus_period,  # type: ignore[no-un
                 asking[port] += 1
         for port in range(count):
             if shown[port] > asking[port] and journey[port] == 0:
-                age[port] += 1
                 slave = bursts[asking[port], TARGET]
                 waits[port] += held[slave] > 0 and holder[slave] != port
         for slave in range(slaves):
@@ -112,7 +110,7 @@ def may_issue(ports, port, bursts, burst, bus_period, times, now):  # type: igno
     return now >= origin + bursts[burst, THINK]
 
 
-def choose(slave, last, arbitration, bursts, shown, asking, journey, age):  # type: ignore[no-untyped-def]
+def choose(slave, last, arbitration, bursts, shown, asking, journey):  # type: ignore[no-untyped-def]
     """Port a free slave grants in this tick; -1: none asks."""
     count = len(shown)
     chosen, best = -1, 0
@@ -121,8 +119,6 @@ def choose(slave, last, arbitration, bursts, shown, asking, journey, age):  # ty
             continue
         if arbitration == 1:
             score = count - (port - last - 1) % count
-        elif arbitration == 2:
-            score = age[port]
         else:
             score = count - port
         if chosen < 0 or score > best:

@@ -233,8 +233,7 @@ class Bus:
     clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
     width_bytes: Annotated[int, Key(SIZE, "Of one beat.")]
     arbitration: Annotated[str, Key(
-        Choice(("round_robin", "fixed", "first_come")),
-        "Which master is next.")] = "round_robin"
+        Choice(("round_robin", "fixed")), "Which master is next.")] = "round_robin"
     masters: Annotated[tuple[str, ...], Key(
         Several(Reference("master")), "Cores and DMA controllers on it.")] = ()
 

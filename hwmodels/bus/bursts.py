@@ -26,7 +26,7 @@ TARGET, HELD = 1, 2
 
 @entity
 class Bursts:
-    """Streams of all masters, master by master; columns as in `hwmodels.kernels.bus_plain`.
+    """Streams of all masters, master by master; columns as in `hwmodels.kernels.bus_events`.
 
     Parameters
     ----------

@@ -295,15 +295,13 @@ def _demand(board: Board, load: Load, interconnect: Interconnect) -> Demand:
     one = merge_streams(bus, [Stream(master=load.master, slave=memory.name, bank=load.bank or 0,
                                      beats=load.burst_beats, write=load.write, count=1)])
     masters = [master.name for master in bus.masters]
-    ahead = masters.index(load.master) < masters.index(board.core.name)
-    fixed = bus.arbitration == "fixed"
     return Demand(
         bursts_per_cycle=load.bytes_per_second / _bytes_of_burst(board, load) / bus.clock_hz,
         held_cycles=int(one.bursts[0, HELD]) // one.bus_period,
         shares=tuple((number, 1.0 if load.bank is not None else 1 / len(banks))
                      for number in banks if load.bank in (None, number - banks[0])),
-        first=None if bus.arbitration == "round_robin" else ahead,
-        patient=fixed and not ahead, greedy=fixed and ahead)
+        first=None if bus.arbitration == "round_robin" else (
+            masters.index(load.master) < masters.index(board.core.name)))
 
 
 def _core_stream(board: Board, interconnect: Interconnect, bursts: CoreBursts, mine: np.ndarray,

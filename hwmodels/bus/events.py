@@ -18,7 +18,7 @@ Rules, the same in the kernel, in the SimPy specification and in the ticked one:
   read and write channels is two masters.
 - It arrives at the arbiter on the next bus edge. A free slave grants at once to one of those that
   arrived: "fixed": the first in the order of masters; "round_robin": the next after the last
-  granted there (at first: the first); "first_come": the earliest arrival, first of equals.
+  granted there (at first: the first).
 - The slave is held for latency + beats x cycles of its clock, as whole bus cycles and at least one
   per beat. The reply takes the slave's pipeline cycles more, in which the slave may serve others,
   and finishes on an edge of the master's clock.

@@ -13,8 +13,11 @@ import numpy as np
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import entity, frozen
 
-ARBITRATIONS = {"fixed": 0, "round_robin": 1, "first_come": 2}
+ARBITRATIONS = {"fixed": 0, "round_robin": 1}
 """Ways to choose among masters, by the kernel's number."""
+
+MAX_MASTERS = 15
+"""More leave no room in the kernel's key of time and rank for times up to 2^50 ticks."""
 
 PACINGS = {"finish": 0, "clock": 1}
 """What a master's think time counts from, by the kernel's number."""
@@ -106,6 +109,8 @@ class Interconnect:
             names = [part.name for part in parts]
             if not names or len(set(names)) < len(names):
                 raise BoardError(f"bus: {kind}s {names}; accepted: one or more, each named once")
+        if len(self.masters) > MAX_MASTERS:
+            raise BoardError(f"bus: {len(self.masters)} masters; accepted: {MAX_MASTERS} at most")
         for clock_hz in (self.clock_hz, *(master.clock_hz for master in self.masters),
                          *(slave.clock_hz for slave in self.slaves)):
             if clock_hz is not None and not clock_hz > 0:

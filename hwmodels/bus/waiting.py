@@ -37,19 +37,14 @@ class Demand:
     shares : tuple of (int, float)
         Bank, by its number among all of the interconnect, and share of the time it is asked.
     first
-        Whether it goes first of equals; None: the one that was not granted last does.
-    patient
-        Whether it is passed over as long as the core asks.
-    greedy
-        Whether the core is passed over as long as it asks.
+        By fixed priority: whether it goes before the core or waits as long as that asks; None: the
+        one that was not granted last goes first of equals.
     """
 
     bursts_per_cycle: float
     held_cycles: int
     shares: tuple[tuple[int, float], ...]
     first: bool | None = None
-    patient: bool = False
-    greedy: bool = False
 
 
 def expect_waits(alone: BusRun, master: str, demands: Sequence[Demand]) -> np.ndarray:
@@ -130,7 +125,9 @@ def _solve(gap: np.ndarray, before: np.ndarray, rate: np.ndarray, demand: Demand
     wait: np.ndarray = np.zeros_like(ties)
     is_short = (gap < served)[:, 0]
     for here, short in ((is_short, True), (~is_short, False)):
-        rest = np.maximum(0.0, served - gap[here]) * (gap[here] > 0 if demand.patient else 1.0)
+        rest = np.maximum(0.0, served - gap[here])
+        if demand.first is False:
+            rest = rest * (gap[here] > 0)
         own, alone, tied = before[here] - passed[here], fresh[here], ties[here]
         found = np.zeros_like(tied)
         for _ in range(ROUNDS):
@@ -139,7 +136,7 @@ def _solve(gap: np.ndarray, before: np.ndarray, rate: np.ndarray, demand: Demand
             if short:
                 pending = np.minimum(1.0, arrived)
                 found = pending * rest + (1 - pending) * (alone + tied)
-                found += over * served * demand.greedy
+                found += over * served * (demand.first is True)
             else:
                 found = np.minimum(alone + over * alone, (served - 1) / 2) + tied
         wait[here] = found

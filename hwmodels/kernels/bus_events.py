@@ -3,209 +3,276 @@
 Times are int64 ticks that divide every clock's period. `hwmodels.bus.events` states the rules; the
 kernel rests on three of them: a port presents one burst at a time, a granted burst is never
 interrupted, and a grant causes new requests only later than itself. So the next grant is at the
-least over the ports of max(arrival, slave free), and a port that could be granted again before
-any other port could start need not look at the others at all.
+least over the ports of max(arrival, slave free).
 
-Indices are uint64: a signed index costs a test for negatives, three times the whole loop.
+Hardly anything in the loop hangs on what was drawn but where it is read: a wrong guess of the
+processor costs as much as half a burst. What the loop knows stands in one array, a record for each
+port and each slave: one address leads to all of it. Indices are uint64: a signed index costs a
+test for negatives, three times the whole loop.
 """
 
 import numpy as np
 
-from hwmodels.kernels.bus_plain import (
-    BY_FINISH,
-    DELAY,
-    FINISH,
-    FIRST,
-    FIRST_COME,
-    FIXED,
-    GRANT,
-    ISSUE,
-    LAST,
-    NEVER,
-    ONE,
-    OUTSTANDING,
-    PACING,
-    PERIOD,
-    PORT_BITS,
-    RANKS,
-    ROUND_ROBIN,
-    SERVICE,
-    SLAVE_BITS,
-    TARGET,
-    THINK,
-    WAIT,
-    align,
-    grant_plainly,
-)
-from hwmodels.kernels.compiled import (
-    Integer,
-    Slaves,
-    Table,
-    Words,
-    compile_inline,
-    compile_kept,
-)
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept, likely
+
+NEVER = 1 << 62
+BY_FINISH = 0
+SHORT = np.uint64(1 << 31)
+
+PERIOD, OUTSTANDING, PACING, FIRST, LAST = np.arange(5, dtype=np.uint64)
+"""Columns of `ports`: ticks of a cycle, bursts in flight, pacing, and the range of the port's
+bursts."""
+
+THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
+"""Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
+
+ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
+"""Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
+
+BURST = np.uint64(4)
+"""Words of a row of `bursts` and of `times`."""
+
+(ARRIVAL, SLAVE, CLOCK, EDGE, FACTOR, SHIFT, PACE, AT, END, HELD, DELIVERED, PAID,
+ BACK) = np.arange(13, dtype=np.uint64)
+"""Words of a port's record: when its burst arrives, as a key, and the slave's record; ticks of a
+cycle, an edge not behind the next reply, and what `left_over` takes the period by; pacing; rows of
+the burst and of the end of all; ticks the burst holds its slave; when the reply before was there;
+the first row that waits for a reply, and how far before it that one is."""
+FREE, TURN, BUSY, OWN = np.arange(4, dtype=np.uint64)
+"""Words of a slave's record: when it is free, as a key; where the ranks of who is next there stand;
+ticks it was held; where it stands until when each port held it."""
+PORT_BITS, SLAVE_BITS = 4, 2
+"""Room of a record, and of what a record keeps of each port, as powers of two."""
 
 
 @compile_inline
-def credit_of(burst: Integer, ports: Table, port: Integer, times: Table) -> Integer:
-    """When the burst that has to finish before this one may be issued finished; 0: none has."""
-    back = np.uint64(ports[port, OUTSTANDING])
-    if burst < np.uint64(ports[port, FIRST]) + back:
-        return 0
-    return times[burst - back, FINISH]
+def align(ticks: Integer, period: Integer) -> Integer:
+    """Next edge of a clock, at or after a time."""
+    if period == 1:
+        return ticks
+    over = np.int64(np.uint64(ticks) % np.uint64(period))
+    return ticks + period - over if over else ticks
 
 
 @compile_inline
-def present(burst: Integer, ports: Table, port: Integer, bus_period: Integer, bursts: Table,
-            credit: Integer, times: Table) -> Integer:
-    """Arrival of a burst at its arbiter."""
-    ready = bursts[burst, THINK]
-    if ports[port, PACING] == BY_FINISH:
-        ready += credit
-    ready = max(ready, credit)
-    if ports[port, OUTSTANDING] > 1 and burst > np.uint64(ports[port, FIRST]):
-        ready = max(ready, times[burst - ONE, GRANT] + bus_period)
-    issue = align(ready, ports[port, PERIOD])
-    times[burst, ISSUE] = issue
-    return align(issue, bus_period)
+def left_over(ticks: Integer, period: Integer, factor: Integer, shift: Integer) -> Integer:
+    """Remainder of ticks by a period, by a product instead of a division where there are few.
+
+    With factor = ceil(2^shift / period) and shift = 31 + ceil(log2 period) it is exact below 2^31
+    (Granlund and Montgomery, Division by invariant integers using multiplication, PLDI 1994).
+    """
+    if np.uint64(ticks) < SHORT:
+        return ticks - ((ticks * factor) >> shift) * period
+    return np.int64(np.uint64(ticks) % np.uint64(period))
 
 
 @compile_inline
-def arbitrate(slave: Integer, now: Integer, arbitration: Integer, first: Integer, arrival: Words,
-              target: Slaves, turn: Words) -> Integer:
-    """Port granted among those waiting for a slave; `first` is the lowest of them."""
-    count = len(arrival)
-    if arbitration == ROUND_ROBIN:
-        port: Integer = turn[slave]
-        while True:
-            port = port + 1 if port + 1 < count else 0
-            if target[port] == slave and arrival[port] <= now:
-                return port
-    if arbitration == FIRST_COME:
-        chosen = first
-        for port in range(first + 1, count):
-            if target[port] == slave and arrival[port] < arrival[chosen]:
-                chosen = port
-        return chosen
-    return first
+def align_from(ticks: Integer, edge: Integer, period: Integer, factor: Integer,
+               shift: Integer) -> Integer:
+    """Next edge of a clock, at or after a time, from an edge at or before it."""
+    if period == 1:
+        return ticks
+    over = left_over(ticks - edge, period, factor, shift)
+    return ticks + ((period - over) & (-over >> 63))
 
 
 @compile_inline
-def begin(ports: Table, bus_period: Integer, bursts: Table, times: Table, at: Slaves,
-          target: Slaves, arrival: Words) -> None:
-    """Present the first burst of every port."""
-    for port in range(len(ports)):
-        at[port] = ports[port, FIRST]
+def invert(period: Integer) -> tuple[Integer, Integer]:
+    """Factor and shift of `left_over`; a factor of 0 where all below 2^31 is below the period."""
+    shift = 31
+    while shift < 62 and 1 << (shift - 31) < period:
+        shift += 1
+    factor = ((1 << shift) + period - 1) // period
+    return factor if 1 << (shift - 31) >= period else 0, shift
+
+
+@compile_inline
+def find_least(count: Integer, state: Words) -> Integer:
+    """Key of the next grant: when, how far from its turn, and the port, without a branch.
+
+    Ports that wait for one slave have one start, when it is free: the least rank wins. Which of
+    two slaves comes first makes no difference.
+    """
+    least = NEVER
+    for port in range(count):
+        row: Integer = np.uint64(port << PORT_BITS)
+        slave: Integer = np.uint64(state[row + SLAVE])
+        key = max(state[row + ARRIVAL], state[slave + FREE])
+        key += state[np.uint64(state[slave + TURN] + port)]
+        least = min(least, key)
+    return least
+
+
+@compile_inline
+def lay_out(ports: Table, bursts: Words, bus_period: Integer, in_turn: Integer, times: Words,
+            slaves: Integer, state: Words) -> Integer:
+    """Write the records the loop begins with; how many bits of a key are below its time."""
+    count, bits = len(ports), 1
+    while 1 << bits < count:
+        bits += 1
+    scale = 2 * bits + PORT_BITS
+    of_slaves = count << PORT_BITS
+    ranks = of_slaves + (slaves << SLAVE_BITS)
+    for number in range(slaves):
+        slave: Integer = np.uint64(of_slaves + (number << SLAVE_BITS))
+        state[slave + TURN] = ranks + ((count - 1) << PORT_BITS)
+        state[slave + OWN] = ranks + (count + number << PORT_BITS)
+    for port in range(count):
+        row: Integer = np.uint64(port << PORT_BITS)
+        for last in range(count):
+            behind = port - last - 1
+            rank = behind + (count & (behind >> 63)) if in_turn else port
+            place = np.uint64(ranks + (last << PORT_BITS) + port)
+            state[place] = (rank << bits | port) << PORT_BITS
+        period, first = ports[port, PERIOD], np.uint64(ports[port, FIRST]) * BURST
+        factor, shift = invert(period)
+        state[row + CLOCK], state[row + FACTOR], state[row + SHIFT] = period, factor, shift
+        state[row + PACE], state[row + BACK] = ports[port, PACING], ports[port, OUTSTANDING] * 4
+        state[row + AT], state[row + END] = first, ports[port, LAST] * 4
+        state[row + PAID] = ports[port, FIRST] * 4 + state[row + BACK]
+        state[row + ARRIVAL], state[row + SLAVE] = NEVER, of_slaves
         if ports[port, FIRST] < ports[port, LAST]:
-            arrival[port] = present(at[port], ports, port, bus_period, bursts, 0, times)
-            target[port] = bursts[at[port], TARGET]
+            issue = align(bursts[first + THINK], period)
+            times[first + ISSUE] = issue
+            state[row + ARRIVAL] = align(issue, bus_period) << scale
+            state[row + SLAVE] = of_slaves + (bursts[first + TARGET] << SLAVE_BITS)
+            state[row + HELD] = bursts[first + SERVICE]
+    return bits
 
 
 @compile_inline
-def find_grant(arrival: Words, free: Words, target: Slaves) -> tuple[Integer, Integer, Integer]:
-    """Time of the next grant, the earliest of the ports behind it, and the port it goes to."""
-    now, rest, port = NEVER, NEVER, 0
-    for other in range(len(arrival)):
-        start = max(arrival[other], free[target[other]])
-        if start < now:
-            now, rest, port = start, now, other
-        elif start < rest:
-            rest = start
-    return now, rest, port
+def reply(row: Integer, slave: Integer, at: Integer, came: Integer, now: Integer, end: Integer,
+          bursts: Words, transfer: Words, state: Words, many: Integer) -> tuple[Integer, Integer]:
+    """When a burst's reply is there, but for the port's clock, and how long it waited for others.
+
+    Of a port with one in flight the reply before is over, and none of its own bursts is waited for.
+    """
+    done, wait = end + bursts[at + DELAY], now - came
+    if many:
+        done = max(done, state[row + DELIVERED] + transfer[at >> np.uint64(2)])
+        state[row + DELIVERED] = done
+        held: Integer = np.uint64(state[slave + OWN]) + (row >> np.uint64(PORT_BITS))
+        wait -= max(0, min(state[held], now) - came)
+        state[held] = end
+    return done, wait
 
 
 @compile_inline
-def deliver(port: Integer, done: Integer, ticks: Integer, delivered: Words) -> Integer:
-    """Bring a reply over its port's own data lines, behind the one before; when it is there."""
-    delivered[port] = max(done, delivered[port] + ticks)
-    return delivered[port]
+def issue_next(row: Integer, at: Integer, now: Integer, finish: Integer, period: Integer,
+               bus_period: Integer, bursts: Words, times: Words, state: Words,
+               many: Integer) -> Integer:
+    """When the burst of a row is issued; the one before it was granted now."""
+    credit = finish
+    if many:
+        credit = 0
+        if at >= np.uint64(state[row + PAID]):
+            credit = times[at - np.uint64(state[row + BACK]) + FINISH]
+    origin = credit if state[row + PACE] == BY_FINISH else 0
+    issue = max(origin + bursts[at + THINK], credit)
+    if many:
+        issue = max(issue, now + bus_period)
+        if period > 1:
+            issue = align_from(issue, times[at - BURST + ISSUE], period, state[row + FACTOR],
+                               state[row + SHIFT])
+    return issue
 
 
 @compile_inline
-def grant_any(ports: Table, bursts: Table, transfer: Words, bus_period: Integer,
-              arbitration: Integer, times: Table, busy: Words, arrival: Words, at: Slaves,
-              target: Slaves, free: Words, turn: Words, delivered: Words, own: Table) -> Integer:
-    """Grant bursts of any ports, by any arbitration."""
-    granted = 0
-    while True:
-        now, rest, port = find_grant(arrival, free, target)
-        if now == NEVER:
-            return granted
-        slave: Integer = target[port]
-        if rest == now:
-            port = arbitrate(slave, now, arbitration, port, arrival, target, turn)
-        burst, came = at[port], arrival[port]
-        last, many = np.uint64(ports[port, LAST]), ports[port, OUTSTANDING] > 1
-        while True:
-            held = bursts[burst, SERVICE]
-            free[slave] = now + held
-            turn[slave] = port
-            busy[slave] += held
-            done, wait = now + held + bursts[burst, DELAY], now - came
-            if many:
-                done = deliver(port, done, transfer[burst], delivered)
-                wait -= max(0, min(own[slave, port], now) - came)
-                own[slave, port] = now + held
-            finish = align(done, ports[port, PERIOD])
-            times[burst, GRANT], times[burst, FINISH], times[burst, WAIT] = now, finish, wait
-            granted += 1
-            burst += ONE
-            arrival[port], at[port] = NEVER, burst
-            if burst == last:
-                break
-            credit = credit_of(burst, ports, port, times) if many else finish
-            came = present(burst, ports, port, bus_period, bursts, credit, times)
-            slave = np.uint64(bursts[burst, TARGET])
-            now = max(came, free[slave])
-            if now >= rest:
-                target[port], arrival[port] = slave, came
-                break
+def grant_all(count: Integer, slaves: Integer, bits: Integer, bursts: Words, transfer: Words,
+              bus_period: Integer, times: Words, state: Words, many: Integer) -> Integer:
+    """Grant bursts of ports with one in flight or, `many`, with any number.
+
+    Who is next among the other ports is known before it is known when the port just granted comes
+    again. Of three and more with one in flight that is seldom sooner: the processor guesses so.
+    """
+    bus_factor, bus_shift = invert(bus_period)
+    scale, of_slaves, granted = 2 * bits + PORT_BITS, count << PORT_BITS, 0
+    low, ranks = ((1 << bits) - 1) << PORT_BITS, of_slaves + (slaves << SLAVE_BITS)
+    key = find_least(count, state)
+    while key < NEVER:
+        row: Integer = np.uint64(key & low)
+        now, slave = key >> scale, np.uint64(state[row + SLAVE])
+        at, period, pacing = np.uint64(state[row + AT]), state[row + CLOCK], state[row + PACE]
+        came, end = state[row + ARRIVAL] >> scale, now + state[row + HELD]
+        state[slave + FREE], state[slave + TURN] = end << scale, np.int64(row) + ranks
+        state[slave + BUSY] += state[row + HELD]
+        state[row + ARRIVAL] = NEVER
+        key = find_least(count, state)
+        done, wait = reply(row, slave, at, came, now, end, bursts, transfer, state, many)
+        finish = done
+        if period > 1:
+            finish = align_from(done, state[row + EDGE], period, state[row + FACTOR],
+                                state[row + SHIFT])
+            state[row + EDGE] = finish - period
+        times[at + GRANT], times[at + FINISH], times[at + WAIT] = now, finish, wait
+        granted += 1
+        at += BURST
+        state[row + AT] = at
+        if at == np.uint64(state[row + END]):
+            continue
+        issue = issue_next(row, at, now, finish, period, bus_period, bursts, times, state, many)
+        times[at + ISSUE] = issue
+        if not many and pacing == BY_FINISH and bus_period > 1 and period <= bus_period:
+            # All but finish and think are whole bus cycles: what is left of the two to an edge
+            # needs no division of a time that another division gave.
+            over = finish - done + left_over(bursts[at + THINK], bus_period, bus_factor, bus_shift)
+            over -= bus_period & ~((over - bus_period) >> 63)
+            issue += (bus_period - over) & (-over >> 63)
+        else:
+            issue = align_from(issue, now, bus_period, bus_factor, bus_shift)
+        slave = np.uint64(of_slaves + (bursts[at + TARGET] << SLAVE_BITS))
+        arrival = issue << scale
+        state[row + ARRIVAL], state[row + SLAVE] = arrival, slave
+        state[row + HELD] = bursts[at + SERVICE]
+        rank = state[np.uint64(state[slave + TURN]) + (row >> np.uint64(PORT_BITS))]
+        again = max(arrival, state[slave + FREE]) + rank
+        if many or count == 2:
+            key = min(key, again)
+        elif not likely(key < again):
+            key = again
+    return granted
 
 
 @compile_kept
-def grant_bursts(ports: Table, bursts: Table, transfer: Words, bus_period: Integer,
-                 arbitration: Integer, times: Table, busy: Words, arrival: Words, at: Slaves,
-                 target: Slaves, free: Words, turn: Words, delivered: Words,
-                 own: Table) -> Integer:
+def grant_bursts(ports: Table, bursts: Words, transfer: Words, bus_period: Integer,
+                  in_turn: Integer, times: Words, busy: Words, state: Words,
+                  many: Integer) -> Integer:
     """Grant bursts until all are; `run_bursts` says what all this is."""
-    begin(ports, bus_period, bursts, times, at, target, arrival)
-    return grant_any(ports, bursts, transfer, bus_period, arbitration, times, busy, arrival, at,
-                     target, free, turn, delivered, own)
+    count = len(ports)
+    bits = lay_out(ports, bursts, bus_period, in_turn, times, len(busy), state)
+    if many:
+        granted = grant_all(count, len(busy), bits, bursts, transfer, bus_period, times, state, 1)
+    else:
+        granted = grant_all(count, len(busy), bits, bursts, transfer, bus_period, times, state, 0)
+    for number in range(len(busy)):
+        busy[number] += state[np.uint64((count << PORT_BITS) + (number << SLAVE_BITS)) + BUSY]
+    return granted
 
 
-def run_bursts(ports: Table, bursts: Table, transfer: Words, bus_period: int, arbitration: int,
+def run_bursts(ports: Table, bursts: Table, transfer: Words, bus_period: int, in_turn: int,
                times: Table, busy: Words) -> None:
     """Run every burst.
 
     Parameters
     ----------
     ports : ndarray of int64, (ports, 5)
-        In the order of fixed priority.
+        In the order of fixed priority; at most `hwmodels.bus.interconnect.MAX_MASTERS`.
     bursts : ndarray of int64, (bursts, 4)
         Port by port, each port's in its order.
     transfer : ndarray of int64, (bursts,)
         Ticks the data of a burst takes on its port's own data lines.
     bus_period : int
         Ticks of a bus cycle.
-    arbitration : int
-        FIXED, ROUND_ROBIN or FIRST_COME.
+    in_turn : int
+        1: who was last granted at a slave comes last there; 0: the first port comes first.
     times : ndarray of int64, (bursts, 4)
         Filled.
     busy : ndarray of int64, (slaves,)
         Added to: ticks each slave was held.
     """
     count, slaves = len(ports), len(busy)
-    if arbitration in (FIXED, ROUND_ROBIN) and 1 < count < RANKS:
-        many = int((ports[:, OUTSTANDING] > 1).any())
-        records = (count << PORT_BITS) + (slaves << SLAVE_BITS)
-        state = np.zeros(records + (count + slaves << PORT_BITS), np.int64)
-        grant_plainly(ports, bursts.reshape(-1), transfer, bus_period,
-                      int(arbitration == ROUND_ROBIN), times.reshape(-1), busy, state, many)
-        return
-    arrival = np.full(count, NEVER, np.int64)
-    at, target = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-    free, turn = np.zeros(slaves, np.int64), np.full(slaves, count - 1, np.int64)
-    delivered, own = np.zeros(count, np.int64), np.zeros((slaves, count), np.int64)
-    grant_bursts(ports, bursts, transfer, bus_period, arbitration, times, busy, arrival, at,
-                 target, free, turn, delivered, own)
+    many = int((ports[:, OUTSTANDING] > 1).any())
+    records = (count << PORT_BITS) + (slaves << SLAVE_BITS)
+    state = np.zeros(records + (count + slaves << PORT_BITS), np.int64)
+    grant_bursts(ports, bursts.reshape(-1), transfer, bus_period, in_turn, times.reshape(-1), busy,
+                 state, many)

@@ -58,7 +58,6 @@ def test_fixed_priority_and_waits():
 @pytest.mark.parametrize(("arbitration", "order"), [
     ("fixed", "aababb"),        # a thinks 1 cycle between bursts, b gets in after a's second
     ("round_robin", "ababab"),
-    ("first_come", "ababab"),
 ])
 def test_order_of_grants(arbitration, order):
     """Bursts of 4; a asks at once, b from the start."""
@@ -127,7 +126,7 @@ def test_a_slaves_own_clock():
 
 def test_exposed_is_what_think_time_did_not_hide():
     """Ten bursts of 1 due every 10 cycles: b's bursts of 3 delay some, only the last is exposed."""
-    bus = replace(make_bus(arbitration="first_come"),
+    bus = replace(make_bus(),
                   masters=(Master(name="a", pacing="clock"), Master(name="b")))
     streams = [ask("a", think_cycles=10 * np.arange(10)),
                ask("b", beats=3, think_cycles=1, count=30)]
@@ -136,7 +135,7 @@ def test_exposed_is_what_think_time_did_not_hide():
     assert run.wait_cycles("a").sum() == late.sum() > lost_cycles(run, streams, "a") == late[-1]
     # A core that blocks hides nothing.
     streams[0] = ask("a", think_cycles=10, count=10)
-    run = simulate_bus(make_bus(arbitration="first_come"), streams)
+    run = simulate_bus(make_bus(), streams)
     assert lost_cycles(run, streams, "a") == run.wait_cycles("a").sum() > 0
 
 

@@ -150,10 +150,10 @@ def test_a_faster_core_alone_is_never_slower(case):
 
 @pytest.mark.parametrize("case", range(CASES))
 def test_waits_are_bounded_by_the_arbitration(case):
-    """Blocking masters. Fixed: the first waits for at most one burst of others. Round robin and
-    first come: anyone waits for at most one burst of each of the others."""
+    """Blocking masters. Fixed: the first waits for at most one burst of others. Round robin:
+    anyone waits for at most one burst of each of the others."""
     _, bus, streams = make_case(case, outstanding=1)
-    for arbitration in ("fixed", "round_robin", "first_come"):
+    for arbitration in ("fixed", "round_robin"):
         bursts = merge_streams(replace(bus, arbitration=arbitration), streams)
         run = run_bursts(bursts)
         longest = [bursts.bursts[bursts.range_of(master.name), 2].max(initial=0)
