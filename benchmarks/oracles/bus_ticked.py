@@ -3,8 +3,9 @@
 Plain loops over arrays, so that it reads as it runs and a benchmark may compile it. It takes the
 arrays of `hwmodels.bus.bursts.Bursts` and skips nothing: each tick every port and every slave is
 looked at. Of a port, `shown` is the next burst to issue, `asking` the next to be granted, `coming`
-the next to be delivered, `journey` the ticks an issued burst has still to go to a bus edge, `waits`
-the ticks it has been there while others held its slave, `lines` when its data lines became free. Of a slave, `held` is the ticks its burst has still to go.
+the next to be delivered, `journey` the ticks an issued burst has still to go to a bus edge,
+`waits` the ticks others held its slave since, `lines` when its data lines became free.
+Of a slave, `held` is the ticks its burst has still to go.
 """
 
 from __future__ import annotations
@@ -117,10 +118,7 @@ def choose(slave, last, arbitration, bursts, shown, asking, journey):  # type: i
     for port in range(count):
         if shown[port] == asking[port] or journey[port] or bursts[asking[port], TARGET] != slave:
             continue
-        if arbitration == 1:
-            score = count - (port - last - 1) % count
-        else:
-            score = count - port
+        score = count - ((port - last - 1) % count if arbitration == 1 else port)
         if chosen < 0 or score > best:
             chosen, best = port, score
     return chosen

@@ -2,19 +2,18 @@
 
 SDRAM (single data rate), per piece of an access inside one row:
 
-    cycles = controller + {0 row open; tRCD bank closed; tRP + tRCD other row open} + CL + beats
+    cycles = {0 row open; tRCD bank closed; tRP + tRCD other row open} + CL + beats
 
 writes without CL, but a bank last written pays tWR before it may be precharged. Refresh takes
 (tRP + tRFC) / tREFI of the time, and closes every row.
 
 Serial memory (xSPI: NOR, PSRAM; 1 to 16 lines, S = one edge, D = both edges of the clock):
 
-    cycles = select + command + address + alternate + dummy + data
+    cycles = select + command + address + dummy + data
     phase  = ceil(bits / (lines x edges))
 
-once per command; a new command is needed at a boundary the controller does not cross and when the
-part's longest select time is over. An access that continues the one before costs its data only
-(the controller keeps the part selected), so the rate in bulk is lines x edges x clock / 8.
+writes without dummy cycles. An access that continues the one before costs its data only (the
+controller keeps the part selected), so the rate in bulk is lines x edges x clock / 8.
 
 References: RM0390 and RM0433 (FMC SDRAM controller), RM0456 and RM0468 (OCTOSPI, memory-mapped
 mode), JEDEC JESD251 (xSPI), Infineon 002-31339 (HyperRAM).
@@ -38,13 +37,7 @@ MODE = re.compile(r"(1|2|4|8|16)(S|D)-(1|2|4|8|16)(S|D)-(1|2|4|8|16)(S|D)")
 
 @frozen
 class Sdram:
-    """A single-data-rate SDRAM and its controller; cycles of the SDRAM clock.
-
-    Parameters
-    ----------
-    controller_cycles
-        Of the controller, per piece of an access.
-    """
+    """A single-data-rate SDRAM; cycles of the SDRAM clock."""
 
     bus_bytes: Annotated[int, Key(SIZE, "Data lines over eight.")]
     banks: Annotated[int, Key(COUNT, "Each holds one row open.")]
@@ -58,7 +51,6 @@ class Sdram:
     wr_cycles: Annotated[int, Key(WHOLE_CYCLES, "tWR.")]
     rfc_cycles: Annotated[int, Key(WHOLE_CYCLES, "tRFC.")]
     refresh_cycles: Annotated[int, Key(WHOLE_CYCLES, "tREFI: cycles between refreshes.")]
-    controller_cycles: int = 0
 
     @property
     def refresh_share(self) -> float:
@@ -98,7 +90,7 @@ def sdram_cycles(part: Sdram, addresses: np.ndarray, size_bytes: np.ndarray | in
     start = np.maximum(first[owner], row * part.row_bytes)
     stop = np.minimum((first + size)[owner], (row + 1) * part.row_bytes)
     beats = -(-stop // part.bus_bytes) - start // part.bus_bytes
-    cycles = part.controller_cycles + beats + np.where(writes[owner], 0, part.cas_cycles)
+    cycles = beats + np.where(writes[owner], 0, part.cas_cycles)
     order = np.argsort(start // part.bank_bytes % part.banks, kind="stable")
     bank = (start // part.bank_bytes % part.banks)[order]
     fresh = np.diff(bank, prepend=-1) != 0
@@ -113,17 +105,6 @@ def sdram_cycles(part: Sdram, addresses: np.ndarray, size_bytes: np.ndarray | in
 class SerialMemory:
     """A memory behind an xSPI controller; cycles of the serial clock.
 
-    Parameters
-    ----------
-    alternate_bits
-        Mode bits after the address, on its lines.
-    write_dummy_cycles
-        Between address and data of a write.
-    boundary_bytes
-        The controller starts a new command where an access crosses a multiple of it; 0: never.
-    longest_select_cycles
-        The part refreshes itself while not selected, so longer accesses are cut (tCSM); 0: any.
-
     Raises
     ------
     BoardError
@@ -135,25 +116,16 @@ class SerialMemory:
     command_bits: Annotated[int, Key(
         WHOLE_CYCLES, "8; 16 where the command is extended (octal DTR).", required=True)] = 8
     address_bits: Annotated[int, Key(WHOLE_CYCLES, "24 or 32.", required=True)] = 32
-    alternate_bits: int = 0
     dummy_cycles: Annotated[int, Key(
         WHOLE_CYCLES, "Between address and data.", required=True)] = 0
-    write_dummy_cycles: int = 0
     select_cycles: Annotated[int, Key(
         WHOLE_CYCLES, "Select going low and the shortest time it stays high between commands.")] = 0
-    boundary_bytes: int = 0
-    longest_select_cycles: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a mode that is not known and a select time that leaves no room for data."""
+        """Refuse a mode that is not known."""
         if not MODE.fullmatch(self.mode):
             raise BoardError(f"serial memory: mode {self.mode!r}; accepted: lines 1, 2, 4, 8 or 16 "
                              "and edges S or D of command, address and data, as in '8D-8D-8D'")
-        room = self.longest_select_cycles - self.lead_cycles(write=False)
-        if self.longest_select_cycles and room < 1:
-            raise BoardError(f"serial memory: longest_select_cycles {self.longest_select_cycles}; "
-                             f"accepted: above {self.lead_cycles(write=False)}, what comes before "
-                             "data, or 0")
 
     @property
     def bits_per_cycle(self) -> tuple[int, int, int]:
@@ -162,49 +134,32 @@ class SerialMemory:
                                   for phase in self.mode.split("-"))
         return command, address, data
 
-    def lead_cycles(self, *, write: bool = False) -> int:
-        """Return cycles from select to the first data."""
+    @property
+    def lead_cycles(self) -> int:
+        """Cycles from select to the first data of a read."""
         command, address, _ = self.bits_per_cycle
         return (math.ceil(self.command_bits / command) + math.ceil(self.address_bits / address)
-                + math.ceil(self.alternate_bits / address)
-                + (self.write_dummy_cycles if write else self.dummy_cycles))
+                + self.dummy_cycles)
 
 
-def serial_cycles(part: SerialMemory, size_bytes: np.ndarray | int,
-                  addresses: np.ndarray | int = 0, *, write: bool = False,
-                  continues: np.ndarray | bool = False) -> np.ndarray:
-    """Return cycles of accesses to a serial memory.
+def serial_cycles(part: SerialMemory, size_bytes: int, address: int = 0, *,
+                  write: bool = False, continues: bool = False) -> int:
+    """Return cycles of an access to a serial memory, of its clock.
 
     Parameters
     ----------
-    size_bytes : int or ndarray of int, (accesses,)
-        Of each.
-    addresses : int or ndarray of int, (accesses,)
+    address
         From the part's first byte.
-    continues : bool or ndarray of bool, (accesses,)
-        Which of them follow the one before without a gap, the part still selected.
-
-    Returns
-    -------
-    ndarray of int64, (accesses,) or ()
-        Cycles of the serial clock.
+    continues
+        Whether it follows the one before without a gap, the part still selected.
 
     Notes
     -----
     The second equation of the module. Both edges of a cycle carry data, so an access with an odd
     start or end on 8 lines moves whole pairs of bytes.
     """
-    first, size = np.asarray(addresses, np.int64), np.asarray(size_bytes, np.int64)
     bits = part.bits_per_cycle[2]
     unit = max(1, bits // 8)
-    moved = -(-(first + size) // unit) * unit - first // unit * unit
-    data = -(-8 * moved // bits)
-    lead = part.lead_cycles(write=write)
-    cuts = np.zeros_like(data)
-    if part.boundary_bytes:
-        cuts = cuts + (first + size - 1) // part.boundary_bytes - first // part.boundary_bytes
-    if part.longest_select_cycles:
-        cuts = np.maximum(cuts, -(-data // (part.longest_select_cycles - lead)) - 1)
-    commands = cuts + np.where(continues, 0, 1)
-    cycles: np.ndarray = commands * (part.select_cycles + lead) + data
-    return cycles
+    moved = -(-(address + size_bytes) // unit) * unit - address // unit * unit
+    return -(-8 * moved // bits) + (
+        0 if continues else part.select_cycles + part.lead_cycles - write * part.dummy_cycles)

@@ -76,8 +76,6 @@ class Power:
     of_networks: Annotated[bool, Key(
         SWITCH, "Whether the run current was measured while networks ran: it is drawn in every "
                 "cycle, and no learnt factor is applied.", section="power")] = False
-    sleep_ma: Annotated[float | None, Key(
-        CURRENT, "Current between inferences.", section="power")] = None
     idle_mw: Annotated[float | None, Key(
         Quantity(low=0, high=1e6, null=True),
         "What the idle board draws; stated where the figures above are what work adds to it, so "

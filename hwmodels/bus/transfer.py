@@ -48,8 +48,8 @@ def _move_s(board: Board, memory: Memory, size_bytes: int, burst_bytes: int, *,
     if memory.serial is not None:
         first = line_cycles(memory, burst_bytes, burst_bytes, write=write)
         rest = serial_cycles(memory.serial, max(0, size_bytes - burst_bytes), burst_bytes,
-                             write=write, continues=True)
-        return float(first + float(rest)) / clock_hz
+                             continues=True)
+        return float(first + rest) / clock_hz
     bursts = math.ceil(size_bytes / burst_bytes)
     return float(bursts * line_cycles(memory, burst_bytes, beat_bytes(board, memory),
                                       write=write)) / clock_hz

@@ -45,9 +45,9 @@ def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
     the controller. Else the first equation of the module.
     """
     if memory.serial is not None:
-        path = at_least(0.0, memory.latency_cycles - memory.serial.lead_cycles()
+        path = at_least(0.0, memory.latency_cycles - memory.serial.lead_cycles
                         - memory.serial.select_cycles)
-        return path + float(serial_cycles(memory.serial, size_bytes, write=write))
+        return path + serial_cycles(memory.serial, size_bytes, write=write)
     if memory.sdram is not None:
         part = memory.sdram
         path = at_least(0.0, memory.latency_cycles - part.cas_cycles)

@@ -136,7 +136,7 @@ def test_octal_flash_in_bulk_reaches_400_megabytes_a_second():
     """8 bit x 2 edges x 200 MHz / 8 = 400 MB/s."""
     assert OCTAL.bits_per_cycle[2] * 200e6 / 8 == 400e6
     size = 4 << 20
-    seconds = float(serial_cycles(OCTAL, size)) / 200e6
+    seconds = serial_cycles(OCTAL, size) / 200e6
     assert size / seconds == pytest.approx(400e6, rel=1e-4)
     # One access that goes on where the last ended costs its data only.
     assert serial_cycles(OCTAL, 32, continues=True) == 16
@@ -144,10 +144,10 @@ def test_octal_flash_in_bulk_reaches_400_megabytes_a_second():
 
 def test_octal_flash_per_access():
     """Command 16 bits and address 32 bits at 16 bits a cycle, 20 dummy: 1 + 2 + 20 before data."""
-    assert OCTAL.lead_cycles() == 23
+    assert OCTAL.lead_cycles == 23
     assert serial_cycles(OCTAL, 32) == 2 + 23 + 16
     flash = load_board("stm32n6570_dk").memory("flash")
-    assert flash.latency_cycles == pytest.approx(OCTAL.lead_cycles(), abs=OCTAL.select_cycles)
+    assert flash.latency_cycles == pytest.approx(OCTAL.lead_cycles, abs=OCTAL.select_cycles)
     assert flash.bytes_per_cycle == OCTAL.bits_per_cycle[2] / 8
 
 
@@ -163,7 +163,7 @@ def test_octal_flash_per_access():
 def test_phases_of_the_xspi_modes(mode, command_bits, lead, rate_bytes):
     """Bits over lines x edges; 8 dummy cycles."""
     part = SerialMemory(mode=mode, command_bits=command_bits, dummy_cycles=8)
-    assert part.lead_cycles() == lead
+    assert part.lead_cycles == lead
     assert serial_cycles(part, 64) == lead + 64 / rate_bytes
     assert part.bits_per_cycle[2] / 8 == rate_bytes
 
@@ -175,23 +175,7 @@ def test_odd_addresses_move_whole_pairs():
     assert serial_cycles(OCTAL, 2, 1, continues=True) == 2
 
 
-def test_psram_is_cut_by_its_refresh_and_by_boundaries():
-    """HyperRAM at 200 MHz: tCSM 4 us = 800 cycles, 48 bits of address in 3, 2 x 7 latency."""
-    part = SerialMemory(mode="8D-8D-8D", command_bits=16, address_bits=32, dummy_cycles=14,
-                        select_cycles=1, longest_select_cycles=800)
-    assert part.lead_cycles() == 3 + 14
-    # 4096 bytes are 2048 cycles of data: ceil(2048 / (800 - 17)) = 3 commands.
-    assert serial_cycles(part, 4096) == 3 * 18 + 2048
-    rows = replace(part, longest_select_cycles=0, boundary_bytes=1024)
-    assert serial_cycles(rows, 64, np.array([0, 1000])).tolist() == [18 + 32, 2 * 18 + 32]
-
-
 @pytest.mark.parametrize("mode", ["8D", "3S-3S-3S", "8X-8D-8D", ""])
 def test_modes_that_do_not_exist_are_refused(mode):
     with pytest.raises(BoardError, match="8D-8D-8D"):
         SerialMemory(mode=mode)
-
-
-def test_a_select_time_too_short_for_data_is_refused():
-    with pytest.raises(BoardError, match="longest_select_cycles"):
-        replace(OCTAL, longest_select_cycles=23)

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hwmodels.quantities import significant
-from twin.reports.bars import BarChart, list_bars
 from twin.reports.columns import Column, number
-from twin.reports.page.bars import plot_bars
-from twin.reports.page.parts import Notes, Page, Plot, Section, Table, make_table
+from twin.reports.page.parts import Notes, Page, Section, Table, make_table
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
     draw_dashboard,
     draw_front,
     draw_radar,
-    short_label,
 )
 from twin.reports.page.rivals import (
     head_figures,
@@ -25,17 +21,10 @@ from twin.reports.page.rivals import (
     row_details,
     say_best_mark,
 )
-from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from twin.reports.rivals import Rival, choose_objectives, name_rivals
 from twin.reports.tables.selection import explain_miss, list_notes, say_how_many, say_picks
 from twin.reports.tables.studies import head_placement
 from twin.studies.selection import Choice, Selection
-
-LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
-          "interval": (GREY, "-"), "energy": (GREEN, "\\"), "mean power": (GREEN, "\\"),
-          "price": (PURPLE, "+")}
-"""Colour and hatch of what a score lost."""
-
 
 SCORE = number("score", "score", "{:.0f}")
 
@@ -75,7 +64,7 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
         front = choose_objectives([one.row for one in ranked],
                                   selection.table.objectives)
         radar = draw_radar([one for one in ranked if one.row.met] or ranked)
-        plots = [draw_scores(runs), *([radar] if radar else []),
+        plots = [*([radar] if radar else []),
                  *draw_dashboard(ranked, selection.limits),
                  *([draw_front(ranked, front, selection.limits)] if front else [])]
         sections = [
@@ -110,21 +99,3 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
               for penalty in one.penalties),
             ("also tried", f"{one.others} libraries and settings"),
             *([("setting", one.setting)] if one.setting else []), *row_details(one.row)))
-
-
-def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:
-    """Draw each board's score, and what it lost for what."""
-    parts = {"score": ((BLUE, ""), [one.score for one, _ in runs])} | {
-        f"lost for {name}": (look, lost) for name, look in LOSSES.items() if any(lost := [
-            sum(penalty.points for penalty in one.penalties if penalty.name == name)
-            for one, _ in runs])}
-    best = runs[0][0]
-    return plot_bars(BarChart(
-        rows=tuple(rival.label for _, rival in runs), axis="points", stacked=True, name="scores",
-        title="Scores, and what they lost",
-        caption=f"{best.row.board} has {best.score:.0f} of 100.",
-        bars=tuple(bar for name, (look, values) in parts.items() for bar in list_bars(
-            values, look, lambda row, value, name=name: (  # type: ignore[misc]
-                f"{runs[row][1].label}<br>{name} {significant(value)}"), name))),
-        short_label, half=True, height_px=150 + 36 * len(runs),
-        layout={"xaxis": {"range": [0, 100], "title": {"text": "points"}}})
