@@ -321,7 +321,7 @@ def _validate(path: Path, content: bytes) -> Overlay:
 
     with reworded((DocumentError, UnicodeDecodeError), FitError, f"{path}: cannot be read: "):
         document = parse_yaml(content.decode())
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or "library" not in document:
         raise FitError(f"{path}: {'is empty' if document is None else 'is no overlay'}; accepted: "
                        "a file of learnt prices that `twin calibrate` wrote")
     try:

@@ -128,7 +128,7 @@ def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: 
     if any(name.startswith(("max_", "min_", "every")) for name in asked):
         from twin.reports.tables.advice import say_best
 
-        with Rate() as rate:
+        with Rate("changes tried for advice (--no-advice ends here)") as rate:
             advice = twin.advise(deployment, **asked, **priced.arguments, on_progress=rate.tell)
         if not advice.met:  # a price that is too high is no matter of settings
             show(open_console(), f"advice  {say_best(advice)}")

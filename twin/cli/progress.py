@@ -100,7 +100,8 @@ class Rate:
     A bar where stderr is a terminal; else a line after a second, then every half minute.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of: str = "predicted") -> None:
+        self._of = of
         self._bars: Bars | None = None
         self._task: Any = None
         self._began_s = time.monotonic()
@@ -117,7 +118,7 @@ class Rate:
             self._bars.stop()
         done, total = self._come
         if kind is KeyboardInterrupt and done:
-            print(f"{done} of {total} predicted; what was counted for them is kept",
+            print(f"{done} of {total} {self._of}; what was counted for them is kept",
                   file=sys.stderr)
 
     def tell(self, done: int, total: int, failed: int) -> None:
@@ -132,10 +133,11 @@ class Rate:
                 self._due_s = now + QUIET_S
                 left = f", {status}, {(total - done) / rate:.0f} s left" if done else ""
                 # The first points come late and are of one board: no rate of the others.
-                print(f"{done} of {total}" + left * (done >= LEAST_SHARE * total), file=sys.stderr)
+                print(f"{done} of {total} {self._of}" + left * (done >= LEAST_SHARE * total),
+                      file=sys.stderr)
             return
         if self._bars is None:
-            self._bars = _make_bars("predicting", "{task.fields[status]}")
+            self._bars = _make_bars(self._of, "{task.fields[status]}")
             self._task = self._bars.add_task("", total=total, status="")
             self._bars.start()
         self._bars.update(self._task, completed=done, status=status)

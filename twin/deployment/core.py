@@ -20,6 +20,7 @@ from hwmodels.simulator import add_background
 from twin.deployment.costs import LayerCost, TaskPrediction
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft
+from twin.deployment.kept_counts import read_core
 from twin.deployment.memories import align, choose_memory, find_roomy
 from twin.deployment.placement import (
     ArenaSlot,
@@ -36,7 +37,6 @@ from twin.runtimes.lowering import Lowering, Site
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
-    from hwmodels.core.timing import Traits
     from hwmodels.paths.traffic import KernelTraffic
     from twin.deployment.changes import WhatIf
 
@@ -82,15 +82,13 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     RuntimeRefusedError
         When it has no kernel for an operator or its type.
     """
-    from hwmodels.core.file import load_core
-
     graph = deployment.executed
     core, accelerated = deployment.board.core, deployment.plan.fusion.accelerated
     if core.soft_float not in ("libgcc", f"{deployment.board.soc}-rom"):
         raise RuntimeRefusedError(
             f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on "
             f"the chip, {deployment.board.soc}; accepted: libgcc")
-    _check_core(deployment.board, load_core(core.model).traits)
+    _check_core(deployment.board)
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
@@ -113,10 +111,11 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     return tuple(lowered)
 
 
-def _check_core(board: Board, traits: Traits) -> None:
+def _check_core(board: Board) -> None:
     """Refuse a board whose core cannot be of its model, with the facts that contradict it."""
-    core, able, widths = board.core, load_isa(traits.isa), ("none", "single", "double")
-    widest = traits.widest_fpu or traits.fpu or widths[-1]
+    core, widths = board.core, ("none", "single", "double")
+    traits = read_core(board, core).traits
+    able, widest = load_isa(traits.isa), traits.widest_fpu or traits.fpu or widths[-1]
     sets = (able.name, *able.without.values())
     for path, stated, accepted in (
             (f"cores.{core.name}.isa", core.isa, sets),

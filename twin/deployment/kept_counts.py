@@ -18,13 +18,16 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.facts import Board, Cache, Memory
-from hwmodels.errors import TwinError
+from hwmodels.board.facts import Board, Cache, Core, Memory
+from hwmodels.errors import BoardError, TwinError, reworded
 from hwmodels.files import parse_json
 from hwmodels.folders import user_folder
 from hwmodels.kernels.store import Store, write_private
+
+if TYPE_CHECKING:
+    from hwmodels.core.timing import CoreTiming
 
 _CACHE_FIELDS = tuple(one.name for one in dataclasses.fields(Cache)
                       if one.name not in ("hit_cycles", "critical_word_first"))
@@ -63,9 +66,15 @@ def describe_cores(board: Board) -> tuple[object, ...]:
     """Return a board's cores, with what their files say where some are a user's."""
     if not os.environ.get("TWIN_CORES"):
         return board.cores
+    return tuple((core, read_core(board, core)) for core in board.cores)
+
+
+def read_core(board: Board, core: Core) -> CoreTiming:
+    """Return how a core of a board is timed; a model that is none is refused by the board's key."""
     from hwmodels.core.file import load_core
 
-    return tuple((core, load_core(core.model)) for core in board.cores)
+    with reworded(BoardError, BoardError, f"{board.name}:cores.{core.name}.model: "):
+        return load_core(core.model)
 
 
 def _shape(cache: Cache) -> tuple[object, ...]:

@@ -20,7 +20,7 @@ from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
-from twin.studies.rows import QUANTITIES, SURE, Row
+from twin.studies.rows import NAMED, QUANTITIES, SURE, Row
 from twin.studies.sweep import mark_front, name_network, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
@@ -76,7 +76,7 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     if "clock" in names or any(name.startswith("clocks.") for name in names):
         groups.append(("clock", clocks))
     for name in names:
-        if name not in ("board", "runtime", "model", "clock", "clocks.cpu.frequency_hz"):
+        if name not in NAMED:
             values = [dict(row.inputs).get(name) for row in rows]
             groups.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
                                 for value in values]))

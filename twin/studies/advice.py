@@ -101,6 +101,13 @@ class Advice:
                      if one.row.met and (not self.met or self._is_surer(one))), None)
 
     @property
+    def cheaper(self) -> Change | None:
+        """What meets the limits by its prediction, less surely than the best and at less effort."""
+        best = self.best
+        return None if best is None or self.met else next(
+            (one for one in self.ranked if one.row.met and one.rank < best.rank), None)
+
+    @property
     def nearest(self) -> Change | None:
         """What comes nearest to the limits, where nothing meets them."""
         tried = (*self.changes, *self.pairs)

@@ -156,7 +156,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
         level=mean.level)
     taken = () if days is None else (
         f"a cell in mAh without @VOLTS has {CELL_V:g} V (assumed)" * duty.assumes_volts,
-        "sleep current as stated, without a spread" * (not rest.rel_sd))
+        rest.basis)
     wake_mw = idle * rest.wake_up_us / duty.every_us
     return dataclasses.replace(
         row, mean_mw=mean_mw, mean=mean, life_days=days, life=life, wake_mw=wake_mw,

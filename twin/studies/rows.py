@@ -25,6 +25,9 @@ QUANTITIES = tuple(WORDS)
 UNCERTAIN = ("time_us", "energy_uj", "mean_mw", "error")
 """Those that have intervals."""
 
+NAMED = ("model", "board", "runtime", "clock", "clocks.cpu.frequency_hz", "clocks.fc.frequency_hz")
+"""Inputs a row has a column of its own for; the core's clock is `fc` on GreenWaves' boards."""
+
 VERDICTS = ("yes", "may", "no")
 """Whether a row meets every limit; "may": only figures that are not known decide."""
 

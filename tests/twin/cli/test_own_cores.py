@@ -141,6 +141,14 @@ def test_a_core_is_one_of_its_model(path, value, accepted):
         predict(deploy("ad", board))
 
 
+def test_a_core_that_is_none_is_named_with_the_board_and_its_key(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(load_board("nucleo_l4r5zi").document.replace('"cortex-m4"', '"cortex-m44"'))
+    with pytest.raises(BoardError, match=r":cores\.main\.model: core model 'cortex-m44' does not "
+                                         "exist; did you mean cortex-m4"):
+        predict(deploy("ad", path))
+
+
 def test_a_board_is_of_the_family_of_its_core(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text(load_board("nucleo_l4r5zi").document.replace(

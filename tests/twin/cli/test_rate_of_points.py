@@ -24,7 +24,15 @@ def test_a_rate_is_told_before_the_first_point_is_there(monkeypatch, capsys) -> 
     clock.sleep(31)
     rate.tell(5, 10, 1)
     assert capsys.readouterr().err.splitlines() == [
-        "0 of 10", "5 of 10, 0.0806 a second, 1 infeasible, 62 s left"]
+        "0 of 10 predicted", "5 of 10 predicted, 0.0806 a second, 1 infeasible, 62 s left"]
+
+
+def test_advice_that_takes_long_says_what_it_is_and_how_to_leave_it(monkeypatch, capsys) -> None:
+    """The answer of `check` stands before it: what runs on is the search for a change."""
+    monkeypatch.setattr("twin.cli.progress.PATIENCE_S", 0.0)
+    found = CliRunner().invoke(app, ["check", "ad", "-b", "nucleo_l4r5zi", "--max-ms", "1ms"])
+    assert found.exit_code == 1 and "changes tried for advice (--no-advice ends here)" in (
+        found.stderr + capsys.readouterr().err)
 
 
 def test_an_interrupted_study_says_what_is_not_lost(monkeypatch, capsys) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import twin
 from calibration.datasets import published_rows
 from calibration.errors import FitError, MeasurementError
 from calibration.fitting.overlay import STANDS_IN, read_overlay, write_overlay
@@ -201,6 +202,23 @@ def test_a_file_is_used_when_it_has_the_board(kws, tmp_path: Path, learnt) -> No
         predict_calibrated(deploy("kws", BOARD, runtime="cmsis-nn"), calibration=str(path))
     with pytest.raises(FitError, match=r"gone\.yaml: cannot be read"):
         predict_calibrated(kws, calibration=str(tmp_path / "gone.yaml"))
+    (tmp_path / "mine.yaml").write_text(kws.board.document)
+    with pytest.raises(FitError, match=r"mine\.yaml: is no overlay; accepted: a file of learnt"):
+        predict_calibrated(kws, calibration=str(tmp_path / "mine.yaml"))
+
+
+def test_a_file_of_one_library_says_which_on_one_board_and_on_two(tmp_path: Path) -> None:
+    runtime = "tflm-cmsis-nn@2026"
+    folder = write_folder(tmp_path / "kws", deploy("kws", BOARD, runtime=runtime), {}, layers=True)
+    path = str(write_overlay(tmp_path / "own.yaml", learn_own(
+        observe_folder(folder, BOARD), load_board(BOARD))))
+    there, elsewhere = twin.sweep("kws", [BOARD, "nucleo_h7a3zi_q"], calibration=path).rows
+    assert there.runtime == runtime and not there.failure
+    assert there.time_us == pytest.approx(predict_calibrated(
+        deploy("kws", BOARD, runtime=runtime), calibration=path).time_us, rel=1e-12)
+    assert f"no entry for {runtime} on nucleo_h7a3zi_q" in elsewhere.reason
+    chosen, = twin.sweep("kws", [BOARD], calibration=path, runtimes="x-cube-ai").rows
+    assert "no entry for x-cube-ai" in chosen.reason
 
 
 def test_two_boards_of_one_release_are_fitted_and_left_out(learnt) -> None:

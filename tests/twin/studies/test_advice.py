@@ -130,6 +130,19 @@ def test_changes_with_the_same_figures_are_one_row(ad) -> None:
     assert "1 more with the figures of one of these" in text
 
 
+def test_what_meets_limits_less_surely_at_less_effort_is_said_beside_the_best(ad) -> None:
+    """A build that meets them in six of ten cases may do before a network is trained again."""
+    mild, hard = (made_change("npu.memory_mode", "rebuild", probability=0.6),
+                  made_change("network.width", "retraining"))
+    advice = Advice(deployment=ad, limits=Limits(max_time_us=10.0), changes=(hard, mild),
+                    before=Row(inputs=(), time_us=12.0, violations=("time_us",)))
+    assert advice.best == hard and advice.cheaper == mild
+    assert say_best(advice).endswith(
+        "; at less effort --set npu.memory_mode=1 (rebuild): 8 us, met with 60.0%")
+    alone = Advice(deployment=ad, limits=advice.limits, changes=(mild,), before=advice.before)
+    assert alone.cheaper is None and "at less effort" not in say_best(alone)
+
+
 def test_pairs_of_settings_are_tried_before_the_network_is_changed() -> None:
     ad = twin.deploy("ad", "nucleo_l4r5zi")
     settings = twin.advise(ad, max_uj=1, efforts=("setting",))

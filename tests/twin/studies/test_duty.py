@@ -23,6 +23,7 @@ from twin.reports.page.rivals import head_figures, list_least, row_details, say_
 from twin.reports.rivals import name_rivals
 from twin.reports.tables.study_sentences import say_cell, say_life
 from twin.studies.duty import (
+    SLEEP_SD,
     Battery,
     Duty,
     Rest,
@@ -102,10 +103,10 @@ def test_an_unsure_sleep_current_widens_the_life() -> None:
     plain = row(time=Interval(low=1e4, high=1e4, level=0.9),
                 energy=Interval(low=500.0, high=500.0, level=0.9))
     wide, narrow = (add_duty(plain, one, SECOND, {}) for one in (unsure, sure))
-    assert narrow.mean.low == pytest.approx(narrow.mean.high)
     slept = 0.1 * board.power.voltage_v * (1 - (1e4 + 5.0) / 1e6)
-    assert wide.mean.high - wide.mean_mw == pytest.approx(
-        slept * (math.exp(0.5 * 1.6448536) - 1), rel=1e-6)
+    for found, sd in ((wide, 0.5), (narrow, SLEEP_SD)):
+        assert found.mean.high - found.mean_mw == pytest.approx(
+            slept * (math.exp(sd * 1.6448536) - 1), rel=1e-6)
 
 
 def test_what_outlasts_its_period_meets_nothing_and_has_no_power() -> None:
@@ -258,11 +259,13 @@ def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     assert "P(exceeds)" in checked.stdout
 
 
-def test_a_life_names_what_it_takes_as_exact_and_nothing_else() -> None:
+def test_a_life_names_what_it_takes_as_exact_or_assumes_and_nothing_else() -> None:
     board = load_board("nucleo_l4r5zi")
-    stated = "sleep current as stated, without a spread"
-    for cell, sleep, taken in (("1Ah@3V", {}, (stated,)), ("3.7Wh", {}, (stated,)), (
-            "1Ah", {}, ("a cell in mAh without @VOLTS has 3 V (assumed)", stated))):
+    assumed = "sleep currents at 25 °C, 30% apart between parts (assumed)"
+    typed = "sleep current as stated, without a spread"
+    for cell, sleep, taken in (
+            ("1Ah@3V", {}, (assumed,)), ("3.7Wh", {"nucleo_l4r5zi": (0.002, None)}, (typed,)),
+            ("1Ah", {}, ("a cell in mAh without @VOLTS has 3 V (assumed)", assumed))):
         found = add_duty(row(), board, read_duty("1s", cell), sleep)
         assert found.life_basis == "; ".join(taken) and found.life_basis in say_cell(found)
         assert read_row(list_columns(found)).life_basis == found.life_basis
@@ -272,13 +275,22 @@ def test_a_life_names_what_it_takes_as_exact_and_nothing_else() -> None:
     assert add_duty(row(), spread, read_duty("1s", "1Ah@3V"), {}).life_basis == ""
 
 
+def test_a_life_that_is_all_sleep_is_as_unsure_as_sleep_currents_are() -> None:
+    """90 % of a normal logarithm of deviation 0.3 are within exp(+-0.49): 0.61 and 1.64."""
+    once = Interval(low=1.0, high=1.0, level=0.9)
+    seldom = add_duty(dataclasses.replace(row(), time=once, energy=once),
+                      load_board("nucleo_l4r5zi"), read_duty("365d", "1Ah@3V"), {})
+    assert seldom.life.low / seldom.life_days == pytest.approx(1 / 1.64, rel=0.02)
+    assert seldom.life.high / seldom.life_days == pytest.approx(1 / 0.61, rel=0.02)
+
+
 def test_a_board_without_sleep_current_is_not_known_not_zero() -> None:
     board = dataclasses.replace(load_board("nucleo_l4r5zi"), sleep=())
     found = add_duty(row(), board, SECOND, {})
     assert found.sleep == "not known" and found.mean_mw is None and found.life_days is None
     kit = load_board("stm32n6570_dk")
     assert find_rest(dataclasses.replace(kit, sleep=()), {}) == Rest(
-        state="idle", sleep_mw=565, wake_up_us=0.0, rel_sd=0.05)
+        state="idle", sleep_mw=565, wake_up_us=0.0, rel_sd=0.05, basis="")
 
 
 def test_duties_are_read_with_units_only() -> None:
@@ -417,7 +429,7 @@ def test_a_narrow_terminal_says_which_columns_of_a_choice_have_no_room() -> None
     words = ("select", "kws", "-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--runtime",
              "default", "--max-usd", "9", "--every", "1s", "--cell", "1000mAh")
     narrow = run(*words, columns=80).stdout
-    assert "columns: J/day" in narrow and "MHz, score" in narrow and " USD " in narrow
+    assert "columns: J/day" in narrow and " USD " in narrow and " score " in narrow
     assert "not shown at" not in run(*words).stdout
 
 

@@ -291,7 +291,9 @@ def test_one_board_is_named_that_does_all_networks_best() -> None:
               for model in ("kws", "ad")}
     able = {*ranked["kws"]} & {*ranked["ad"]}
     best = min(able, key=lambda board: sum(mine.index(board) for mine in ranked.values()))
-    assert len(able) > 1 and together.startswith(f"both: pick {best}, of {len(able)} that do; kws ")
+    assert len(able) > 1 and together.startswith(
+        f"both: pick {best}, of {len(able)} that do the one whose places add up to least; kws ")
+    assert all(f"(place {1 + mine.index(best)})" in together for mine in ranked.values())
     assert describe_selection(found).sentence == ". ".join((*picks, together)) + "."
     none = twin.select(["kws", "ad"], BOARDS[:1], runtimes="default", max_ms="2ms", advise=False)
     assert say_picks(none)[-1] == "both: no board meets the limits of both"

@@ -10,6 +10,7 @@ from typing import Any
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.isa import load_isa
+from twin.api.commands.predict import runtime_of
 from twin.api.requests import takes
 from twin.api.requests.advice import Advise, check_efforts
 from twin.api.requests.prediction import Check, Duty
@@ -43,9 +44,12 @@ def sweep(asked: Sweep) -> Table:
         For a board or a runtime that is not known.
     """
     limits, over = limits_of(asked), read_over(asked)
-    space = make_space(list_values(asked.models), list_values(asked.boards),
-                       runtimes=split_words(asked.runtimes), clocks=split_words(asked.clocks),
-                       settings=asked.settings, sample=asked.sample)
+    runtimes = split_words(asked.runtimes)
+    if not runtimes and "runtime" not in (asked.settings or {}):  # As `predict` of one board does.
+        runtimes = tuple(filter(None, [runtime_of(fspath(asked.calibration))]))
+    space = make_space(list_values(asked.models), list_values(asked.boards), runtimes=runtimes,
+                       clocks=split_words(asked.clocks), settings=asked.settings,
+                       sample=asked.sample)
     deployer = make_deployer(asked, list_values(asked.boards),
                              assume_unsupported=asked.assume_unsupported)
     check_named(space, list_values(asked.boards), split_words(asked.clocks), deployer)

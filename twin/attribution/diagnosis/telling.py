@@ -53,11 +53,10 @@ LEAST = 0.03
 BUILD = ("read the image itself: its build log, or the functions linked and their instructions "
          "(objdump)")
 REGISTER = "read the flash's access control register in a debugger"
+TIMED = ("time one run with a host's clock or a logic analyser beside its cycles: their ratio is "
+         "the core's clock; a counter that counts otherwise leaves the time as it was")
 OTHERWISE = {
-    "clock": "time a run with a host's clock or a logic analyser beside its cycles: the ratio is "
-             "the core's clock",
-    COUNTER: "time one run with a host's clock or a logic analyser: a counter that counts "
-             "otherwise leaves the time as it was",
+    "clock": TIMED, COUNTER: TIMED,
     UNIT: "time one inference with a stopwatch: a factor of 1,000 shows",
     "throttling": "log more runs without a pause: cycles that grow with temperature drift",
     "interrupts": f"measure again with interrupts masked (twin measure --mask), {AGAIN}",
@@ -124,7 +123,7 @@ def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
         ways.insert(0, "measure the same image where it is known to be right (--healthy)")
     if ticks:
         ways.insert(0, ticks)
-    return text + ("; or ".join(dict.fromkeys(ways[:2])) if ways else
+    return text + ("; or ".join([*dict.fromkeys(ways)][:2]) if ways else
                    "no measurement of cycles does, as one of them is any other cause; count "
                    "instructions and cache misses where a core can")
 

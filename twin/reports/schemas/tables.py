@@ -77,7 +77,7 @@ class TableRow(TypedDict):
                                               "stated")]]
     kit_usd: NotRequired[Annotated[float | None, Says("of the whole board; compared with nothing")]]
     sleep: NotRequired[Annotated[str, Says("state between inferences, where a duty was asked")]]
-    life_basis: NotRequired[Annotated[str, Says("what its battery life takes as exact")]]
+    life_basis: NotRequired[Annotated[str, Says("what its battery life takes as exact or assumes")]]
     wake_up_us: NotRequired[float]
     wake_mw: NotRequired[float | None]
     asleep_mw: NotRequired[float | None]

@@ -94,7 +94,10 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
                  else "may meet them")
         return (f"cheapest {kind} that {meets}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
-                f"{_chance(best)}{f'; {best.costs}' if best.costs and costs else ''}")
+                f"{_chance(best)}{f'; {best.costs}' if best.costs and costs else ''}"
+                + ("" if (less := advice.cheaper) is None else
+                   f"; at less effort {less.words} ({less.effort}): "
+                   f"{describe_figures(advice, less)}{_chance(less)}"))
     if advice.met:
         return "no change is needed" if advice.before.sure else (
             f"met with {format_chance(advice.before.probability)}; no change that was tried makes "

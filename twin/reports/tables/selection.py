@@ -63,17 +63,21 @@ def say_picks(selection: Selection) -> tuple[str, ...]:
 
 def _say_together(selection: Selection, networks: int) -> str:
     """Say which single board does all networks best: by the sum of its places among them."""
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(selection.feasible):
-        places.setdefault(one.row.board, []).append(place)
+    places: dict[str, list[tuple[int, Row]]] = {}
+    for model in dict.fromkeys(one.row.model for one in selection.feasible):
+        for place, row in enumerate((
+                one.row for one in selection.feasible if one.row.model == model), 1):
+            places.setdefault(row.board, []).append((place, row))
     able = [mine for mine in places.values() if len(mine) == networks]
     together = "both" if networks == 2 else f"all {networks}"
     if not able:
         does = "meets the limits of" if selection.limits else "runs"
         return f"{together}: no board {does} {together}"
-    best = [selection.feasible[place] for place in min(able, key=sum)]
-    return f"{together}: pick {best[0].row.board}, of {len(able)} that do; " + ", ".join(
-        f"{one.row.network} {format_time(one.row.time_us)} with {one.row.runtime}" for one in best)
+    best = min(able, key=lambda mine: sum(place for place, _ in mine))
+    return (f"{together}: pick {best[0][1].board}, of {len(able)} that do the one whose places add "
+            "up to least; " + ", ".join(
+                f"{row.network} {format_time(row.time_us)} with {row.runtime} (place {place})"
+                for place, row in best))
 
 
 def say_pick(selection: Selection, model: str) -> str:

@@ -33,7 +33,7 @@ from twin.reports.tables.study_sentences import (
 )
 from twin.studies.limits import Limits
 from twin.studies.results import Table
-from twin.studies.rows import SURE, WORDS, Row
+from twin.studies.rows import NAMED, SURE, WORDS, Row
 from twin.studies.sweep import list_changed, name_network, network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "~"}
@@ -235,7 +235,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
         return columns, []
     columns, left_out = list_them(False), list[str]()
     for name in ("prices", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz",
-                 "score", *["mJ"] * any(row.sleep for row in rows)):
+                 *["mJ"] * any(row.sleep for row in rows)):
         if name not in limited and not fits(columns) and any(
                 column.header == name for column in columns):
             left_out.append(name)
@@ -257,8 +257,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     columns += [column for column in named if differs(column)]
     columns += head_placement(table.predicted)
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
-            if axis not in ("model", "board", "runtime", "clock")
-            and axis != "clocks.cpu.frequency_hz"]
+            if axis not in NAMED]
     for axis in axes:
         column = Column(axis.split(".", 1)[-1],
                         lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]

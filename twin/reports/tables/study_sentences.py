@@ -19,7 +19,7 @@ from twin.reports.tables.limits import format_chance
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import Table
-from twin.studies.rows import VERDICTS, WORDS, Row
+from twin.studies.rows import NAMED, VERDICTS, WORDS, Row
 from twin.studies.selection import find_winners
 from twin.studies.sweep import list_roundings, name_network, network_of
 
@@ -85,9 +85,7 @@ def describe_row(row: Row, *, changes: bool = True) -> str:
     if row.probability is not None:
         figures.append(f"meets with {format_chance(row.probability)}")
     more = "".join(f", {name} {value}" for name, value in row.inputs
-                   if name not in ("model", "board", "runtime", "clock")
-                   and (changes or not name.startswith("network."))
-                   and name != "clocks.cpu.frequency_hz")
+                   if name not in NAMED and (changes or not name.startswith("network.")))
     return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(figures)}"
 
 

@@ -64,6 +64,11 @@ def test_two_causes_are_told_apart_and_not_a_cause_from_none(kinds, said):
     assert tell_otherwise(made_diagnosis(kinds)).startswith(said)
 
 
+def test_one_measurement_that_tells_a_clock_from_a_counter_is_said_once():
+    said = tell_otherwise(made_diagnosis((("clock", 0.6), (COUNTER, 0.4)), healthy=True))
+    assert said.count("host's clock") == 1 and "; or " not in said
+
+
 @pytest.mark.parametrize(("off", "doubted", "told"), [
     (0.01, -3.9, True), (0.01, 0.0, False), (0.08, -3.9, False)])
 def test_what_fits_best_against_its_header_is_told(off, doubted, told):
