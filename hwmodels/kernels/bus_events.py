@@ -17,7 +17,6 @@ from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, com
 
 NEVER = 1 << 62
 BY_FINISH = 0
-SHORT = np.uint64(1 << 31)
 
 PERIOD, OUTSTANDING, PACING, FIRST, LAST = np.arange(5, dtype=np.uint64)
 """Columns of `ports`: ticks of a cycle, bursts in flight, pacing, and the range of the port's
@@ -32,12 +31,10 @@ ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
 BURST = np.uint64(4)
 """Words of a row of `bursts` and of `times`."""
 
-(ARRIVAL, SLAVE, CLOCK, EDGE, FACTOR, SHIFT, PACE, AT, END, HELD, DELIVERED, PAID,
- BACK) = np.arange(13, dtype=np.uint64)
+(ARRIVAL, SLAVE, CLOCK, PACE, AT, END, HELD, DELIVERED, PAID, BACK) = np.arange(10, dtype=np.uint64)
 """Words of a port's record: when its burst arrives, as a key, and the slave's record; ticks of a
-cycle, an edge not behind the next reply, and what `left_over` takes the period by; pacing; rows of
-the burst and of the end of all; ticks the burst holds its slave; when the reply before was there;
-the first row that waits for a reply, and how far before it that one is."""
+cycle; pacing; rows of the burst and of the end of all; ticks the burst holds its slave; when the
+reply before was there; the first row that waits for a reply, and how far before it that one is."""
 FREE, TURN, BUSY, OWN = np.arange(4, dtype=np.uint64)
 """Words of a slave's record: when it is free, as a key; where the ranks of who is next there stand;
 ticks it was held; where it stands until when each port held it."""
@@ -52,38 +49,6 @@ def align(ticks: Integer, period: Integer) -> Integer:
         return ticks
     over = np.int64(np.uint64(ticks) % np.uint64(period))
     return ticks + period - over if over else ticks
-
-
-@compile_inline
-def left_over(ticks: Integer, period: Integer, factor: Integer, shift: Integer) -> Integer:
-    """Remainder of ticks by a period, by a product instead of a division where there are few.
-
-    With factor = ceil(2^shift / period) and shift = 31 + ceil(log2 period) it is exact below 2^31
-    (Granlund and Montgomery, Division by invariant integers using multiplication, PLDI 1994).
-    """
-    if np.uint64(ticks) < SHORT:
-        return ticks - ((ticks * factor) >> shift) * period
-    return np.int64(np.uint64(ticks) % np.uint64(period))
-
-
-@compile_inline
-def align_from(ticks: Integer, edge: Integer, period: Integer, factor: Integer,
-               shift: Integer) -> Integer:
-    """Next edge of a clock, at or after a time, from an edge at or before it."""
-    if period == 1:
-        return ticks
-    over = left_over(ticks - edge, period, factor, shift)
-    return ticks + ((period - over) & (-over >> 63))
-
-
-@compile_inline
-def invert(period: Integer) -> tuple[Integer, Integer]:
-    """Factor and shift of `left_over`; a factor of 0 where all below 2^31 is below the period."""
-    shift = 31
-    while shift < 62 and 1 << (shift - 31) < period:
-        shift += 1
-    factor = ((1 << shift) + period - 1) // period
-    return factor if 1 << (shift - 31) >= period else 0, shift
 
 
 @compile_inline
@@ -125,8 +90,7 @@ def lay_out(ports: Table, bursts: Words, bus_period: Integer, in_turn: Integer, 
             place = np.uint64(ranks + (last << PORT_BITS) + port)
             state[place] = (rank << bits | port) << PORT_BITS
         period, first = ports[port, PERIOD], np.uint64(ports[port, FIRST]) * BURST
-        factor, shift = invert(period)
-        state[row + CLOCK], state[row + FACTOR], state[row + SHIFT] = period, factor, shift
+        state[row + CLOCK] = period
         state[row + PACE], state[row + BACK] = ports[port, PACING], ports[port, OUTSTANDING] * 4
         state[row + AT], state[row + END] = first, ports[port, LAST] * 4
         state[row + PAID] = ports[port, FIRST] * 4 + state[row + BACK]
@@ -171,10 +135,7 @@ def issue_next(row: Integer, at: Integer, now: Integer, finish: Integer, period:
     issue = max(origin + bursts[at + THINK], credit)
     if many:
         issue = max(issue, now + bus_period)
-        if period > 1:
-            issue = align_from(issue, times[at - BURST + ISSUE], period, state[row + FACTOR],
-                               state[row + SHIFT])
-    return issue
+    return align(issue, period)
 
 
 @compile_inline
@@ -185,25 +146,20 @@ def grant_all(count: Integer, slaves: Integer, bits: Integer, bursts: Words, tra
     Who is next among the other ports is known before it is known when the port just granted comes
     again. Of three and more with one in flight that is seldom sooner: the processor guesses so.
     """
-    bus_factor, bus_shift = invert(bus_period)
     scale, of_slaves, granted = 2 * bits + PORT_BITS, count << PORT_BITS, 0
     low, ranks = ((1 << bits) - 1) << PORT_BITS, of_slaves + (slaves << SLAVE_BITS)
     key = find_least(count, state)
     while key < NEVER:
         row: Integer = np.uint64(key & low)
         now, slave = key >> scale, np.uint64(state[row + SLAVE])
-        at, period, pacing = np.uint64(state[row + AT]), state[row + CLOCK], state[row + PACE]
+        at, period = np.uint64(state[row + AT]), state[row + CLOCK]
         came, end = state[row + ARRIVAL] >> scale, now + state[row + HELD]
         state[slave + FREE], state[slave + TURN] = end << scale, np.int64(row) + ranks
         state[slave + BUSY] += state[row + HELD]
         state[row + ARRIVAL] = NEVER
         key = find_least(count, state)
         done, wait = reply(row, slave, at, came, now, end, bursts, transfer, state, many)
-        finish = done
-        if period > 1:
-            finish = align_from(done, state[row + EDGE], period, state[row + FACTOR],
-                                state[row + SHIFT])
-            state[row + EDGE] = finish - period
+        finish = align(done, period)
         times[at + GRANT], times[at + FINISH], times[at + WAIT] = now, finish, wait
         granted += 1
         at += BURST
@@ -212,14 +168,7 @@ def grant_all(count: Integer, slaves: Integer, bits: Integer, bursts: Words, tra
             continue
         issue = issue_next(row, at, now, finish, period, bus_period, bursts, times, state, many)
         times[at + ISSUE] = issue
-        if not many and pacing == BY_FINISH and bus_period > 1 and period <= bus_period:
-            # All but finish and think are whole bus cycles: what is left of the two to an edge
-            # needs no division of a time that another division gave.
-            over = finish - done + left_over(bursts[at + THINK], bus_period, bus_factor, bus_shift)
-            over -= bus_period & ~((over - bus_period) >> 63)
-            issue += (bus_period - over) & (-over >> 63)
-        else:
-            issue = align_from(issue, now, bus_period, bus_factor, bus_shift)
+        issue = align(issue, bus_period)
         slave = np.uint64(of_slaves + (bursts[at + TARGET] << SLAVE_BITS))
         arrival = issue << scale
         state[row + ARRIVAL], state[row + SLAVE] = arrival, slave

@@ -81,19 +81,6 @@ def test_compiled_equals_interpreted(arbitration, monkeypatch):
         assert np.array_equal(run.times, other.times) and np.array_equal(run.busy, other.busy)
 
 
-def test_remainders_by_a_product_are_those_by_a_division():
-    rng = random.Random(11)
-    for period in (1, 2, 3, 5, 7, 641, (1 << 20) - 1, (1 << 31) - 1, 1 << 31, (1 << 31) + 1,
-                   1 << 40, *(rng.randrange(1, 1 << 33) for _ in range(40))):
-        factor, shift = bus_events.invert(period)
-        assert 0 <= factor * bus_events.SHORT.item() < 1 << 63
-        near = [period * rng.randrange(1 << 31) + step for step in (-1, 0, 1)]
-        for ticks in (0, (1 << 31) - 1, 1 << 31, *near, *(rng.randrange(1 << 31)
-                                                          for _ in range(20))):
-            if 0 <= ticks < 1 << 62:
-                assert bus_events.left_over(ticks, period, factor, shift) == ticks % period
-
-
 @pytest.mark.parametrize("outstanding", [1, 4])
 def test_long_thinking_at_odd_clocks_equals_the_specification(outstanding):
     pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
