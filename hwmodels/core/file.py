@@ -95,7 +95,8 @@ def load_core(model: str) -> CoreTiming:
         return load_core(read_name(model))
     files = _find_files()
     if model not in files:
-        raise BoardError(f"core model {model!r} does not exist; " + did_you_mean(model, files))
+        raise BoardError(f"core model {model!r} does not exist; {did_you_mean(model, files)}; one "
+                         "of your own is a file in a folder TWIN_CORES names")
     changed = files[model].stat()
     return _load(files[model], (changed.st_mtime_ns, changed.st_size))
 

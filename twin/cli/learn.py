@@ -307,7 +307,8 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
         if totals:
             from twin.reports.tables.calibration import totals_table
 
-            show(open_console(), totals_table(totals))
+            show(open_console(), totals_table(totals, "measured" if "measured" in overlay.data.kinds
+                                              else overlay.data.kinds[0]))
     note_written(f"{target}, in place of the one that was there" if replaced else target)
 
 

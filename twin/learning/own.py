@@ -41,7 +41,7 @@ from twin.learning.overlays import (
     make_learnt,
     stated_sds,
 )
-from twin.pricing.calibration import Calibration, shipped_calibration, unseen_prices
+from twin.pricing.calibration import Calibration, prices_before, unseen_prices
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.task_prices import state_powers, state_prior
 
@@ -113,7 +113,7 @@ def learn_own(observations: Sequence[Observation], board: Board,
 
 @frozen
 class Total:
-    """What the timed layers of a folder take: before it was learnt from, now, and measured."""
+    """Sum of a folder's timed layers: as predicted before it was learnt from, now, and measured."""
 
     folder: str
     before_us: float
@@ -130,7 +130,7 @@ def list_totals(folders: Mapping[str, Sequence[Observation]], overlay: Overlay,
         if not timed:
             continue
         evidence, runtime = time_evidence(timed), timed[0].runtime
-        start = None if timed[0].prices != TIME_PRICES else shipped_calibration(board, runtime)
+        start = None if timed[0].prices != TIME_PRICES else prices_before(board, runtime)
         before = np.zeros(len(evidence.names)) if start is None else start.time.log
         clocks = np.array([row.clock_hz for row in timed]) / 1e6
         before_us, now_us, measured_us = (float((cycles / clocks).sum()) for cycles in (
@@ -148,7 +148,7 @@ def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibrat
     """Return where learning of a runtime starts: what is given for it, or what is shipped."""
     if start is not None and start.entry.runtime == runtime:
         return start
-    return shipped_calibration(board, runtime)
+    return prices_before(board, runtime)
 
 
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:

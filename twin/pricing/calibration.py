@@ -251,11 +251,18 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
         overlay, entry, "shipped", board)
 
 
-def starting_prices(board: Board, runtime: str) -> Calibration:
-    """Return what measurements of a board correct: what a prediction of a library takes before."""
-    found = shipped_calibration(board, runtime) or unseen_prices(board)
-    assert found is not None, "prices of an unknown library are shipped for any board"
-    return _know_instructions(found, find_library(runtime, board), board.core)
+def prices_before(board: Board, runtime: str) -> Calibration | None:
+    """Return what measurements of a board correct: what a prediction takes; None: stated prices."""
+    library = find_library(runtime, board)
+    stated = library.is_compiled or library.learnt is not None or library.accelerated
+    return shipped_calibration(board, runtime) or (None if stated else unseen_prices(board))
+
+
+def starting_prices(board: Board, runtime: str) -> Calibration | None:
+    """Return `prices_before`, as sure as counted instructions make them."""
+    found = prices_before(board, runtime)
+    return None if found is None else _know_instructions(
+        found, find_library(runtime, board), board.core)
 
 
 def _know_instructions(found: Calibration, runtime: Runtime, core: Core) -> Calibration:

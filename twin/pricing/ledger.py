@@ -229,7 +229,14 @@ def miss_rate(prediction: Prediction) -> float | None:
 
 
 def mac_utilisation(prediction: Prediction) -> float | None:
-    """Share of the compute causes' time that useful MACs need; None if none are counted."""
+    """Share of the compute causes' time that useful MACs need; None if none are counted.
+
+    On an accelerator, where they hide behind transfers, of what its units could do in its cycles.
+    """
+    if prediction.tasks:
+        from twin.pricing.utilisation import find_mac_use
+
+        return find_mac_use(prediction.tasks)
     compute = math.fsum(bill_time_us(prediction, prediction.bill, cause)
                         for cause in CAUSE_GROUPS["compute"])
     return min(1.0, least_mac_us(prediction) / compute) or None if compute else None

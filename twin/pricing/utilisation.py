@@ -64,10 +64,7 @@ def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisat
     core = sum(run.core_npu_cycles for run in runs)
     if not core:
         return None
-    works = [(estimate_unit_cycles(work, run.npu), work, run.npu) for run in runs
-             for work in run.task.units if work.macs]
-    useful = math.fsum(_count_useful(cycles, work, npu) for cycles, work, npu in works)
-    worked = sum(cycles for cycles, _, _ in works)
+    useful, worked = _count_work(runs)
     alone, waited = _count_transfers(runs)
     waits = {what: sum(cycles for run in runs for work in run.task.units
                        for name, cycles in work.waits if name == what)
@@ -75,10 +72,25 @@ def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisat
     stated = any(work.waits for run in runs for work in run.task.units)
     banks, loops, barrier = (waits[what] / core if stated else None for what in waits)
     return Utilisation(
-        mac_use=useful / core if works else None, lane_use=useful / worked if worked else None,
+        mac_use=useful / core if worked else None, lane_use=useful / worked if worked else None,
         dma_use=min(1.0, alone / core) if alone else None,
         dma_hidden=max(0.0, 1 - waited / alone) if alone else None,
         bank_wait=banks, loop_share=loops, barrier_wait=barrier)
+
+
+def find_mac_use(tasks: Sequence[TaskPrediction]) -> float | None:
+    """Return `mac_use` of a whole network; None where nothing of it multiplies there."""
+    runs = [task.run for task in tasks if not task.run.task.on_host]
+    core, (useful, worked) = sum(run.core_npu_cycles for run in runs), _count_work(runs)
+    return useful / core if worked and core else None
+
+
+def _count_work(runs: Sequence[TaskRun]) -> tuple[float, int]:
+    """Return the cycles MACs need with all lanes at work, and those their units work."""
+    works = [(estimate_unit_cycles(work, run.npu), work, run.npu) for run in runs
+             for work in run.task.units if work.macs]
+    return (math.fsum(_count_useful(cycles, work, npu) for cycles, work, npu in works),
+            sum(cycles for cycles, _, _ in works))
 
 
 def move_cycles(run: TaskRun) -> float:

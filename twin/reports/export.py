@@ -158,7 +158,7 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     that of parameters, in MiB as the framework's `model_memory_mb` counts. Energy is with what an
     idle board draws, which boards compare in.
     """
-    energy_uj = whole_energy_uj(prediction)
+    energy_uj, _ = whole_energy_uj(prediction)
     return [{
         "precision": prediction.precision,
         "accuracy_mean": accuracy,
@@ -211,23 +211,25 @@ def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     return found
 
 
-def whole_energy_uj(prediction: Prediction) -> float | None:
+def whole_energy_uj(prediction: Prediction) -> tuple[float | None, Interval | None]:
     """Return the energy of an inference with what its idle board draws meanwhile, if any."""
-    *_, (energy_uj, _) = name_energies(prediction).values()
-    return energy_uj
+    return [*name_energies(prediction).values()][-1]
 
 
 def total_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     """Return one inference and, in a row of its own, set-up: nothing holds their sum."""
     sure, setup = prediction.certainty, prediction.setup
+    with_idle_uj, with_idle = whole_energy_uj(prediction)
     return [
         {"phase": "invoke", "time_us": prediction.time_us, "energy_uj": prediction.energy_uj,
-         "energy_with_idle_uj": whole_energy_uj(prediction),
+         "energy_with_idle_uj": with_idle_uj,
          **_bounds("time", "us", sure.time_us if sure else None),
-         **_bounds("energy", "uj", sure.energy_uj if sure else None)},
+         **_bounds("energy", "uj", sure.energy_uj if sure else None),
+         **_bounds("energy_with_idle", "uj", with_idle)},
         {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,
          "energy_uj": bill_energy_uj(setup) if setup.lines else None, "energy_with_idle_uj": None,
-         **_bounds("time", "us", None), **_bounds("energy", "uj", None)}]
+         **_bounds("time", "us", None), **_bounds("energy", "uj", None),
+         **_bounds("energy_with_idle", "uj", None)}]
 
 
 def _bounds(name: str, unit: str, interval: Interval | None) -> dict[str, Cell]:

@@ -285,7 +285,10 @@ class Deployer:
         """Return the row of a point that was refused."""
         asked = {**self.defaults, **point}
         kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
-        row = Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
+        board = label(asked["board"])
+        with contextlib.suppress(TwinError):  # A file's board has the name its other rows have.
+            board = self.read_board(asked["board"]).name
+        row = Row(inputs=_inputs(point), model=label(asked["model"]), board=board,
                   runtime=str(asked.get("runtime", DEFAULT)), failure=kind,
                   reason=str(error).removeprefix(f"{kind}: "))
         with contextlib.suppress(TwinError):

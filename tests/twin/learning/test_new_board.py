@@ -149,6 +149,16 @@ def test_each_guess_says_what_it_is_borrowed_from(like, tmp_path):
     assert "19.5 uA/MHz" in split and (like or "guessed") in split
 
 
+@pytest.mark.parametrize(("given", "said", "unsaid"), [
+    ({"supply_v": 1.8, "regulator": "smps"}, "supply voltage and regulator given", "3.3 V"),
+    ({"supply_v": 1.8}, "guessed: a linear regulator, as most parts", "3.3 V"),
+    ({"regulator": "smps"}, "guessed: 3.3 V, as most parts", "linear")])
+def test_what_is_given_is_not_called_a_guess(given, said, unsaid, tmp_path):
+    _, board = write_board(wanted(run_ma_per_mhz=0.1, **given), tmp_path / "mine.yaml")
+    source, = {fact.source for fact in board.facts if fact.path == "power.reference_voltage_v"}
+    assert said in source and unsaid not in source
+
+
 def test_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("boards", "new", "mine", *FULL)

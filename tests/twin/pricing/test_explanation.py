@@ -52,6 +52,13 @@ def test_no_share_of_macs_is_stated_where_none_are_counted_apart():
     assert "compute (mostly " in explain_time(prediction)
 
 
+def test_macs_of_an_accelerator_are_of_what_its_units_could_do_in_its_cycles():
+    """Hidden behind transfers or not: MACs, by 256 a cycle, of all its cycles."""
+    made = predict(deploy("kws", "alif_e7_devkit"))
+    cycles = sum(one.run.core_npu_cycles for one in made.tasks if not one.run.task.on_host)
+    assert mac_utilisation(made) == pytest.approx(made.macs / (256 * cycles), rel=0.02)
+
+
 def test_cache_is_called_l1_only_where_the_board_calls_it_so():
     assert "(art_d miss rate" in explain_time(make_prediction())
     assert "(L1 miss rate" in explain_time(make_prediction(board="nucleo_h7a3zi_q"))

@@ -108,7 +108,16 @@ def test_energy_of_boards_compares_with_the_idle_draw_and_is_named(tmp_path):
         assert float(invoke["energy_with_idle_uj"]) == pytest.approx(whole_uj)
         assert float(read(tmp_path, "precision_tradeoffs")[0]["energy_proxy_j_mean"]
                      ) == pytest.approx(whole_uj * 1e-6)
-        assert setup["energy_with_idle_uj"] == ""
+        assert setup["energy_with_idle_uj"] == setup["energy_with_idle_low_uj"] == ""
+        sure = predict_calibrated(deploy("ad", board))
+        write_csv_files(sure, tmp_path)
+        invoke, _ = read(tmp_path, "totals")
+        low, middle, high = (float(invoke[f"energy_with_idle_{name}uj"])
+                             for name in ("low_", "", "high_"))
+        idle_uj = [idle_mw * us * 1e-3 for us in (sure.certainty.time_us.low,
+                                                  sure.certainty.time_us.high)]
+        assert low == pytest.approx(sure.certainty.energy_uj.low + idle_uj[0])
+        assert low < middle < high == pytest.approx(sure.certainty.energy_uj.high + idle_uj[1])
 
 
 def test_our_bill_sums_to_our_layers(tmp_path):

@@ -283,6 +283,17 @@ def test_each_network_has_its_answer_on_the_page() -> None:
     assert both.tone == "good" and "2 configurations predicted" in both.subtitle
 
 
+def test_a_board_of_ones_own_is_one_board_though_a_library_does_not_run_there(tmp_path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(load_board("nucleo_f401re").document.replace('"nucleo_f401re"', '"mine"'))
+    found = twin.select("kws", [str(path), "nucleo_l4r5zi"], max_ms=500, advise=False)
+    assert sorted(one.row.board for one in found.choices) == ["mine", "nucleo_l4r5zi"]
+    assert any(row.failure and row.board == "mine" for row in found.table.rows)
+    shown = CliRunner().invoke(app, ["select", "kws", "-b", str(path), "--max-ms", "500",
+                                     "--runtime", "default"])
+    assert shown.exit_code == 0 and "of 1 board " in shown.stdout
+
+
 def test_one_board_is_named_that_does_all_networks_best() -> None:
     found = twin.select(["kws", "ad"], BOARDS, runtimes="default", max_ms=50)
     *picks, together = say_picks(found)

@@ -185,7 +185,8 @@ def list_steps(board: Board, file: File | None = None) -> Iterator[tuple[str, st
     virtual = _find_virtual(board)
     if virtual:
         yield (f"twin measure kws -b {name} --virtual {virtual} --runs 5 -o out/virtual",
-               "the same in an emulator of its core, without the board")
+               "the same in an emulator of its core, without the board" if board.npu is None else
+               "C kernels on its core, without the NPU, in an emulator: instructions, no time")
     settings = port.settings
     config = shlex.join(configure_openocd(settings.get("OPENOCD", "BOARD.cfg")))
     yield (f"twin firmware build kws -b {name} -o out/kws"

@@ -123,18 +123,20 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
     fastest = {row.model: row for row in sorted(
         table.predicted, key=lambda row: row.time_us or 0.0, reverse=True)}
     meant: dict[str, str] = {}
-    for name, runtime, board in dict.fromkeys((dict(row.inputs).get("runtime"), row.runtime,
-                                               row.board) for row in table.predicted):
+    asked = [(row, dict(row.inputs)) for row in table.predicted]
+    for name, runtime, board in dict.fromkeys((given.get("runtime"), row.runtime, given["board"])
+                                              for row, given in asked):
         if name and runtime not in meant and runtime.startswith(f"{name}@"):
             meant[runtime] = "".join(settle_release(name, load_board(board))[1])
     return (*(f"{model} on {row.board}, {line}" for model, row in fastest.items()
-              for own in [placing.deploy(read_model(model), row.board, runtime=row.runtime)]
+              for own in [placing.deploy(read_model(model), dict(row.inputs)["board"],
+                                         runtime=row.runtime)]
               for line in describe_numbers(own)), *filter(None, meant.values()),
             *(f"boards are compared by different releases of {name}; name one: --runtime "
               f"{name}@RELEASE" for name, releases in Counter(
                   one.partition("@")[0] for one in meant).items() if releases > 1),
-            *(line for board, hertz in dict.fromkeys((row.board, row.clock_hz)
-                                                     for row in table.predicted)
+            *(line for board, hertz in dict.fromkeys((given["board"], row.clock_hz)
+                                                     for row, given in asked)
               for line in describe_clock(load_board(board), hertz)))
 
 

@@ -11,7 +11,7 @@ from hwmodels.board.declaration import MOST_WAIT_STATES
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
-from hwmodels.core.file import list_built_cores, load_core
+from hwmodels.core.file import SHIPPED, list_built_cores, load_core
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
@@ -124,7 +124,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     """
     if like is None:
         cached = load_core(core).traits.own_caches
-        family = f"as most parts with a {core}"
+        family = _name_family(core)
         return Guesses(
             wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
             cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
@@ -134,7 +134,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
                 "array": f"guessed: 128 bits a read, {family}",
                 "caches": f"guessed: {'16 KiB' if cached else 'none, else'} of 32-byte lines, "
                           f"4 ways, {family}",
-                "supply": f"guessed: a linear regulator, 3.3 V where none is stated, {family}",
+                "supply": f"guessed: a linear regulator, 3.3 V, {family}",
                 "currents": "not known: --like BOARD or --run-current gives it; 0.8 instructions "
                             "a cycle, and a third of activity while waiting, are guesses"})
     flash = like.memory(dict(like.placement)["weights"])
@@ -155,6 +155,12 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
             "caches": f"borrowed from {like.name}: its {cache.name if cache else 'having none'}",
             "supply": f"borrowed from {like.name}: its supply, core voltage and efficiency",
             "currents": f"borrowed from {like.name}: its currents"})
+
+
+def _name_family(core: str) -> str:
+    """Say which parts a guess is of: no part is known with a core of one's own."""
+    known = (SHIPPED / f"{core}.yaml").is_file()
+    return f"as most parts with a {core} have it" if known else "as most microcontrollers have it"
 
 
 def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
@@ -239,7 +245,12 @@ def describe_board(wanted: Wanted) -> str:
 
 def _describe_sources(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
     """Return what each source a guess may name says."""
-    said = {"map": f"guessed: as most parts with a {wanted.core} have it", **guesses.sources}
+    said = {"map": f"guessed: {_name_family(wanted.core)}", **guesses.sources}
+    if wanted.like is None and (wanted.supply_v is not None or wanted.regulator is not None):
+        guessed = [*(["a linear regulator"] if wanted.regulator is None else []),
+                   *(["3.3 V"] if wanted.supply_v is None else [])]
+        said["supply"] = (f"guessed: {guessed[0]}, {_name_family(wanted.core)}" if guessed else
+                          "guessed: currents are those at the supply voltage and regulator given")
     if wanted.run_ma_per_mhz is not None:
         parts = ("a third of it the clock tree's, none leaks (guessed)" if wanted.like is None else
                  f"parted in the proportions of {wanted.like.name}")

@@ -23,7 +23,7 @@ from twin.errors import UsageError
 from twin.learning.own import learn_own
 from twin.learning.portability.plan import believe
 from twin.learning.portability.rows import measured_rows
-from twin.pricing.calibration import Calibration, starting_prices
+from twin.pricing.calibration import Calibration, starting_prices, unseen_prices
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 SURPRISE = 4.0
@@ -81,7 +81,8 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     measured = [(folder, read_measurement(folder)) for folder in folders]
     runtime = planned_runtime([one for _, one in measured], runtime)
     rows, remarks, kinds = _read_rows(measured, board, runtime)
-    start = starting_prices(board, runtime)
+    start = starting_prices(board, runtime) or unseen_prices(board)
+    assert start is not None, "prices of an unknown library are shipped for any board"
     rows, odd = split_odd(believe(start), rows)
     if not rows:
         raise UsageError(f"{', '.join(folders)}: {'; '.join(odd)}: nothing is left to learn from; "

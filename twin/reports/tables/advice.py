@@ -39,8 +39,8 @@ def advice_report(advice: Advice) -> Content:
         if alike := len(advice.ranked) - len(each):
             parts.append(Text(f"{alike} more with the figures of one of these: --json lists all"))
         costs = (cost for one in shown for cost in one.costs.split("; ") if cost)
-        notes = ["ratio of time: with its 90 % interval, from which shared errors cancel",
-                 *say_idle([advice.before]),
+        notes = [*(["ratio of time: with its 90 % interval, from which shared errors cancel"]
+                   if any(one.gain for one in shown) else []), *say_idle([advice.before]),
                  *dict.fromkeys(f"costs: {cost}" for cost in costs),
                  f"the first rests on {shown[0].rests_on}"]
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]

@@ -62,12 +62,12 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
     return spaced(parts)
 
 
-def totals_table(totals: Sequence[Any]) -> Table:
+def totals_table(totals: Sequence[Any], kind: str = "measured") -> Table:
     """Return what each folder's timed layers take: as predicted before, now, and measured."""
     return tabulate((
         Column("folder", "folder"), number("before, ms", "before_us", _show_ms),
-        number("now, ms", "now_us", _show_ms), number("measured, ms", "measured_us", _show_ms)),
-        totals, "Predicted before, predicted now, and measured")
+        number("now, ms", "now_us", _show_ms), number(f"{kind}, ms", "measured_us", _show_ms)),
+        totals, f"Sum of layers: predicted before and now, {kind}")
 
 
 def _show_ms(time_us: float) -> str:
