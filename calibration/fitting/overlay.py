@@ -218,7 +218,7 @@ DOUBTS = {DOUBTED: "powers were learnt from an energy that can hardly be right",
 
 @frozen
 class Data:
-    """What an overlay was learnt from; `kinds` are those of its measurements."""
+    """What an overlay was learnt from; `kinds` and `contents` (hashes) are of its measurements."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
     sha256: Annotated[str, Within(min_length=64, max_length=64)]
@@ -227,6 +227,7 @@ class Data:
     use: str
     kinds: tuple[str, ...] = ("published",)
     sources: tuple[str, ...]
+    contents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that the hash is one."""

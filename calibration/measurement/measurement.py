@@ -9,6 +9,7 @@ by side.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -111,6 +112,11 @@ class Measurement:
                     f"{sample.unit} of clock {sample.clock}; give the second another name")
         object.__setattr__(self, "_values", {key: np.array(values, dtype=np.float64)
                                              for key, values in groups.items()})
+
+    @property
+    def sha256(self) -> str:
+        """Hash of what was measured: that of a copy of its folder is the same."""
+        return hashlib.sha256(repr(self.samples).encode()).hexdigest()
 
     @property
     def counters(self) -> tuple[str, ...]:

@@ -234,7 +234,8 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     same = not any(one.what in ("network", "board") and one.level == REFUSE
                    for one in difference.findings)
     fitted = deployment is not None and (chosen := choose_calibration(
-        deployment, calibration)) is not None and chosen.rests_on(where)
+        deployment, calibration)) is not None and chosen.rests_on(
+            where, measurement.sha256)
     if same and deployment is not None and verdicts and not (deployment.accelerated or fitted):
         diagnosis = diagnose(deployment, measurement,
                              healthy=right,

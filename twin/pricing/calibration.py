@@ -60,8 +60,8 @@ class Calibration:
         Where instructions were counted that no row is asked for: what `tell_basis` returns.
     far
         Time prices of a file that are `FAR` from those shipped: not believed.
-    sources
-        What it was learnt from: rows of tables, folders and their layers.
+    sources, contents
+        What it was learnt from: rows of tables, folders and their layers; hashes of measurements.
     """
 
     origin: str
@@ -75,11 +75,15 @@ class Calibration:
     counted: str = ""
     far: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    contents: tuple[str, ...] = ()
 
-    def rests_on(self, folder: Path) -> bool:
-        """Whether it was learnt from the measurement in a folder: its faults are in the prices."""
-        return self.origin != "shipped" and folder.resolve() in {
-            Path(re.sub(" layer [0-9]+$", "", source)).resolve() for source in self.sources}
+    def rests_on(self, folder: Path, content: str) -> bool:
+        """Whether it was learnt from the measurement in a folder, or that of such a hash.
+
+        Its faults are then in the prices.
+        """
+        return content in self.contents or (self.origin != "shipped" and folder.resolve() in {
+            Path(re.sub(" layer [0-9]+$", "", source)).resolve() for source in self.sources})
 
     @property
     def version(self) -> str:
@@ -366,4 +370,5 @@ def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibrat
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
         spread=overlay.spread, energy_spread=overlay.energy_spread,
-        operators=overlay.operators, kinds=overlay.data.kinds, sources=overlay.data.sources)
+        operators=overlay.operators, kinds=overlay.data.kinds, sources=overlay.data.sources,
+        contents=overlay.data.contents)

@@ -176,7 +176,11 @@ def test_an_overlay_does_not_judge_what_it_was_learnt_from(tmp_path):
     assert "own.yaml was learnt from" in seen.remarks[0]
     other = tmp_path / "other"
     shutil.copytree(tmp_path / "m", other)
-    assert twin.attribute("kws", other, calibration=own).diagnosis is not None
+    with pytest.raises(UsageError, match=r"own.yaml was learnt from"):
+        twin.diagnose(other, calibration=own)
+    write_measurement(tmp_path / "again", measure(predict(deployment), factor=1.41, model="kws",
+                                                  runtime=deployment.runtime.identity))
+    assert twin.attribute("kws", tmp_path / "again", calibration=own).diagnosis is not None
 
 
 def test_layers_that_take_longer_than_their_inference_are_named(tmp_path):

@@ -11,6 +11,7 @@ from twin.attribution.diagnosis.finding import (
     GIVE,
     Diagnosis,
     Finding,
+    list_likeliest,
     order_findings,
     say_ratio,
 )
@@ -122,3 +123,11 @@ def test_the_page_says_what_the_terminal_says_of_doubt():
     (991988.103, "992,000"), (991.988, "992"), (1.0424, "1.042"), (9.92e-10, "9.92e-10")])
 def test_a_ratio_far_from_one_has_three_digits(ratio, said):
     assert say_ratio(ratio) == said
+
+
+def test_no_fault_listed_is_less_likely_than_one_left_out():
+    """Ten rows of a page, or six of a table, hold the likeliest, at most three of a kind."""
+    found = diagnose((DECLARED, 0.4, 96.0), ("load", 0.21, 97.0), ("load", 0.1, 97.5),
+                     ("load", 0.01, 98.0), ("clock", 0.2, 50.0), ("SIMD", 0.08, 60.0))
+    assert [one.probability for one in list_likeliest(found.findings, 5)] == [
+        0.4, 0.21, 0.1, 0.2, 0.08]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,6 +99,8 @@ def calibrate(asked: Calibrate) -> Overlay:
                      for one in apart), *(() if probed is None else probed.remarks)):
         on_remark(remark)
     overlay = learn_all([one for each in observed.values() for one in each], probed, machine)
+    overlay = replace(overlay, data=replace(overlay.data, contents=tuple(
+        read_measurement(folder).sha256 for folder in once)))
     if doubted:
         overlay = doubt_powers(overlay, math.log(FAR))
     if apart:

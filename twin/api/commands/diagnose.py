@@ -60,7 +60,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     stands_in = is_stand_in(deployment, measurement)
     chosen = choose_calibration(deployment, fspath(asked.calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
-    if chosen is not None and chosen.rests_on(where):
+    if chosen is not None and chosen.rests_on(where, measurement.sha256):
         raise UsageError(f"--calibration {fspath(asked.calibration)} was learnt from {where}: its "
                          "faults are in the prices, so that none would show; accepted: prices "
                          "learnt from other measurements, or --calibration auto or none")

@@ -70,7 +70,7 @@ from twin.attribution.diagnosis.marks import (
 )
 from twin.attribution.diagnosis.outlook import DATA
 from twin.attribution.diagnosis.ranking import rank
-from twin.attribution.diagnosis.remedies import state_ticks
+from twin.attribution.diagnosis.remedies import state_core, state_ticks
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
     SAME_IMAGE,
@@ -78,6 +78,7 @@ from twin.attribution.diagnosis.setup import (
     measured_runtime,
     read_build,
 )
+from twin.attribution.diagnosis.telling import LEAST as NOTABLE
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.attribution.measured import side_of_measurement
@@ -253,9 +254,18 @@ def _tell(found: Diagnosis, case: Case, marks: Marks) -> str:
     foreseen = [one.fault for one in found.findings if one.fault.deployment is not None
                 and one.fault.name in found.not_distinguishable and not one.fault.shifts_clock]
     besides = tell([found.verdict.fault, foreseen[0]]) if foreseen and case.also is None else ""
-    ticks = state_ticks(marks.ticks_hz) if marks.ticks_hz and not marks.own_ticks(
-        marks.core_hz) else ""
-    return "; or ".join(filter(None, (tell_otherwise(found, ticks), besides)))
+    clocks = [clock_hz_of(one.fault.deployment) for one in found.findings
+              if one.fault.shifts_clock and one.fault.deployment
+              and found.kinds[one.kind] >= NOTABLE]
+    ticks = "" if not marks.ticks_hz else (
+        state_ticks(marks.ticks_hz) if not marks.own_ticks(marks.core_hz) else
+        state_core(clocks[0]) if clocks else "")
+    return "; or ".join(filter(None, (
+        tell_otherwise(found, ticks, native=_is_native(case.deployment)), besides)))
+
+
+def _is_native(deployment: Deployment) -> bool:
+    return load_isa(deployment.board.core.isa).code.native
 
 
 def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
@@ -270,8 +280,8 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
             *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd,
                          stated=runtime, ticks_hz=marks.ticks_hz),
             *list_others(deployment, runtime))
-    native = load_isa(deployment.board.core.isa).code.native
-    out = ruled_out(measurement, deployment) | frozenset(DATA["bare"] if native else ())
+    out = ruled_out(measurement, deployment) | frozenset(
+        DATA["bare"] if _is_native(deployment) else ())
     built = read_build(deployment, measurement)
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]

@@ -41,6 +41,7 @@ from twin.attribution.diagnosis.remedies import (
     link_kernels,
     look_at_waits,
     state_ticks,
+    stop_others,
 )
 from twin.deployment.choice import find_library, list_releases
 from twin.deployment.core import lower_network
@@ -133,8 +134,7 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed:
               remedy="look at temperature, supply and clock source; pause between blocks"),
         *(Fault(kind="interrupts", name=f"interrupts take about {100 * share:.0f} %" if share else
                 "rare interrupts",
-                scatters=True, stretch=math.log1p(share),
-                remedy="mask them (twin measure --mask), or stop what causes them")
+                scatters=True, stretch=math.log1p(share), remedy=stop_others(deployment))
           for share in STRETCHES),
         *(Fault(kind="load", name=f"another master on the bus, {wait:g} cycles an access",
                 wait_cycles=wait, remedy="stop the other core, DMA or debugger, or move what it "

@@ -217,10 +217,15 @@ of seeds 950, 951 and 961 to 963."""
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
-    ONE_LAYER: 0.4, ONE_OPERATOR: 0.2, BOARD: 0.4, UNIT: 0.2,
+    ONE_LAYER: 0.4, BOARD: 0.4, UNIT: 0.2,
     RIVAL: 10.0}
 """Share of an equal part the rarer kinds have: assumed. Where a log does not say its library,
 another one is as likely as the one that is predicted."""
+
+OWN_OPERATOR = 0.2
+"""The same of one operator of our own firmware, whose kernels are built together; each of a
+library's is chosen by itself, so there it has an equal part: chosen on seeds 1020 and 1021 of
+`benchmarks.diagnosis.logs` (kws), where it is planted in four of thirteen logs."""
 
 COUNTED: Mapping[str, float] = {"cycles": 0.04, "time": 0.3, "ticks": 1.0}
 """Share a wrong counter has, by what was measured: assumed. A core's own counter of cycles has no
@@ -255,7 +260,8 @@ def prior_of(faults: tuple[Fault, ...],
         Our firmware was measured.
     """
     known = PRIOR | {UNKNOWN: OWN_UNKNOWN if own else PRIOR[UNKNOWN]}
-    rare = {COUNTER: COUNTED.get(measured, COUNTED["cycles"]), **RARE}
+    rare = {COUNTER: COUNTED.get(measured, COUNTED["cycles"]), **RARE,
+            ONE_OPERATOR: OWN_OPERATOR if own else 1.0}
     pairs = [fault for fault in faults if JOINED in fault.kind]
     others = sorted({fault.kind for fault in faults if JOINED not in fault.kind} - set(known))
     left = 1.0 - sum(known.values()) - (PAIRS_PRIOR if pairs else 0.0)
@@ -287,5 +293,6 @@ def join_faults(first: Fault, second: Fault) -> Fault:
     both = {name: getattr(first, name) + getattr(second, name) for name in ADDED}
     return Fault(**either | both | {
         "kind": first.kind + JOINED + second.kind, "name": first.name + JOINED + second.name,
+        "deployment": second.deployment if second.shifts_clock else either["deployment"],
         "remedy": f"{first.remedy}; then {second.remedy}", "counts_all": False,
         "slowdown_sd": math.hypot(first.slowdown_sd, second.slowdown_sd)})

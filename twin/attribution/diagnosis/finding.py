@@ -170,8 +170,9 @@ class Diagnosis:
     @property
     def members(self) -> tuple[Finding, ...]:
         """The likeliest fault of each kind that the verdict stands for."""
-        return tuple({one.fault.kind: one for one in reversed(self.findings)
-                      if one.kind == self.verdict.kind}.values())[::-1]
+        first = {one.fault.kind: one for one in reversed(self.findings)
+                 if one.kind == self.verdict.kind}
+        return tuple(sorted(first.values(), key=lambda one: -one.probability))
 
     @property
     def not_distinguishable(self) -> tuple[str, ...]:
@@ -231,8 +232,9 @@ class Diagnosis:
 
         Below `ADVISED` it is a condition.
         """
-        kind = self.verdict.fault.kind
-        if self.stated >= ADVISED or (kind == DECLARED and not self.repeats_as_declared):
+        fault = self.verdict.fault
+        if self.stated >= ADVISED or (fault.scatters and self.is_unsteady) or (
+                fault.kind == DECLARED and not self.repeats_as_declared):
             return self._advise()
         return f"if so: {self._advise()}"
 
@@ -273,9 +275,11 @@ class Diagnosis:
 
 
 def list_likeliest(findings: Sequence[Finding], most: int) -> tuple[Finding, ...]:
-    """Return the first faults of each kind, ordered as `order_findings` does."""
-    return tuple(islice((one for _, own in groupby(findings, key=lambda one: one.kind)
-                         for one in islice(own, MOST_OF_KIND)), most))
+    """Return the verdict and the likeliest others, few of a kind, as `order_findings` orders."""
+    first, *others = (one for _, own in groupby(findings, key=lambda one: one.kind)
+                      for one in islice(own, MOST_OF_KIND))
+    kept = sorted(others, key=lambda one: -one.probability)[:most - 1]
+    return (first, *(one for one in others if one in kept))
 
 
 def sum_kinds(findings: Sequence[Finding]) -> dict[str, float]:

@@ -171,19 +171,20 @@ def is_clock_own(measurement: Measurement) -> bool:
 
 def is_clock_set(measurement: Measurement, deployment: Deployment) -> bool:
     """Whether an emulator was set to another clock than was asked for: it has one to set."""
-    header = measurement.header
-    hertz = dict(header.clocks_hz).get(deployment.board.core.clock)
-    return (dict(header.environment).get("port") == SET_CLOCK and hertz is not None
-            and abs(hertz / clock_hz_of(deployment) - 1) > 3 * CLOCK_SD)
+    environment = dict(measurement.header.environment)
+    return environment.get("port") == SET_CLOCK and _is_as_asked(measurement, deployment) is False
+
+
+def _is_as_asked(measurement: Measurement, deployment: Deployment) -> bool | None:
+    """Whether the clock stated is the one asked for; None where none is."""
+    hertz = dict(measurement.header.clocks_hz).get(deployment.board.core.clock)
+    return None if hertz is None else abs(hertz / clock_hz_of(deployment) - 1) < 3 * CLOCK_SD
 
 
 def may_be_other(measurement: Measurement, deployment: Deployment) -> bool:
     """Whether the core may run at another clock than is stated: stated as asked for, not timed."""
-    header = measurement.header
-    hertz = dict(header.clocks_hz).get(deployment.board.core.clock)
-    timed = "clock_by_host" in dict(header.environment)
-    return (not timed and hertz is not None
-            and abs(hertz / clock_hz_of(deployment) - 1) < 3 * CLOCK_SD)
+    timed = "clock_by_host" in dict(measurement.header.environment)
+    return not timed and bool(_is_as_asked(measurement, deployment))
 
 
 def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str]:
@@ -342,9 +343,7 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
         total += LOG_STATED if fault.shifts_clock else 0.0
     elif marks.clock_log is not None:
         total += _weigh_clock(fault, marks.clock_log, marks.clock_sd)
-    if marks.ticks_hz is not None:
-        core_hz = marks.core_hz if fault.deployment is None else clock_hz_of(fault.deployment)
-        total += LOG_OWN_TICKS if marks.own_ticks(core_hz) else LOG_OTHER_TICKS
+    total += weigh_ticks(fault, marks)
     if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
         # runs that interrupts hit may have come in this order by chance
         total += math.log(marks.step[1])
@@ -358,6 +357,14 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
             weights.append(_weigh_scatter(None, marks.scatter, marks, right))
         total += max(weights)
     return total + _weigh_interrupts(fault, marks, right)
+
+
+def weigh_ticks(fault: Fault, marks: Marks) -> float:
+    """Log likelihood of a log's ticks, as assumed: they are of the core's clock, or another."""
+    if marks.ticks_hz is None:
+        return 0.0
+    core_hz = marks.core_hz if fault.deployment is None else clock_hz_of(fault.deployment)
+    return LOG_OWN_TICKS if marks.own_ticks(core_hz) else LOG_OTHER_TICKS
 
 
 def _weigh_clock(fault: Fault, seen: float, sd: float) -> float:

@@ -12,6 +12,7 @@ from twin.attribution.diagnosis.again import describe_contradiction
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import (
     BINARY,
+    COMPILED,
     GROUPS,
     HEALTHY_SOURCE,
     JOINED,
@@ -21,7 +22,7 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
 from twin.attribution.diagnosis.likelihood import choose_temper
-from twin.attribution.diagnosis.marks import describe_marks
+from twin.attribution.diagnosis.marks import describe_marks, weigh_ticks
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight
 
 ADDED = "what each does alone, added up: not predicted together"
@@ -65,8 +66,10 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
         priors, [one.shape for one in weighed], [one.total for one in weighed],
         [one.marks for one in weighed])
-    kinds = _name_kinds(faults, priors, chances)
-    chances = _cap_apart(faults, weighed, chances, kinds)
+    # whose clock ticks are of is assumed: it distinguishes no kinds
+    kinds = _name_kinds(faults, np.array(priors) * np.exp([weigh_ticks(fault, evidence.marks)
+                                                 for fault in faults]), chances)
+    chances = _cap_apart(faults, weighed, chances, kinds, read=evidence.errors == BINARY)
     unseen = np.array([_is_indistinct(fault, one, weighed[0])
                        for fault, one in zip(faults, weighed, strict=True)])
     chances[0] += chances[unseen].sum()  # what shows nothing here is as declared to any evidence
@@ -92,13 +95,13 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     return dataclasses.replace(ranked, remarks=describe_contradiction(evidence, changed))
 
 
-def _name_kinds(faults: tuple[Fault, ...], priors: Sequence[float],
+def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray,
                 chances: np.ndarray) -> list[str]:
     """Return each fault's kind; of a group's the evidence does not distinguish, one for all."""
     found: dict[str, str] = {}
     kinds = np.array([fault.kind for fault in faults])
     for name, group in GROUPS.items():
-        odds = {kind: float((chances / np.array(priors))[own].max()) for kind in group
+        odds = {kind: float((chances / priors)[own].max()) for kind in group
                 if any(own := kinds == kind)}
         alike = [kind for kind, factor in odds.items() if factor * BARELY > max(odds.values())]
         found |= dict.fromkeys(alike, name) if len(alike) > 1 else {}
@@ -106,7 +109,7 @@ def _name_kinds(faults: tuple[Fault, ...], priors: Sequence[float],
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
-               chances: np.ndarray, answers: Sequence[str]) -> np.ndarray:
+               chances: np.ndarray, answers: Sequence[str], *, read: bool) -> np.ndarray:
     """Return probabilities in which kinds that leave layers far apart have `CAPPED` in all at most.
 
     What they had besides is of something nobody listed, and so is all of what leaves `LEFT`.
@@ -120,7 +123,8 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
     for kind in set(kinds.tolist()) - {UNKNOWN}:
         own = kinds == kind
         likeliest = int(np.argmax(np.where(own, capped, -1.0)))
-        most = MOST_APART_REBUILT if faults[likeliest].rebuilds else MOST_APART
+        counted = not read and faults[likeliest].errors == COMPILED  # as `COMPILED` is meant
+        most = (MOST_APART_REBUILT if faults[likeliest].rebuilds and not counted else MOST_APART)
         residual, changed = weighed[likeliest].residual, weighed[likeliest].changed
         apart |= own & bool(np.std(residual) > most or (
             changed is not None and np.std(changed) > MOST_APART))

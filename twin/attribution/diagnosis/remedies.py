@@ -44,6 +44,19 @@ def state_ticks(hertz: float) -> str:
             f"{hertz / 1e6:g}MHz)")
 
 
+def state_core(hertz: float) -> str:
+    """Return how the core's clock is stated where the log's ticks are taken to be of it."""
+    return ("state the core's clock, which is taken for that of the log's ticks (twin import "
+            f"--cpu-clock {hertz / 1e6:g}MHz if it is that)")
+
+
+def stop_others(deployment: Deployment) -> str:
+    """Return what to do where interrupts, or other programs, take time."""
+    return ("make runs repeat first: stop other programs, fix the clock, take the least of many "
+            "runs; then diagnose again" if load_isa(deployment.board.core.isa).code.native else
+            "mask them (twin measure --mask), or stop what causes them")
+
+
 def look_at_waits(board: Board, memory: Memory) -> str:
     """Return where wait states that are too many are found."""
     scale = ("; a lower voltage scale needs more"

@@ -89,7 +89,7 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
     return rivals if by_clock and rivals and rivals[0] is found.verdict.fault else []
 
 
-def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
+def tell_otherwise(found: Diagnosis, ticks: str = "", *, native: bool = False) -> str:
     """Say what distinguishes the two likeliest kinds where no clock is known to.
 
     Parameters
@@ -98,6 +98,8 @@ def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
         Of which no clock that was tried distinguishes the likeliest two.
     ticks
         What a clock of a log's ticks asks to be stated first; "" without.
+    native
+        On a computer with an operating system, where nobody masks interrupts.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def tell_otherwise(found: Diagnosis, ticks: str = "") -> str:
     text = f"{first} or {second}: "
     pair = next((kind for kind in (first, second) if JOINED in kind), "")
     ways = [OTHERWISE[part] for kind in (first, second) for part in kind.split(JOINED)
-            if part in OTHERWISE]
+            if part in OTHERWISE and not (native and part == "interrupts")]
     if pair:
         ways.append(f"mend {pair.split(JOINED)[0]} alone and measure again: what is left is "
                     "the other, or none")

@@ -422,7 +422,8 @@ def _note_misfits(outlook: Outlook, published_us: float | None,
         if arena_bytes < needed:
             notes.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
                            f"network needs with {deployment.runtime.identity}, known to "
-                           f"{100 * ARENA_SD:.0f} %: of another network or release?")
+                           f"{100 * ARENA_SD:.0f} %: of another network or release"
+                           f"{', or not in bytes' * (arena_bytes < needed / 4)}?")
         room = deployment.board.memory(deployment.arena).size_bytes
         if arena_bytes > room:
             notes.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "

@@ -160,11 +160,6 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
                      layout={"xaxis": {"title": {"text": account.unit}, "tickformat": "~s"}})
 
 
-FAULTS = (Column("fault", "fault.name"), Column("kind", "fault.kind"),
-          number("probability", "probability", format_chance),
-          Column("what to do, if so", "fault.remedy"))
-
-
 def list_faults(diagnosis: Diagnosis) -> Table:
     """Return which faults would explain the gap, the likeliest kind first."""
     shown = list_likeliest(diagnosis.findings, MOST_FAULTS)
@@ -176,7 +171,10 @@ def list_faults(diagnosis: Diagnosis) -> Table:
     return make_table(
         "faults", "What may explain the gap" + (
             f"; {left} more make up {share} together" if left else ""),
-        FAULTS, likely, details=lambda one: (
+        (Column("fault", "fault.name"), Column("kind", "fault.kind"),
+         number("probability", "probability", format_chance),
+         number("of its kind", lambda one: diagnosis.kinds[one.kind], format_chance),
+         Column("what to do, if so", "fault.remedy")), likely, details=lambda one: (
             (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
 
 

@@ -18,6 +18,7 @@ from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import Possible
 from twin.reports.columns import Column, number
+from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import (
     Content,
     Group,
@@ -101,8 +102,8 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
               if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
     own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}
     columns = [
-        number("of its\nkind", lambda one: 100 * diagnosis.kinds[one.kind], "{:.1f} %"),
-        number("probability", lambda one: 100 * one.probability, "{:.1f} %"),
+        number("of its\nkind", lambda one: diagnosis.kinds[one.kind], _say_chance),
+        number("probability", "probability", _say_chance),
         Column("fault", "fault.name"), Column("kind", "fault.kind"),
         number(FIT, lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
         number(SPREAD, lambda one: "".join(one.evidence[:1]).rpartition(APART)[2], "{}"),
@@ -110,6 +111,10 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     table = tabulate(columns, shown, "what explains the pattern", drops=("kind",),
                      style=lambda one: "bold" if one is diagnosis.verdict else "")
     return [table, *([f"of each alike: {'; '.join(common)}"] if common else [])]
+
+
+def _say_chance(chance: float) -> str:
+    return format_chance(chance).replace("%", " %")
 
 
 def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:

@@ -25,7 +25,7 @@ from twin.attribution.diagnosis.faults import (
     join_faults,
     prior_of,
 )
-from twin.attribution.diagnosis.marks import read_marks
+from twin.attribution.diagnosis.marks import read_marks, weigh_ticks
 from twin.attribution.diagnosis.ranking import _cap_apart
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.diagnosis.weighing import Weight
@@ -168,11 +168,25 @@ def _log(deployment, factor, ticks_hz):
     (0.5, "everything counted half"), (2.0, "everything counted twice")])
 def test_a_timer_that_counts_half_or_twice_is_found_though_layers_scatter(
         deployment, factor, name):
-    """Its ticks are of the clock declared of the core, so another clock is no explanation."""
+    """Its ticks are taken to be of the core's clock: half of that is named, but hardly likely."""
     found = diagnose(deployment, _log(deployment, factor, 280e6))
     assert found.verdict.fault.name == name and found.stated > 0.5, found.kinds
-    assert found.kinds[COUNTER] > 10 * found.kinds["clock"]
+    counter, clock = (sum(one.probability for one in found.findings if one.fault.kind == kind)
+                      for kind in (COUNTER, "clock"))
+    assert counter > 10 * clock
     assert "prescaler" in found.remedy
+    if factor > 1:  # no clock above the highest of the part
+        assert found.not_distinguishable == (name, "cpu at 140 MHz")
+        assert "twin import --cpu-clock 140MHz" in found.telling
+
+
+def test_two_faults_run_at_the_clock_that_is_off(deployment):
+    """Ticks of the declared clock speak against another one beside a second fault as well."""
+    slow = deployment.replace({"clocks.cpu.frequency_hz": 140e6})
+    pair = join_faults(Fault(kind="load", name="b", remedy="", deployment=deployment),
+                       Fault(kind="clock", name="c", remedy="", deployment=slow, shifts_clock=True))
+    marks = read_marks(_log(deployment, 1.0, 280e6), deployment)
+    assert weigh_ticks(pair, marks) < weigh_ticks(Fault(kind="load", name="b", remedy=""), marks)
 
 
 def test_the_clock_of_a_logs_ticks_is_likely_the_cores(deployment):
@@ -265,7 +279,7 @@ def test_kinds_that_leave_layers_apart_have_two_thirds_in_all():
                       moved=np.zeros(2), predicted=np.ones(2), counted=())
                for size in (1.0, 1.0, 0.0)]
     chances = _cap_apart(faults, weighed, np.array([chance for _, chance in kinds]),
-                         [kind for kind, _ in kinds])
+                         [kind for kind, _ in kinds], read=True)
     assert chances == pytest.approx([0.65 * 0.5 / 0.95, 0.65 * 0.45 / 0.95, 0.35])
 
 
@@ -415,3 +429,18 @@ def test_nodes_of_a_vendor_are_no_layers_and_another_board_is_refused(deployment
     with pytest.raises(NotTheSameError, match="board: nucleo_l4r5zi -> ") as refused:
         diagnose(deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"), measured)
     assert "--anyway" not in str(refused.value)
+
+
+def test_one_operator_off_is_likelier_of_a_library_than_of_our_own_kernels():
+    """A library's kernels are chosen one by one; ours are built together."""
+    faults = (Fault(kind=DECLARED, name="", remedy=""), Fault(kind="SIMD", name="", remedy=""),
+              Fault(kind=ONE_OPERATOR, name="", remedy="", places=4))
+    (_, simd, one), (_, own_simd, own) = (prior_of(faults, own=own) for own in (False, True))
+    assert one / simd == pytest.approx(1 / 4) and own / own_simd == pytest.approx(0.2 / 4)
+
+
+def test_other_programs_of_a_computer_are_stopped_not_masked(deployment):
+    """`twin measure --mask` is refused there."""
+    here, host = (next(one for one in list_faults(board) if one.kind == "interrupts").remedy
+                  for board in (deployment, deploy("kws", "host")))
+    assert "--mask" in here and "--mask" not in host and host.startswith("make runs repeat first")
