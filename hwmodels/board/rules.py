@@ -50,11 +50,7 @@ def find_broken(section: Section) -> Broken | None:
 
 def frequency_of(section: Section, name: str) -> float:
     """Return the frequency of a clock in Hz, through the clocks it is derived from."""
-    clock = section.clocks[name]
-    if clock.frequency_hz is not None:
-        return float(clock.frequency_hz.value)
-    assert clock.of is not None and clock.divide_by is not None  # held by `_derived_clocks`
-    return frequency_of(section, clock.of) / float(clock.divide_by.value)
+    return float(frequencies_of(section, name, {}))
 
 
 def frequencies_of(section: Section, name: str, changed: Mapping[str, np.ndarray],

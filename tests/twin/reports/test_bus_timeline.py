@@ -41,7 +41,7 @@ def bars_of(figure):
 
 def test_every_burst_is_a_bar_of_its_master_and_of_its_bank():
     run = make_run()
-    bars = bars_of(draw_bus_figure(run, "made", (0, 10_000)))
+    bars = bars_of(draw_bus_figure(run, "made"))
     held = run.bursts.bursts[:, HELD] / run.bursts.bus_period
     # Rows 0 and 1 are the masters, 2 and 3 the banks of the SRAM, 4 the flash.
     assert sum(row < 2 for row, _, _ in bars) == sum(row >= 2 for row, _, _ in bars) == 16
@@ -52,7 +52,7 @@ def test_every_burst_is_a_bar_of_its_master_and_of_its_bank():
 
 def test_waits_are_hatched():
     run = make_run()
-    waits = [path for bars in draw_bus_figure(run, "made", (0, 10_000)).axes[0].collections
+    waits = [path for bars in draw_bus_figure(run, "made").axes[0].collections
              if bars.get_hatch() for path in bars.get_paths()]
     assert len(waits) == np.count_nonzero(run.times[:, WAIT]) > 0
 

@@ -24,18 +24,16 @@ ROW_IN = 0.34
 """Height of a row, in inches."""
 
 SHOWN_BURSTS = 150
-"""How many bursts a timeline shows when no window is asked for."""
+"""How many bursts a timeline shows."""
 
 
-def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | None = None) -> Figure:
-    """Return the figure of the bus timeline.
+def draw_bus_figure(run: BusRun, name: str) -> Figure:
+    """Return the figure of the first `SHOWN_BURSTS` bursts on a bus.
 
     Parameters
     ----------
     name
         Of the board or scene, for the heading.
-    window_cycles
-        First and last bus cycle to show; None: the first `SHOWN_BURSTS` bursts.
 
     Returns
     -------
@@ -45,31 +43,29 @@ def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | Non
     bus = run.bursts.interconnect
     rows = len(bus.masters) + len(bus.banks)
     lost = int(run.times[:, WAIT].sum()) // run.bursts.bus_period
-    window = window_cycles or (0, _end_of(run))
+    last = _end_of(run)
     with new_figure(
             11.0, 1.3 + ROW_IN * rows, f"{name}: {format_count(lost)} bus cycles waited for others",
-            f"{describe_window(run, window)} · {format_frequency(bus.clock_hz)} · "
+            f"{_describe_shown(run, last)} · {format_frequency(bus.clock_hz)} · "
             f"{bus.arbitration.replace('_', ' ')} · predicted · figures beside the rows are of "
             "the whole") as figure:
-        draw_bus_timeline(run, figure.subplots(), window)
+        draw_bus_timeline(run, figure.subplots(), last)
     return figure
 
 
-def describe_window(run: BusRun, window_cycles: tuple[int, int]) -> str:
+def _describe_shown(run: BusRun, last: int) -> str:
     """Say which part of a run is shown: of its bursts and of its time."""
-    first, last = window_cycles
     whole = max(1, run.end_ticks // run.bursts.bus_period)
     times = run.times / run.bursts.bus_period
-    shown = int(((times[:, FINISH] >= first) & (times[:, ISSUE] <= last)).sum())
+    shown = int((times[:, ISSUE] <= last).sum())
     all_of_it = f"{format_count(len(run.times))} bursts in {format_count(whole)} cycles"
-    if first <= 0 and last >= whole - 1:
+    if last >= whole - 1:
         return f"all {all_of_it}"
-    return (f"shown: cycles {first:,} to {last:,}, {format_share(last - first, whole)} of the "
-            f"time, {shown:,} of {all_of_it}")
+    return (f"shown: cycles 0 to {last:,}, {format_share(last, whole)} of the time, "
+            f"{shown:,} of {all_of_it}")
 
 
-def draw_bus_timeline(run: BusRun, axes: Axes,
-                      window_cycles: tuple[int, int] | None = None) -> None:
+def draw_bus_timeline(run: BusRun, axes: Axes, last: int) -> None:
     """Draw masters above memories: bars of service, hatched waits, thin lines on the way.
 
     A memory's row has a lane for each master, so that they differ without colour.
@@ -78,13 +74,12 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
     ----------
     axes
         Where; bus cycles across.
-    window_cycles
-        As for `draw_bus_figure`.
+    last
+        Bus cycle behind which nothing is drawn.
     """
     bus, cycle = run.bursts.interconnect, run.bursts.bus_period
-    first, last = window_cycles or (0, _end_of(run))
     times, held = run.times / cycle, run.bursts.bursts[:, HELD] / cycle
-    shown = (times[:, FINISH] >= first) & (times[:, ISSUE] <= last)
+    shown = times[:, ISSUE] <= last
     below = len(bus.masters)
     lane = 0.6 / max(1, below)
     for row, master in enumerate(bus.masters):
@@ -108,7 +103,7 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
                              (below + bank - 0.3 + lane * row, lane), **look)
     _label_rows(run, axes)
     axes.axhline(below - 0.5, color=DARK_GREY, linewidth=0.6)
-    axes.set_xlim(first, max(last, first + 1))
+    axes.set_xlim(0, max(last, 1))
     axes.set_xlabel("bus cycles")
     rule_values(axes)
     _add_legend(run, axes)
