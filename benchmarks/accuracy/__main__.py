@@ -24,9 +24,6 @@ from benchmarks.accuracy.report import make_details, make_summary
 from hwmodels.files import write_whole
 
 HERE = Path(__file__).parent
-COUNTS = HERE.parents[1] / "out" / "counts"
-"""Counts kept by content between runs."""
-
 PAGE = HERE.parents[1] / "docs" / "accuracy.md"
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
@@ -56,7 +53,7 @@ def main() -> int:
               check_pmu(),
               "counted on an instruction-set simulator": check_simulator()}
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    validation = validate(cache=COUNTS, sealed=sealed)
+    validation = validate(sealed=sealed)
     report = make_calibrated_report(validation) + "\n" + make_summary(judgement)
     print(report)
     results = HERE / "results"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,13 +121,11 @@ SEALED_RELEASE = "sealed rows: board known, release not"
 SEALED_BOARD = "sealed rows: board not known"
 
 
-def validate(*, cache: Path | None = None, sealed: bool = False) -> Validation:
+def validate(*, sealed: bool = False) -> Validation:
     """Judge calibration by every protocol.
 
     Parameters
     ----------
-    cache : Path, optional
-        Folder of counts kept by content.
     sealed : bool
         Whether to open the rows nothing may be chosen by.
 
@@ -137,37 +134,37 @@ def validate(*, cache: Path | None = None, sealed: bool = False) -> Validation:
     Validation
         Nothing of it was chosen by its sealed part.
     """
-    fit = collect(published_rows(use="fit"), cache)
-    layers = observe_pmu_layers(cache=cache)
+    fit = collect(published_rows(use="fit"))
+    layers = observe_pmu_layers()
     learning = learn([*(case.observation for case in fit), *layers])
     guesses = {IN_SAMPLE: guess(learning, fit, fit_baselines(case.row for case in fit))}
     for name, key in _protocols(fit).items():
         # intervals of boards, releases and cores not measured rest on no past errors
         guesses[name] = _leave_out(fit, layers, key, known=name not in (LIBRARY, BOARD, CORE),
                                    judged=name not in (LIBRARY, RELEASE, BOARD, CORE),
-                                   asked=undescribe(fit, cache) if name == LIBRARY else fit)
+                                   asked=undescribe(fit) if name == LIBRARY else fit)
     if sealed:
-        guesses |= _judge_sealed(learning, fit, collect(published_rows(use="test"), cache))
+        guesses |= _judge_sealed(learning, fit, collect(published_rows(use="test")))
     return Validation(guesses={name: found for name, found in guesses.items() if found},
                       learning=learning, layers=_leave_shapes_out(fit, layers))
 
 
-def collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...]:
+def collect(rows: Iterable[PublishedRow]) -> tuple[Case, ...]:
     """Return the rows that can be deployed, each with what is counted behind it."""
     cases = []
     for row in rows:
-        cases += [Case(row=row, observation=one) for one in observe_any([row], cache=cache)]
+        cases += [Case(row=row, observation=one) for one in observe_any([row])]
     return tuple(cases)
 
 
-def undescribe(cases: Iterable[Case], cache: Path | None) -> tuple[Case, ...]:
+def undescribe(cases: Iterable[Case]) -> tuple[Case, ...]:
     """Return rows as of a library nobody described, who knows nothing its file says of its loops.
 
     Left out are those that do not fit its board without what its file says of placement.
     """
     found = []
     for case in cases:
-        for one in observe_any([replace(case.row, runtime=UNSEEN_RUNTIME)], cache=cache):
+        for one in observe_any([replace(case.row, runtime=UNSEEN_RUNTIME)]):
             found.append(replace(case, observation=replace(
                 case.observation, design=one.design, arena=one.arena)))
     return tuple(found)

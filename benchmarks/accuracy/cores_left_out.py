@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.accuracy.__main__ import COUNTS
 from calibration.datasets import published_rows, read_table
 from calibration.fitting.intervals import WAITING_SD, student_band
 from calibration.fitting.validation import total_error
@@ -70,14 +69,14 @@ def observe_whole() -> Observation:
     deployment = deploy("kws", PMU_SETUP["board"], runtime=PMU_SETUP["runtime"],
                         weights=PMU_SETUP["weights"], arena=PMU_SETUP["arena"])
     cycles = sum(float(str(row["ARM_PMU_CPU_CYCLES"])) for row in read_table(PMU_TABLE).rows)
-    return replace(observe_pmu_layers(cache=COUNTS)[0], label=PMU_TABLE, whole=True, cycles=cycles,
-                   network="kws", design=make_design(deployment, cache=COUNTS))
+    return replace(observe_pmu_layers()[0], label=PMU_TABLE, whole=True, cycles=cycles,
+                   network="kws", design=make_design(deployment))
 
 
 def leave_cores_out() -> tuple[LeftOut, ...]:
     """Predict the rows of every core from those of the others."""
-    networks = (*observe_rows(published_rows(use="fit"), cache=COUNTS), observe_whole())
-    layers, found = observe_pmu_layers(cache=COUNTS), []
+    networks = (*observe_rows(published_rows(use="fit")), observe_whole())
+    layers, found = observe_pmu_layers(), []
     for core in dict.fromkeys(one.cell.core for one in networks):
         rest = [one for one in (*networks[:-1], *layers) if one.cell.core != core]
         known = {one.cell.library for one in rest}

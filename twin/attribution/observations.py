@@ -101,16 +101,13 @@ class Observation:
         return self.design.prices
 
 
-def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
-                 ) -> tuple[Observation, ...]:
+def observe_rows(rows: Iterable[PublishedRow]) -> tuple[Observation, ...]:
     """Count what is behind published rows; those no model can deploy are omitted.
 
     Parameters
     ----------
     rows
         Of use "fit".
-    cache
-        As for `make_design`.
 
     Raises
     ------
@@ -119,11 +116,10 @@ def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
     """
     rows = tuple(rows)
     refuse_sealed(rows)
-    return observe_any(rows, cache=cache)
+    return observe_any(rows)
 
 
-def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
-                ) -> tuple[Observation, ...]:
+def observe_any(rows: Iterable[PublishedRow]) -> tuple[Observation, ...]:
     """Count what is behind rows of any use: for code that judges and does not learn.
 
     A row of use "fit" whose arena the source has in several memories, and we in one, teaches
@@ -135,7 +131,7 @@ def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
             continue
         try:
             deployment = deploy_row(row, build_published(row.model))
-            design = make_design(deployment, cache=cache)
+            design = make_design(deployment)
         except TwinError:
             continue
         elsewhere = "arena_beyond_chip" in row.flags and not deployment.placement.parts_bytes
@@ -152,7 +148,7 @@ def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
     return tuple(found)
 
 
-def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
+def observe_pmu_layers() -> tuple[Observation, ...]:
     """Return the distinct layer shapes of the Apollo510's counters, each the median of its layers.
 
     A layer of no kernel and no call has nothing to learn from and is omitted.
@@ -167,15 +163,14 @@ def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
     measured = {shape: statistics.median(float(str(rows[layer]["ARM_PMU_CPU_CYCLES"]))
                                          for layer in layers)
                 for shape, layers in shapes.items()}
-    whole = _observe_whole(deployment, PMU_SETUP["runtime"], label=PMU_TABLE, cache=cache,
+    whole = _observe_whole(deployment, PMU_SETUP["runtime"], label=PMU_TABLE,
                            source=str(rows[0]["source"]), kind="published")
     return _observe_layers(whole, {shape: (layers[0], measured[shape])
                                    for shape, layers in shapes.items()})
 
 
 def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None,
-                   energy: str | None = None,
-                   cache: Path | None = None) -> tuple[Observation, ...]:
+                   energy: str | None = None) -> tuple[Observation, ...]:
     """Count what is behind a measurement folder: its layers where it has them, else its total.
 
     Parameters
@@ -188,8 +183,6 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         Library it is of, where it does not say.
     energy
         Folder of the energies of the same run, which `twin energy` made.
-    cache
-        As for `make_design`.
 
     Raises
     ------
@@ -209,7 +202,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     _check_units(measurement, where)
     energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
     whole = replace(_observe_whole(deployment, runtime, label=where, source=header.source,
-                                   kind=header.kind, cache=cache), supply_v=header.supply_v,
+                                   kind=header.kind), supply_v=header.supply_v,
                     energy_pj=None if energy_uj is None else energy_uj * 1e6)
     measured = measurement.list_cycles(whole.clock_hz)
     layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
@@ -304,12 +297,12 @@ def _check_units(measurement: Measurement, where: str) -> None:
 
 
 def _observe_whole(deployment: Deployment, runtime: str, *, label: str, source: str, kind: str,
-                   cache: Path | None) -> Observation:
+                   ) -> Observation:
     """Return an inference of a deployment, of which neither cycles nor energy are known yet."""
     board = deployment.board
     return Observation(
         label=label, source=source, network=deployment.graph.architecture_id, runtime=runtime,
-        cell=_cell(deployment, runtime), design=make_design(deployment, cache=cache), cycles=0.0,
+        cell=_cell(deployment, runtime), design=make_design(deployment), cycles=0.0,
         energy_pj=None, clock_hz=board.core_clock.frequency_hz, supply_v=None,
         arena=deployment.arena, kind=kind, power=_power_cell(deployment, runtime))
 

@@ -297,8 +297,8 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
     target = Path(asked.output or f"{measured.name}.overlay.yaml")
     totals: list[Any] = []
     replaced = target.exists()
-    overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=asked.cache,
-                             anyway=anyway, on_remark=lambda remark: warn([remark]),
+    overlay = twin.calibrate(data, board, runtime=runtime, output=target, anyway=anyway,
+                             on_remark=lambda remark: warn([remark]),
                              on_total=totals.append)
     if as_json:
         show_json(overlay)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
-import hwmodels
 from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
-from hwmodels.files import read_regular, write_whole
 from hwmodels.frozen import entity
 from twin.deployment.deployment import Deployment
 from twin.pricing.itemised import itemise
@@ -29,15 +21,6 @@ from twin.pricing.task_prices import (
     name_power,
     split_by_price,
 )
-
-LARGEST_KEPT_BYTES = 1 << 20
-"""Of a design matrix: a few arrays of tens of numbers."""
-
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/pricing/calibration.py", "twin/pricing/itemised.py",
-            "twin/pricing/lines.py", "twin/pricing/price_names.py", "twin/pricing/structure.py",
-            "twin/deployment/core.py", "twin/deployment/placement.py", "twin/deployment/split.py",
-            "twin/network/operators.py", "twin/network/rewrites/dead_channels.py",
-            "twin/pricing/design.py")
 
 
 @entity
@@ -131,75 +114,15 @@ class DesignMatrix:
         return drawn + self.energy_pj[:, count:].sum(axis=(0, 1))
 
 
-def make_design(deployment: Deployment, *, cache: Path | None = None) -> DesignMatrix:
+def make_design(deployment: Deployment) -> DesignMatrix:
     """Count a deployment's warm inference by price.
-
-    Parameters
-    ----------
-    deployment
-        On a core or an accelerator, whose counts are never kept.
-    cache
-        Folder of counts kept by content: model, board, runtime, placement and this code.
 
     Returns
     -------
     DesignMatrix
         Sums over layers equal the cycles and joules of `predict` at stated prices.
     """
-    if deployment.accelerated:
-        return _count_tasks(deployment)
-    path = None if cache is None else cache / f"{content_key(deployment)}.npz"
-    if path is not None and (kept := _read_kept(path)) is not None:
-        return kept
-    design = _count(deployment)
-    if path is not None:
-        content = io.BytesIO()
-        np.savez(content, cycles=design.cycles, energy_pj=design.energy_pj,
-                 operators=np.array(design.operators, dtype=str), external=design.external,
-                 borrowed=design.borrowed)
-        with contextlib.suppress(OSError):  # a full disk makes it slower, not fail
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, content.getvalue())
-    return design
-
-
-def _read_kept(path: Path) -> DesignMatrix | None:
-    """Return a kept design matrix; None where there is none, or a damaged one."""
-    import zipfile
-
-    try:
-        with np.load(io.BytesIO(read_regular(path, LARGEST_KEPT_BYTES))) as stored:
-            cycles, energy_pj = stored["cycles"], stored["energy_pj"]
-            operators = tuple(map(str, stored["operators"]))
-            external, borrowed = stored["external"], stored["borrowed"]
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
-        return None
-    return DesignMatrix(
-        cycles=cycles, energy_pj=energy_pj, operators=operators, external=external,
-        borrowed=borrowed)
-
-
-def content_key(deployment: Deployment) -> str:
-    """Return a hash of everything a design matrix depends on."""
-    parts = (deployment.graph.sha256, repr(deployment.board), repr(deployment.runtime),
-             deployment.weights_named, deployment.arena_named, deployment.code, code_hash())
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-@lru_cache(maxsize=1)
-def code_hash() -> str:
-    """Return a hash of the source files that decide what is counted."""
-    root = Path(__file__).parents[2]
-    assert root == Path(str(hwmodels.__file__)).parents[1]
-    digest = hashlib.sha256()
-    for name in _SOURCES:
-        where = root / name
-        files = [where] if where.is_file() else sorted(
-            path for path in where.rglob("*") if path.suffix in (".py", ".yaml")
-            and "boards" not in path.parts)
-        for path in files:
-            digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return digest.hexdigest()
+    return _count_tasks(deployment) if deployment.accelerated else _count(deployment)
 
 
 def _count_tasks(deployment: Deployment) -> DesignMatrix:

@@ -46,13 +46,8 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("counts")
-
-
-@pytest.fixture(scope="module")
-def observed(cache):
-    return gather(["nucleo_l4r5zi"], cache=cache)
+def observed():
+    return gather(["nucleo_l4r5zi"])
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +134,8 @@ def test_ported_predictions_say_what_they_rest_on(observed, new_file):
     assert 0.5 < found.prediction.time_us / found.physics_us < 2
 
 
-def test_more_boards_narrow_the_interval(observed, new_file, cache):
-    both = gather(["nucleo_l4r5zi", "nucleo_u575zi_q"], cache=cache)
+def test_more_boards_narrow_the_interval(observed, new_file):
+    both = gather(["nucleo_l4r5zi", "nucleo_u575zi_q"])
     deployment = deploy("kws", new_file, runtime=TFLM)
     one, two = (predict_unmeasured(predict(deployment), rows).prediction
                 for rows in (observed, both))
@@ -173,13 +168,13 @@ def test_an_operator_family_never_seen_is_refused(observed):
     assert "depthwise" in FAMILIES and "memory" not in FAMILIES
 
 
-def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
+def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must():
     code, _, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--networks", "ad", "--to",
-                       "nucleo_f401re", "--cache", cache)
+                       "nucleo_f401re")
     # the autoencoder is fully connected throughout: it says nothing of convolutions
     assert code == 3 and "no row on a cortex-m4 has one" in err
     code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--networks", "kws,vww", "--to",
-                         "nucleo_f401re", "--cache", cache, "--json")
+                         "nucleo_f401re", "--json")
     assert code == 0, err
     document = json.loads(out)
     assert {name for one in document["behind"] for name in one["networks"]} == {"kws", "vww"}
@@ -194,9 +189,9 @@ def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
     (("--from", "nucleo_l4r5zi", "--networks", "resnet"), "not measured there"),
     (("--from", "nucleo_l4r5zi", "--to", "stm32n6570_dk", "--runtime", "neural-art"),
      "runs on an accelerator")])
-def test_refusals(arguments, message, cache):
+def test_refusals(arguments, message):
     to = () if "--to" in arguments else ("--to", "nucleo_f401re")
-    code, _, err = run("port", "kws", *to, "--cache", cache, *arguments)
+    code, _, err = run("port", "kws", *to, *arguments)
     assert code in (2, 3) and message in err and "Traceback" not in err
 
 
@@ -248,9 +243,8 @@ def test_plan_starts_from_what_predict_says(board):
     assert ranking.best.time_us.low > said.certainty.time_us.low
 
 
-def test_port_says_what_predict_says(new_file, cache):
-    code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file, "--cache",
-                         cache, "--json")
+def test_port_says_what_predict_says(new_file):
+    code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file, "--json")
     assert code == 0, err
     ported = json.loads(out)
     said = predict_calibrated(deploy("kws", new_file))
@@ -260,14 +254,14 @@ def test_port_says_what_predict_says(new_file, cache):
         assert one["time_interval_us"]["high"] == said.certainty.time_us.high
     assert ported["energy_interval_uj"]["high"] == said.certainty.energy_uj.high
     assert "the same" in ported["shipped"]["why_it_differs"]
-    _, out, _ = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file, "--cache", cache)
+    _, out, _ = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file)
     assert "what boards of all published rows took" in " ".join(out.split())
     assert "Rests on all published rows; of the boards named, these" in out
 
 
-def test_port_from_a_choice_of_networks_says_why_it_differs(new_file, cache):
+def test_port_from_a_choice_of_networks_says_why_it_differs(new_file):
     code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--networks", "kws,vww", "--to",
-                         new_file, "--cache", cache, "--runtime", LOWERED, "--json")
+                         new_file, "--runtime", LOWERED, "--json")
     assert code == 0, err
     ported = json.loads(out)
     said = predict_calibrated(deploy("kws", new_file, runtime=LOWERED))
@@ -393,10 +387,10 @@ def test_plan_is_for_the_host_of_an_accelerator():
     assert code == 2 and "accepted: a library of the host, such as --runtime tflm-cmsis" in err
 
 
-def test_a_measured_target_is_warned_of_first(cache, tmp_path):
+def test_a_measured_target_is_warned_of_first(tmp_path):
     page = tmp_path / "port.html"
     code, _, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", "nucleo_l4r5zi",
-                       "--cache", cache, "--report", str(page))
+                       "--report", str(page))
     first = next(line for line in err.splitlines() if line.startswith("warning: "))
     assert code == 0 and "x-cube-ai@9.0.0 was measured on nucleo_l4r5zi (--to) itself" in first
     text = page.read_text()

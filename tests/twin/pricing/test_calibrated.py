@@ -77,14 +77,6 @@ def test_copying_is_charged_apart() -> None:
     assert not make_design(ic).cycles[:, TIME_PRICES.index("reduce")].any()  # it pools
 
 
-def test_tallies_are_kept_by_content(kws, tmp_path: Path) -> None:
-    first = make_design(kws, cache=tmp_path)
-    again = make_design(kws, cache=tmp_path)
-    make_design(kws.replace({"clocks.cpu.frequency_hz": "80MHz"}), cache=tmp_path)
-    assert len(list(tmp_path.glob("*.npz"))) == 2  # another clock is another content
-    assert (first.cycles == again.cycles).all() and (first.energy_pj == again.energy_pj).all()
-
-
 def test_factors_of_an_overlay_scale_the_bill_and_nothing_else(kws) -> None:
     calibration = choose_calibration(kws)
     assert calibration is not None
@@ -388,8 +380,7 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
 
     folder = write_folder(tmp_path / "kws", kws, {"conv": 0.8, "pointwise": 0.5}, layers=True)
     path = tmp_path / "own.yaml"
-    result = CliRunner().invoke(app, ["calibrate", "-b", BOARD, str(folder), "-o", str(path),
-                                      "--cache", str(tmp_path / "counts")])
+    result = CliRunner().invoke(app, ["calibrate", "-b", BOARD, str(folder), "-o", str(path)])
     assert result.exit_code == 0, result.stderr
     for words in (RUNTIME, "pointwise", "stated sd, %", "condition", "largest residual"):
         assert words in result.stdout

@@ -63,7 +63,7 @@ def calibrate(asked: Calibrate) -> Overlay:
         For a folder that is of another board or runtime, or does not say of which.
     """
     folders, board, runtime = asked.folders, asked.board, asked.runtime
-    output, cache, on_remark = asked.output, asked.cache, asked.on_remark
+    output, on_remark = asked.output, asked.on_remark
     if output is not None:
         check_place(fspath(output))
     machine = load_board(board)
@@ -77,7 +77,6 @@ def calibrate(asked: Calibrate) -> Overlay:
         for remark in _remark(read_header(folder), machine, now, runtime):
             on_remark(f"{folder}: {remark}")
     probed = learn_probes(probes, machine, runtime) if probes else None
-    kept = None if cache is None else Path(cache)
     pairs, doubted = pair_energies(networks), False
     for name in (energy or folder for folder, energy in pairs.items()):
         drawn = read_measurement(name)
@@ -88,7 +87,7 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{name}: {doubt} Powers are learnt from it, as --anyway asks, and its "
                       f"energies are unsure by a factor of {FAR:g}")
             doubted = True
-    observed = {folder: observe_folder(folder, board, energy=energy, cache=kept,
+    observed = {folder: observe_folder(folder, board, energy=energy,
                                        runtime=None if probes and not describe_open(
                                            read_header(folder).runtime) else runtime)
                 for folder, energy in pairs.items()}
@@ -156,9 +155,8 @@ def calibrate_published(asked: CalibratePublished) -> dict[str, Overlay]:
     from twin.learning.overlays import learn, learn_between_networks, make_overlays
 
     output = asked.output
-    kept = None if asked.cache is None else Path(asked.cache)
-    observations = (*observe_rows(published_rows(), cache=kept), *observe_pmu_layers(cache=kept))
-    found, learning = {}, learn(observations)
+    found: dict[str, Overlay] = {}
+    learning = learn((*observe_rows(published_rows()), *observe_pmu_layers()))
     for (library, board), overlay in make_overlays(learning).items():
         name = shipped_path(library, board).relative_to(SHIPPED)
         path = None if output is None else Path(fspath(output)) / name

@@ -26,9 +26,9 @@ def port(asked: Port) -> Ported:
     With boards by name it is what `predict` says, every published row behind it, and what it rests
     on. Measurement folders, and a choice of networks, are learnt from alone.
     """
-    deployment, networks, cache = asked.deployment, asked.networks, asked.cache
+    deployment, networks = asked.deployment, asked.networks
     names = [fspath(one) for one in asked.sources]
-    observations = gather(names, networks, cache=None if cache is None else Path(cache))
+    observations = gather(names, networks)
     alone = networks or any(Path(name).is_dir() for name in names)
     return predict_unmeasured(predict(deployment), observations,
                               None if alone else choose_calibration(deployment))

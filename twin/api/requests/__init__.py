@@ -205,8 +205,6 @@ Prices = Annotated[Mapping[str, float] | None, Option(
     text=list[str], parse=parse_prices)]
 Anyway = Annotated[bool, Option(
     "--anyway", None, "Compare even where network, board or clock differ.")]
-CountCache = Annotated[File | None, Option(
-    "--cache", "DIR", "Cache event counts in this folder, for the next call.", text=str)]
 Limit = float | str | None
 
 

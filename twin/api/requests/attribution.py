@@ -15,7 +15,6 @@ from twin.api.requests import (
     BoardName,
     Calibration,
     Clock,
-    CountCache,
     Deployed,
     Model,
     Option,
@@ -197,10 +196,9 @@ Overlays = Annotated[File | None, Option(
 
 @dataclass(frozen=True, kw_only=True)
 class Learnt(Request):
-    """Where learnt prices go, and counts are kept."""
+    """Where learnt prices go."""
 
     output: Overlays = None
-    cache: CountCache = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from twin.api.requests import (
     MAX_UJ,
     Calibration,
     Changes,
-    CountCache,
     Fed,
     Limit,
     MaxUsd,
@@ -106,7 +105,6 @@ class Port(Request):
     networks: Annotated[Sequence[str], Option(
         "--networks", "NAMES", "Learn from these networks only, by comma.", text=str,
         parse=split_words)] = ()
-    cache: CountCache = None
 
 
 @dataclass(frozen=True)

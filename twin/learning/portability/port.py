@@ -47,8 +47,7 @@ FAMILIES = TIME_PRICES[:TIME_PRICES.index("call")]
 """Time prices of operator families: all but calls and memories."""
 
 
-def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
-           cache: Path | None = None) -> tuple[Observation, ...]:
+def gather(sources: Sequence[str], networks: Sequence[str] = ()) -> tuple[Observation, ...]:
     """Return what was measured on boards: published rows that may be learnt from, or folders.
 
     Parameters
@@ -57,8 +56,6 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
         Boards by name, or measurement folders.
     networks
         Only these; empty: all.
-    cache
-        Folder of counts, as for `make_design`.
 
     Raises
     ------
@@ -76,16 +73,16 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
                 raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
                                  "accepted: networks. `twin calibrate` learns from those")
             with reworded(MeasurementError, UsageError, "--from "):
-                found += observe_folder(source, read_header(source).board, cache=cache)
+                found += observe_folder(source, read_header(source).board)
             continue
         name = load_board(source).name
         if name not in measured:
             raise UsageError(f"--from {source}: no published row of it can be learnt from; "
                              "accepted: a measurement folder, or "
                              + ", ".join(sorted(filter(None, measured))))
-        found += observe_rows([row for row in rows if row.board == name], cache=cache)
+        found += observe_rows([row for row in rows if row.board == name])
         if name == PMU_SETUP["board"]:
-            found += observe_pmu_layers(cache=cache)
+            found += observe_pmu_layers()
     known = {one.network for one in found if one.whole}
     for network in networks:
         if name_network(network) not in known:
