@@ -14,6 +14,7 @@ from twin.deployment.costs import (
     Coverage,
     LayerCost,
     TaskPrediction,
+    bill_us,
     convert_us,
     measure_coverage,
 )
@@ -349,7 +350,8 @@ def _predict_layers(deployment: Deployment,
 def setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     """Price preparing the network once: operators, requantised channels, weights copied.
 
-    What a program does before its billed part is not known: nothing is priced.
+    While they are copied the core waits; all the while an accelerator idles. What a program does
+    before its billed part is not known: nothing is priced.
     """
     if deployment.target.executes:
         return Bill(())
@@ -360,8 +362,17 @@ def setup_bill(deployment: Deployment, prices: Prices) -> Bill:
         CountLine(event="kernel_dispatch", place=place, occurred=amount, exposed=amount)
         for place, amount in amounts.items() if amount))
     prepared = add_background(make_bill(counts, prices), deployment.board, prices)
-    copied = deployment.target.count_setup(deployment)
-    return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
+    copied = make_bill(deployment.target.count_setup(deployment), prices)
+    made = merge_bills([prepared, copied]) if copied.lines else prepared
+    if not deployment.accelerated:
+        return made
+    board, copied_us = deployment.board, bill_us(copied, deployment.board)
+    waited = copied_us * 1e-6 * board.hertz[board.core.clock]
+    idle = bill_us(made, board) * 1e-6 * board.hertz[board.accelerator.clock]
+    powered = {"sleep": waited, "clock_tree": waited, "leakage": copied_us * 1e3, "npu_idle": idle}
+    return merge_bills([made, make_bill(Counts(tuple(
+        CountLine(event=event, place="", occurred=amount, exposed=0)
+        for event, amount in powered.items() if amount)), prices)])
 
 
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],

@@ -30,3 +30,19 @@ def test_a_pool_slower_than_the_flash_sets_the_pace():
     size = slow.deployment.plan.pools.weight_bytes
     (line,) = waits
     assert line.cycles == pytest.approx(size / 0.25 / 0.9, rel=1e-3)  # nic at 900 MHz, NPU at 1000
+
+
+def test_the_board_is_powered_while_weights_are_copied():
+    """The core waits and leaks, the NPU idles: in the set-up as in an inference, by hand."""
+    made = predict(deploy("kws", "alif_e7_devkit").replace({"npu.memory_mode": "Sram_Only"}))
+    clocks = made.deployment.board.hertz
+    host_us, copied_us = (made.setup.cycles(name) / clocks[name] * 1e6 for name in ("cpu", "npu"))
+    assert copied_us > host_us > 0
+    drawn = {event: sum(line.occurred for line in made.setup.lines if line.event == event)
+             for event in ("sleep", "clock_tree", "leakage", "npu_idle")}
+    assert drawn == pytest.approx({
+        "sleep": copied_us * clocks["cpu"] * 1e-6,
+        "clock_tree": (host_us + copied_us) * clocks["cpu"] * 1e-6,
+        "leakage": (host_us + copied_us) * 1e3,
+        "npu_idle": (host_us + copied_us) * clocks["npu"] * 1e-6})
+    assert sum(line.energy_pj for line in made.setup.lines if line.event in drawn) > 0

@@ -318,7 +318,7 @@ def setup_line(prediction: Prediction, ledger: Ledger) -> str:
 
         return start_line(prediction)
     counted = ", ".join(f"{count:,} {clock} cycles"
-                        for clock, count in cycles_by_clock(ledger.setup).items())
+                        for clock, count in cycles_by_clock(ledger.setup).items() if count)
     if not bill_time_us(prediction, prediction.setup):
         return f"set-up, once, not included above: {NOT_KNOWN}"
     energy = NOT_KNOWN if prediction.energy_uj is None else format_energy(
