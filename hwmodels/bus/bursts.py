@@ -158,18 +158,16 @@ def _service_terms(interconnect: Interconnect) -> tuple[np.ndarray, np.ndarray, 
 
 def _slave_numbers(stream: Stream, interconnect: Interconnect) -> np.ndarray:
     names = [slave.name for slave in interconnect.slaves]
-    if not isinstance(stream.slave, str) and stream.slave.dtype.kind in "iu":
-        numbers = _whole(stream, "slave", 0)
-        if numbers.max(initial=0) >= len(names):
-            raise KernelError(f"bus: stream of {stream.master!r}: slave {numbers.max()}; accepted: "
-                              f"0 to {len(names) - 1}")
-        return numbers
-    asked, place = np.unique(stream.slave, return_inverse=True)
-    for name in asked.tolist():
-        if name not in names:
-            raise KernelError(f"bus: stream of {stream.master!r}: slave {name!r}; "
-                              + did_you_mean(name, names))
-    return np.array([names.index(name) for name in asked.tolist()], dtype=np.int64)[place]
+    if isinstance(stream.slave, str):
+        if stream.slave not in names:
+            raise KernelError(f"bus: stream of {stream.master!r}: slave {stream.slave!r}; "
+                              + did_you_mean(stream.slave, names))
+        return np.asarray(names.index(stream.slave))
+    numbers = _whole(stream, "slave", 0)
+    if numbers.max(initial=0) >= len(names):
+        raise KernelError(f"bus: stream of {stream.master!r}: slave {numbers.max()}; accepted: "
+                          f"0 to {len(names) - 1}")
+    return numbers
 
 
 def _whole(stream: Stream, key: str, least: int) -> np.ndarray:

@@ -150,7 +150,7 @@ class Stream:
     Parameters
     ----------
     slave : str or ndarray, (bursts,)
-        Whom it asks: the name, names, or numbers among the interconnect's slaves.
+        Whom it asks: the name, or numbers among the interconnect's slaves.
     bank : int or ndarray of int, (bursts,)
         Bank of the slave.
     beats : int or ndarray of int, (bursts,)

@@ -91,7 +91,7 @@ def test_replies_come_in_order():
     """A slow read of 10, then a fast one of 2 issued a cycle later: its 2 beats follow at 12."""
     bus = replace(make_bus("a", outstanding=2),
                   slaves=(Slave(name="slow", latency_cycles=9), Slave(name="fast")))
-    run = simulate_bus(bus, [ask("a", np.array(["slow", "fast"]), beats=np.array([1, 2]))])
+    run = simulate_bus(bus, [ask("a", np.array([0, 1]), beats=np.array([1, 2]))])
     assert run.times[:, [ISSUE, GRANT, FINISH]].tolist() == [[0, 0, 10], [1, 1, 12]]
 
 
@@ -219,4 +219,4 @@ def test_clocks_without_a_ratio_are_refused():
 def test_a_bank_beyond_those_of_its_own_slave_names_that_slave():
     bus = replace(make_bus(), slaves=(Slave(name="s", banks=4), Slave(name="t", banks=2)))
     with pytest.raises(KernelError, match="bank 2; accepted: 0 to 1 of 't'"):
-        merge_streams(bus, [ask("a", np.array(["s", "t"]), bank=np.array([2, 2]))])
+        merge_streams(bus, [ask("a", np.array([0, 1]), bank=np.array([2, 2]))])

@@ -112,7 +112,7 @@ def test_a_third_master_may_speed_up_the_second(arbitration):
     bus = Interconnect(clock_hz=1e8, arbitration=arbitration, slaves=(Slave(name="x"),
                                                                       Slave(name="y")),
                        masters=tuple(Master(name=name) for name in "abc"))
-    a = Stream(master="a", slave=np.array(["x", "y"]), beats=np.array([1, 10]),
+    a = Stream(master="a", slave=np.array([0, 1]), beats=np.array([1, 10]),
                think_cycles=np.array([1, 0]))
     b = Stream(master="b", slave="y", think_cycles=3, count=1)
     c = Stream(master="c", slave="x", beats=5, count=1)

@@ -47,9 +47,8 @@ def random_streams(rng: random.Random, interconnect: Interconnect,
         think = draw.integers(0, rng.choice((1, 4, 20)), count)
         if master.pacing == "clock":
             think = np.cumsum(think)
-        named = np.array([f"s{number}" for number in slave]) if rng.random() < 0.5 else slave
         streams.append(Stream(
-            master=master.name, slave=named, bank=draw.integers(0, banks),
+            master=master.name, slave=slave, bank=draw.integers(0, banks),
             beats=draw.integers(1, 9, count), think_cycles=think,
             write=draw.random(count) < 0.3))
     rng.shuffle(streams)
