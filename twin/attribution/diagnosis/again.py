@@ -164,6 +164,9 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     if not np.array_equal(second.declared.logs, evidence.declared.logs):  # taken otherwise
         spread = spread + kernel_errors(MOVED, families)
         alone = alone + MOVED.layer**2
+    if second.placed:  # what leaves a memory is as unsure as what a fault moves
+        placed = second.declared.logs - evidence.declared.logs
+        spread = spread + CHANGED_SD**2 * np.outer(placed, placed)
     measured = second.pattern.measured
     return (AGAIN.shape * log_shape(residual, spread, alone, measured)
             + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))

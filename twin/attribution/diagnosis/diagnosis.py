@@ -232,6 +232,7 @@ def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
     measurement = case.also.measurement
     own = dataclasses.replace(
         evidence, pattern=case.also.pattern, declared=declared.also, reference=None, right=None,
+        placed=any(path.startswith("placement.") for path in case.also.changes),
         marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
                                   ticks_hz=None))  # no other clock than the first's
     if is_masked(measurement):  # its scatter is that without interrupts

@@ -36,6 +36,8 @@ class Evidence:
         Of kinds, as a user states them.
     masked
         Interrupts were masked in it.
+    placed
+        Of a second measurement: weights or arena lie elsewhere than in the first.
     """
 
     pattern: Pattern
@@ -47,6 +49,7 @@ class Evidence:
     also: Evidence | None = None
     priors: Mapping[str, float] = field(default_factory=dict)
     masked: bool = False
+    placed: bool = False
 
 
 def list_evidence(pattern: Pattern, measurement: Measurement,

@@ -123,6 +123,19 @@ def test_masked_interrupts_are_gone_in_a_second_measurement(deployment):
     assert both.rests_on[-1] == "a second measurement (interrupts masked)"
 
 
+def test_a_placement_that_does_a_tenth_of_what_is_predicted_is_no_fault(deployment):
+    """By how much weights in SRAM help is known of no board: nothing was placed there before."""
+    declared = list_faults(deployment)[0]
+    first, there = (_take(one, declared, HERE, bias=0.0) for one in (
+        deployment, deployment.replace({"placement.weights": "sram"})))
+    second = dataclasses.replace(there, header=dataclasses.replace(
+        there.header, placement=(("weights", "sram"),)), samples=tuple(dataclasses.replace(
+            two, value=round(one.value ** 0.9 * two.value ** 0.1))
+            for one, two in zip(first.samples, there.samples, strict=True)))
+    found = diagnose(deployment, first, also=second).kinds
+    assert next(iter(found)) == DECLARED and found["placement"] < 0.08  # 0.13 were it as sure
+
+
 def test_runs_that_drift_are_taken_at_their_median(deployment):
     """The fastest of ten runs that slow down is as declared; the typical one is not."""
     right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
