@@ -371,8 +371,8 @@ def setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     idle = bill_us(made, board) * 1e-6 * board.hertz[board.accelerator.clock]
     powered = {"sleep": waited, "clock_tree": waited, "leakage": copied_us * 1e3, "npu_idle": idle}
     return merge_bills([made, make_bill(Counts(tuple(
-        CountLine(event=event, place="", occurred=amount, exposed=0)
-        for event, amount in powered.items() if amount)), prices)])
+        CountLine(event=event, place="", occurred=amount, exposed=0) for event, amount
+        in powered.items() if amount and prices.price(event, "").pj != 0)), prices)])
 
 
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
