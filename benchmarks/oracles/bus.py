@@ -30,7 +30,6 @@ class Burst:
     slave: Slave
     bank: int
     beats: int
-    write: bool
     think_cycles: int
     issue: int = -1
     arrival: int = -1
@@ -175,10 +174,8 @@ class ReferenceBus:
 
     def held_cycles(self, burst: Burst) -> int:
         """Bus cycles a burst holds its slave."""
-        slave, latency = burst.slave, burst.slave.latency_cycles
-        if burst.write and slave.write_latency_cycles is not None:
-            latency = slave.write_latency_cycles
-        exact = _exact(latency) + burst.beats * _exact(slave.beat_cycles)
+        slave = burst.slave
+        exact = _exact(slave.latency_cycles) + burst.beats * _exact(slave.beat_cycles)
         return max(math.ceil(exact * self._ratio(slave)), burst.beats)
 
     def bus_cycles(self, slave: Slave, cycles: float) -> int:
@@ -197,7 +194,7 @@ class ReferenceBus:
         environment = self.environment
         return Burst(
             port=port, row=row, slave=slave, bank=int(_value(stream.bank, row)),
-            beats=int(_value(stream.beats, row)), write=bool(_value(stream.write, row)),
+            beats=int(_value(stream.beats, row)),
             think_cycles=int(_value(stream.think_cycles, row)),
             granted=environment.event(), delivered=environment.event(),
             finished=environment.event())

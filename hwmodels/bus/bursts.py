@@ -131,7 +131,7 @@ def _serve(stream: Stream, interconnect: Interconnect) -> tuple[np.ndarray, np.n
                           f"{banks[worst] - 1} of {slaves[worst].name!r}")
     # held = ceil((latency + beats x beat) x ratio), exactly: (a + beats x b) / over.
     start, beat, over = _service_terms(interconnect)
-    held = beats * beat[slave] + start[slave, np.asarray(stream.write, dtype=np.int64)]
+    held = beats * beat[slave] + start[slave]
     if over > 1:
         held = -(-held // over)
     held = np.maximum(held, beats)
@@ -141,19 +141,16 @@ def _serve(stream: Stream, interconnect: Interconnect) -> tuple[np.ndarray, np.n
 
 
 def _service_terms(interconnect: Interconnect) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return d times: latency of reads and writes, and cycles of a beat, per slave; and d.
+    """Return d times: latency, and cycles of a beat, per slave; and d.
 
     In bus cycles; d makes them whole.
     """
-    terms = []
-    for slave in interconnect.slaves:
-        ratio, write = _ratio(interconnect, slave), slave.write_latency_cycles
-        terms.append([Fraction(cycles).limit_denominator(1000) * ratio for cycles in (
-            slave.latency_cycles, slave.latency_cycles if write is None else write,
-            slave.beat_cycles)])
+    terms = [[Fraction(cycles).limit_denominator(1000) * _ratio(interconnect, slave)
+              for cycles in (slave.latency_cycles, slave.beat_cycles)]
+             for slave in interconnect.slaves]
     over = math.lcm(*(term.denominator for row in terms for term in row))
     table = np.array([[int(term * over) for term in row] for row in terms], dtype=np.int64)
-    return table[:, :2], table[:, 2], over
+    return table[:, 0], table[:, 1], over
 
 
 def _slave_numbers(stream: Stream, interconnect: Interconnect) -> np.ndarray:

@@ -55,6 +55,8 @@ class Load:
         It reads or writes; on a bus.
     bytes_per_second
         How fast.
+    write
+        Whether it writes, which takes its memory as long as reading.
     bank
         Bank it stays in; None: it walks through the whole memory.
     """
@@ -293,7 +295,7 @@ def _demand(board: Board, load: Load, interconnect: Interconnect) -> Demand:
     memory, bus = board.memory(load.memory), interconnect
     banks = [number for number, (slave, _) in enumerate(bus.banks) if slave == memory.name]
     one = merge_streams(bus, [Stream(master=load.master, slave=memory.name, bank=load.bank or 0,
-                                     beats=load.burst_beats, write=load.write, count=1)])
+                                     beats=load.burst_beats, count=1)])
     masters = [master.name for master in bus.masters]
     return Demand(
         bursts_per_cycle=load.bytes_per_second / _bytes_of_burst(board, load) / bus.clock_hz,
@@ -316,7 +318,7 @@ def _core_stream(board: Board, interconnect: Interconnect, bursts: CoreBursts, m
     for number, name in enumerate(names):
         here = slave == number
         bank[here] = banks_of(board.memory(name), bursts.address[mine][here])
-    return Stream(master=board.core.name, slave=slave, bank=bank, write=bursts.write[mine],
+    return Stream(master=board.core.name, slave=slave, bank=bank,
                   beats=-(-bursts.size_bytes[mine] // width), count=len(mine),
                   think_cycles=np.diff(when, prepend=0))
 
@@ -330,7 +332,7 @@ def _load_stream(board: Board, load: Load, seconds: float) -> Stream:
     bank = (np.full(count, load.bank) if load.bank is not None else
             banks_of(memory, memory.address + number * size % memory.size_bytes))
     return Stream(master=load.master, slave=load.memory, bank=bank, beats=load.burst_beats,
-                  write=load.write, think_cycles=due, count=count)
+                  think_cycles=due, count=count)
 
 
 def _bytes_of_burst(board: Board, load: Load) -> int:

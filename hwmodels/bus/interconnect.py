@@ -57,8 +57,6 @@ class Slave:
     ----------
     latency_cycles
         Cycles of its clock a burst holds it before the first beat.
-    write_latency_cycles
-        The same for writes; None: as for reads.
     beat_cycles
         Cycles of its clock per beat of the bus.
     pipeline_cycles
@@ -71,7 +69,6 @@ class Slave:
 
     name: str
     latency_cycles: float = 0.0
-    write_latency_cycles: float | None = None
     beat_cycles: float = 1.0
     pipeline_cycles: float = 0.0
     banks: int = 1
@@ -157,8 +154,6 @@ class Stream:
         Of the bus.
     think_cycles : int or ndarray of int, (bursts,)
         Of the master's clock, before each burst; with pacing "clock": when it is due.
-    write : bool or ndarray of bool, (bursts,)
-        Whether it writes.
     count
         Bursts; None: as long as the longest array.
     """
@@ -168,15 +163,13 @@ class Stream:
     bank: int | np.ndarray = 0
     beats: int | np.ndarray = 1
     think_cycles: int | np.ndarray = 0
-    write: bool | np.ndarray = False
     count: int | None = None
 
     def __len__(self) -> int:
         """Count the bursts."""
         if self.count is not None:
             return self.count
-        return max(map(np.size, (self.slave, self.bank, self.beats, self.think_cycles,
-                                 self.write)))
+        return max(map(np.size, (self.slave, self.bank, self.beats, self.think_cycles)))
 
 
 def clock_ratio(clock_hz: float, other_hz: float) -> Fraction:
@@ -211,6 +204,6 @@ def _check_slave(slave: Slave) -> None:
         raise BoardError(f"{where}: {slave.banks} banks; accepted: 1 or more")
     if slave.beat_cycles <= 0:
         raise BoardError(f"{where}: beat_cycles {slave.beat_cycles}; accepted: above 0")
-    for key in ("latency_cycles", "write_latency_cycles", "pipeline_cycles"):
-        if (getattr(slave, key) or 0) < 0:
+    for key in ("latency_cycles", "pipeline_cycles"):
+        if getattr(slave, key) < 0:
             raise BoardError(f"{where}: {key} {getattr(slave, key)}; accepted: 0 or more")

@@ -27,7 +27,7 @@ def random_interconnect(rng: random.Random, arbitration: str | None = None) -> I
         for row in range(rng.randint(1, 5)))
     slaves = tuple(Slave(
         name=f"s{row}", latency_cycles=rng.choice((0, 0, 1, 2.5, 6)),
-        write_latency_cycles=rng.choice((None, 0, 3)), beat_cycles=rng.choice((1, 1, 2, 0.5, 1.5)),
+        beat_cycles=rng.choice((1, 1, 2, 0.5, 1.5)),
         pipeline_cycles=rng.choice((0, 0, 2, 3)),
         banks=rng.choice((1, 1, 2)), clock_hz=rng.choice((None, *clocks)))
         for row in range(rng.randint(1, 4)))
@@ -49,7 +49,6 @@ def random_streams(rng: random.Random, interconnect: Interconnect,
             think = np.cumsum(think)
         streams.append(Stream(
             master=master.name, slave=slave, bank=draw.integers(0, banks),
-            beats=draw.integers(1, 9, count), think_cycles=think,
-            write=draw.random(count) < 0.3))
+            beats=draw.integers(1, 9, count), think_cycles=think))
     rng.shuffle(streams)
     return streams
