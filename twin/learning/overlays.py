@@ -144,28 +144,23 @@ def learn(observations: Sequence[Observation], *, judged: bool = True,
     if not observations:
         raise FitError("nothing to learn from: no measured row could be deployed")
     with one_thread():
-        return _learn(observations, judged, spreads)
-
-
-def _learn(observations: tuple[Observation, ...], judged: bool,
-           spreads: tuple[Spread, Spread] | None) -> Learning:
-    time_sd, energy_sd = stated_sds()
-    evidence = replace(time_evidence(observations), beyond=Beyond(observations).add)
-    time, spread = _fit(evidence, time_sd, spreads[0] if spreads else None)
-    powered = with_energy(observations)
-    energy = energy_left_out = None
-    energy_spread = ENERGY_SPREAD
-    if powered:
-        joules = energy_evidence(powered, time)
-        energy, energy_spread = _fit(joules, energy_sd, spreads[1] if spreads else None,
-                                     ENERGY_SPREAD)
-        if judged:
-            energy_left_out = _leave_families_out(energy, powered)
-    return Learning(
-        observations=observations, spread=spread, energy_spread=energy_spread, time=time,
-        energy=energy,
-        left_out=_leave_families_out(time, observations) if judged else None,
-        energy_left_out=energy_left_out)
+        time_sd, energy_sd = stated_sds()
+        evidence = replace(time_evidence(observations), beyond=Beyond(observations).add)
+        time, spread = _fit(evidence, time_sd, spreads[0] if spreads else None)
+        powered = with_energy(observations)
+        energy = energy_left_out = None
+        energy_spread = ENERGY_SPREAD
+        if powered:
+            joules = energy_evidence(powered, time)
+            energy, energy_spread = _fit(joules, energy_sd, spreads[1] if spreads else None,
+                                         ENERGY_SPREAD)
+            if judged:
+                energy_left_out = _leave_families_out(energy, powered)
+        return Learning(
+            observations=observations, spread=spread, energy_spread=energy_spread, time=time,
+            energy=energy,
+            left_out=_leave_families_out(time, observations) if judged else None,
+            energy_left_out=energy_left_out)
 
 
 def _leave_families_out(fit: Fit, observations: Sequence[Observation]) -> HeldOut:

@@ -16,7 +16,6 @@ from hwmodels.kernel import Block
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     copy_loop,
-    fill_loop,
     row_load,
     row_moves,
     row_store,
@@ -141,7 +140,8 @@ def gather_blocks(code: Mapping[str, str], columns: Columns, repeats: int, calls
         block("copy channels", code["copy"], inside, cause="data_copy"),
         copy_loop("copy 16 channels", inside, columns.copied_bytes),
         straight("pad channels", code["fill"], taps - inside, taps - inside, "data_copy"),
-        fill_loop("pad 16 channels", taps - inside, columns.copied_bytes),
+        copy_loop("pad 16 channels", taps - inside, columns.copied_bytes,
+                  "vstrb.8 q0, [r8], #16"),
         block("window row", code["window_row"], window_rows, pixels, "data_copy"),
         block("output position", code["output_position"], pixels, rows, "data_copy"),
         block("output row", code["output_row"], rows, repeats, "data_copy"),

@@ -7,12 +7,13 @@ bytes is one access; its width here is n rounded down to a power of two.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from hwmodels.kernel import Block
 from twin.runtimes.lowering.blocks import CALL, RETURN, block, join, plain, read_code, spills
-from twin.runtimes.lowering.nests import Move, load, repeat, store
+from twin.runtimes.lowering.nests import Move, load, repeat
 
 CODE = read_code(__file__)
 """Instructions of each module."""
@@ -164,22 +165,14 @@ def lane_moves(move: Move, lanes: int) -> list[Move]:
 
 
 def row_load(operand: str, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
-    """Return a sixteen-byte load."""
+    """Return a sixteen-byte load, or a store as `load` has it."""
     return load(operand, VECTOR_BYTES, offset_bytes, **steps_bytes)
 
 
-def row_store(operand: str, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
-    """Return a sixteen-byte store."""
-    return store(operand, VECTOR_BYTES, offset_bytes, **steps_bytes)
+row_store: Callable[..., Move] = partial(row_load, write=True)
 
 
-def copy_loop(name: str, rows: int, size_bytes: int) -> Block:
-    """Return the tail-predicated loop that copies rows of `size_bytes`."""
-    return block(name, "vldrb.u8 q0, [r8], #16; vstrb.8 q0, [r0], #16; letp lr, 0b",
-                 rows * vectors(size_bytes), rows, "data_copy")
-
-
-def fill_loop(name: str, rows: int, size_bytes: int) -> Block:
-    """Return the tail-predicated loop that fills rows of `size_bytes` with a constant."""
-    return block(name, "vstrb.8 q0, [r8], #16; letp lr, 0b", rows * vectors(size_bytes), rows,
-                 "data_copy")
+def copy_loop(name: str, rows: int, size_bytes: int,
+              code: str = "vldrb.u8 q0, [r8], #16; vstrb.8 q0, [r0], #16") -> Block:
+    """Return the tail-predicated loop that copies rows of `size_bytes`, or fills them."""
+    return block(name, code + "; letp lr, 0b", rows * vectors(size_bytes), rows, "data_copy")

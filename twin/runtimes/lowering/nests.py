@@ -7,7 +7,8 @@ the loops around them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Access, Block, Guard, Loop, Nest
@@ -60,8 +61,9 @@ def bound(offset: int, limit: int, /, **steps: int) -> Bound:
     return Bound(offset, limit, steps)
 
 
-def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
-    """Return a load of `width_bytes`; steps in bytes by loop name.
+def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, *, write: int = False,
+         **steps_bytes: int) -> Move:
+    """Return a load of `width_bytes`, or a store; steps in bytes by loop name.
 
     Parameters
     ----------
@@ -72,22 +74,10 @@ def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes
     steps_bytes
         By loop name; 0 in loops not named.
     """
-    return Move(operand, False, width_bytes, offset_bytes, (), steps_bytes)
+    return Move(operand, bool(write), width_bytes, offset_bytes, (), steps_bytes)
 
 
-def store(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
-    """Return a store of `width_bytes`; steps in bytes by loop name.
-
-    Parameters
-    ----------
-    operand
-        Name of the kernel's operand.
-    width_bytes, offset_bytes
-        Of one access, and of the first one in the operand.
-    steps_bytes
-        By loop name; 0 in loops not named.
-    """
-    return Move(operand, True, width_bytes, offset_bytes, (), steps_bytes)
+store: Callable[..., Move] = partial(load, write=True)
 
 
 def step(name: str, code: str, cause: str | None = None) -> Step:

@@ -40,13 +40,13 @@ def _lower(graph: Graph, layer: Layer, site: Site, tile_bytes: int = 0) -> tuple
     """Return the wrapper's choice in C and with DSP."""
     shape = read_geometry(graph, layer)
     if shape.is_pointwise and layer.groups == 1:
-        return (_lower_pointwise(shape, site),)
+        return (_lower_pointwise(shape, site, tile_bytes > 0),)
     return (lower_windows(shape, layer.groups, site, tile_bytes),)
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def tile_weights(lowering: Lowering, tile_bytes: int) -> Lowering:
-    """Return a convolution that widens its weights tile by tile: `lower_windows`.
+    """Return a convolution that widens its weights: by tiles (`lower_windows`), 1x1 by two rows.
 
     Any other lowering is returned as it is. Working memory stays: ignores the room of the tile.
     """
@@ -93,27 +93,21 @@ def _build_pointwise(shape: Geometry, site: Site, blocks: tuple[Block, ...],
         macs=shape.outputs * shape.input_channels)
 
 
-def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
+def _lower_pointwise(shape: Geometry, site: Site, widened: bool) -> Kernel:
     """1x1 without padding: one product, or one per output row where the stride is not one."""
-    dialect = choose_dialect(site.isa)
-    channels, rows = shape.input_channels, shape.output_channels
+    dialect, channels = choose_dialect(site.isa), shape.input_channels
     stride_rows, stride_columns = shape.window.stride
+    batches, lines, pixels = shape.batches, shape.output_rows, shape.output_columns
     if stride_rows == stride_columns == 1:
-        calls = 1
-        product = Product(shape.positions, rows, channels, shape.has_bias)
-        drafts = product_drafts(dialect, product, channels, calls)
-    else:
-        calls = shape.batches * shape.output_rows
-        product = Product(shape.output_columns, rows, channels, shape.has_bias)
-        row_in = stride_rows * shape.input_columns * channels
-        batch_in = shape.input_rows * shape.input_columns * channels
-        drafts = (repeat("batch", shape.batches, repeat(
-            "line", shape.output_rows,
-            *product_drafts(dialect, product, stride_columns * channels, calls,
-                            line=(row_in, shape.output_columns * rows),
-                            batch=(batch_in, shape.pixels * rows)))),)
-    blocks = (entry(dialect, 70, calls), *count_blocks(*drafts))
-    return _build_pointwise(shape, site, blocks, resolve(*drafts))
+        batches, lines, pixels = 1, 1, shape.positions
+    calls, line_in = batches * lines, shape.input_columns * channels
+    product = Product(pixels, shape.output_channels, channels, shape.has_bias, widened)
+    draft = repeat("batch", batches, repeat("line", lines, *product_drafts(
+        dialect, product, stride_columns * channels, calls,
+        {"line": stride_rows * line_in, "batch": shape.input_rows * line_in},
+        {"line": pixels * product.rows, "batch": shape.pixels * product.rows})))
+    return _build_pointwise(shape, site, (entry(dialect, 70, calls), *count_blocks(draft)),
+                            resolve(draft))
 
 
 @lru_cache(maxsize=256)

@@ -37,12 +37,16 @@ _CODE = CODE["convolution.product"]
 
 
 class Product(NamedTuple):
-    """Extents of one product: pixels x columns by rows x columns, per call."""
+    """Extents of one product: pixels x columns by rows x columns, per call.
+
+    `widened`: with DSP, by two rows of weights that are widened once, ten bytes a channel beside.
+    """
 
     pixels: int
     rows: int
     columns: int
     has_bias: bool
+    widened: bool = False
 
 
 _SET_UP = {"thumb2": (1, 2, 0, 5), "thumb1": (13, 10, 4, 4), "rv32": (3, 0, 3, 2)}
@@ -68,7 +72,7 @@ def _columns(four: str, one: str) -> tuple[str, str, str]:
 
 
 def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
-                   **outer: tuple[int, int]) -> tuple[Any, ...]:
+                   move_in: dict[str, int], move_out: dict[str, int]) -> tuple[Any, ...]:
     """Return the loops of one product.
 
     Parameters
@@ -77,14 +81,17 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
         Distance of two pixels in the input.
     calls
         How often it is called in all.
-    outer : tuple of (int, int)
+    move_in, move_out
         By outer loop name: bytes the input and the output move per iteration.
     """
     width, rows, codes = shape.columns, shape.rows, _CODE.codes[dialect]
-    move_in = {name: steps[0] for name, steps in outer.items()}
-    move_out = {name: steps[1] for name, steps in outer.items()}
     bias = "lw a2, 0(a4); lw a3, 4(a4)" if dialect == "rv32" else "ldr r4, [r2]; ldr r5, [r2, #4]"
-    pairs, odd = calls * (rows // 2), shape.pixels % 2
+    pairs, odd, quads = calls * (rows // 2), shape.pixels % 2, 0
+    loops = _columns(_CODE.step_2x2, codes["column_2x2"])
+    finish = join(_set_up(dialect, width), requantise(dialect, 2, 2))
+    if shape.widened and dialect == "dsp":
+        quads, finish, four = width // 4, _CODE.widened_finish, _CODE.widened_2x2
+        loops = join(*[four] * 4), four, loops[2]
 
     def pixels(count: int, first: int, **steps: int) -> tuple[Any, ...]:
         return _two_rows(dialect, shape, pixel_bytes, count, first, steps, move_in)
@@ -98,18 +105,20 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
 
     return (
         repeat("rows", rows // 2,
-               repeat("sum", width, closing("sum of two weight rows", codes["row_sum"]),
-                      load("weights", 1, rows=2 * width, sum=1),
-                      load("weights", 1, width, rows=2 * width, sum=1)),
+               *[repeat("sum", count, closing(name, code),
+                        *[load("weights", size, row + start, rows=2 * width, sum=size)
+                          for row in (0, width)])
+                 for name, code, count, size, start in (
+                     ("widen two weight rows", _CODE.widened_rows, quads, 4, 0),
+                     ("sum of two weight rows", codes["row_sum"], width - 4 * quads, 1,
+                      4 * quads))],
                closing("two rows", join(bias if shape.has_bias else "",
                                         bookkeeping(dialect, 24, 12, 24))),
                *[load("bias", 4, 4 * k, rows=8) for k in range(2 if shape.has_bias else 0)],
                repeat("pixels", shape.pixels // 2,
-                      *column_loops(dialect, "2x2", width, pairs * (shape.pixels // 2),
-                                    _columns(_CODE.step_2x2, codes["column_2x2"])),
+                      *column_loops(dialect, "2x2", width, pairs * (shape.pixels // 2), loops),
                       *pixels(2, 0, pixels=2 * pixel_bytes),
-                      closing("finish 2x2", join(_set_up(dialect, width),
-                                                 requantise(dialect, 2, 2), _closing(dialect))),
+                      closing("finish 2x2", join(finish, _closing(dialect))),
                       *results(2, 0, pixels=2 * rows)),
                repeat("odd", odd,
                       *column_loops(dialect, "2x1", width, pairs * odd,
