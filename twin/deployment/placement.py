@@ -80,6 +80,11 @@ class Placement:
         object.__setattr__(self, "_slots", {slot.tensor: slot for slot in reversed(self.arena)})
 
     @property
+    def hides_lives(self) -> bool:
+        """Whether a compiler states one total for all its buffers, which have no bytes each."""
+        return any(not slot.size_bytes for slot in self.arena)
+
+    @property
     def first_bytes(self) -> int:
         """High-water mark of the arena in its first memory."""
         return self.parts_bytes[0] if self.parts_bytes else self.arena_bytes

@@ -162,6 +162,8 @@ def _find_npu_clock(deployment: Deployment) -> Found:
 
 
 def _find_weights(deployment: Deployment) -> Found:
+    if modes := _find_modes(deployment)[1]:
+        return "", (), f"placement.weights: npu.memory_mode decides ({', '.join(modes)})"
     needed = deployment.linked_bytes
     values = tuple(memory.name for memory in deployment.board.memories
                    if memory.name != deployment.weights and memory.size_bytes >= needed)
@@ -169,6 +171,8 @@ def _find_weights(deployment: Deployment) -> Found:
 
 
 def _find_arena(deployment: Deployment) -> Found:
+    if modes := _find_modes(deployment)[1]:
+        return "", (), f"placement.arena: npu.memory_mode decides ({', '.join(modes)})"
     needed = deployment.placement.arena_bytes
     values = tuple(memory.name for memory in deployment.board.memories
                    if memory.name != deployment.arena and memory.size_bytes >= needed

@@ -13,13 +13,18 @@ import twin
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
+from twin.api.live.controls import list_controls
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy_towards
+from twin.deployment.transformations import list_transformations
 from twin.errors import ModelError, PlacementError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.readers import read_model
 from twin.network.readers.ethos_u import split_delegate
+from twin.pricing.ledger import bill_energy_uj, bill_time_us
+from twin.pricing.utilisation import find_mac_use
 from twin.reports.export import task_rows
+from twin.reports.figures.arena import draw_arena_figure
 from twin.runtimes.ethos_u import vela
 from twin.runtimes.ethos_u.commands import read_stream
 from twin.runtimes.ethos_u.container import read_compiled
@@ -397,7 +402,6 @@ def test_advice_tries_memory_modes_before_training():
                          efforts=("setting", "rebuild"))
     assert ("npu.memory_mode", "Sram_Only") in [one.settings[0] for one in advice.ranked if (
         one.row.met and one.effort == "rebuild")]
-    assert any("npu.memory_mode=Sram_Only" in why for _, why in advice.refused)  # other memories
 
 
 @needs_vela
@@ -548,3 +552,28 @@ def test_requests_in_flight_are_shared_by_all_that_use_a_port():
             "ethos-u85-256", "corstone320_fvp", **{"npu.pools.DRAM.reads_in_flight": reads})
             for reads in (63, 0)))
     assert some == any_number, "no operation asks for 63 at a time"
+
+
+@needs_vela
+def test_what_a_screen_says_of_an_ethos_u_holds_together():
+    """Its memory mode alone places; its arena is a total; setting up, it idles and draws that."""
+    sram = twin.predict(twin.deploy("kws", "alif_e7_devkit").replace(
+        {"npu.memory_mode": "Sram_Only"}))
+    deployment = sram.deployment
+    found = {one.path: one for one in list_transformations(deployment)}
+    assert not found["placement.weights"].values
+    assert "npu.memory_mode decides (Shared_Sram" in found["placement.weights"].reason
+    assert [one["path"] for one in list_controls(deployment.board, deployment)["places"]] == [
+        "npu.memory_mode", "placement.code"]
+    assert sram.placement.hides_lives and draw_arena_figure(sram) is None
+    npu = deployment.board.accelerator
+    macs = sum(layer.macs for layer in sram.layers)
+    cycles = sum(task.run.core_npu_cycles for task in sram.tasks)
+    assert find_mac_use(sram.tasks) == pytest.approx(macs / 256 / cycles, rel=0.02)
+    drawn = bill_energy_uj(sram.setup)
+    time_us = bill_time_us(sram, sram.setup)
+    idle_uj = npu.energy.idle_pj_per_cycle * time_us * 1e-12 * deployment.board.hertz[npu.clock]
+    leakage = next(line for line in sram.setup.lines if line.event == "leakage")
+    assert leakage.occurred == pytest.approx(1e3 * time_us) and drawn > idle_uj > 0
+    assert sum(line.energy_pj for line in sram.setup.lines
+               if line.event == "npu_idle") == pytest.approx(1e6 * idle_uj)

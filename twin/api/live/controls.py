@@ -121,23 +121,34 @@ def _list_places(board: Board, deployment: Deployment | None) -> Iterator[dict[s
     stated = dict(board.placement)
     own = (stated["weights"], stated["arena"], stated["code"]) if deployment is None else (
         deployment.weights_named, deployment.arena_named, deployment.code)
-    pools = board.accelerator.pools if accelerated else ()
-    flash = {memory.name for memory in board.memories if memory.role in FLASH_ROLES}
     everywhere = [{"value": memory.name, "role": memory.role, "label":
                    f"{memory.name} ({memory.role}, {format_size(memory.size_bytes)})"}
                   for memory in board.memories]
-    reached = [one for one in everywhere if not (accelerated and one["role"] == "tcm")]
-    ram = [one for one in reached if one["role"] not in FLASH_ROLES]
-    for what, label, values, here in (("weights", "Weights in", reached + [
-                                          _name_pool(pool) for pool in pools], own[0]),
-                                      ("arena", "Arena in", ram + [
-                                          _name_pool(pool) for pool in pools
-                                          if pool.memory not in flash], own[1]),
-                                      ("code", "Code in", everywhere, own[2])):
-        yield {"path": f"placement.{what}", "label": label, "values": values, "own": here}
+    modes = _list_modes(board, deployment)
+    if modes:
+        yield {"path": "npu.memory_mode", "label": "Memories by", "values": modes,
+               "own": board.accelerator.memory_mode}
+    else:
+        pools = board.accelerator.pools if accelerated else ()
+        flash = {memory.name for memory in board.memories if memory.role in FLASH_ROLES}
+        reached = [one for one in everywhere if not (accelerated and one["role"] == "tcm")]
+        yield {"path": "placement.weights", "label": "Weights in", "own": own[0], "values":
+               reached + [_name_pool(pool) for pool in pools]}
+        yield {"path": "placement.arena", "label": "Arena in", "own": own[1], "values":
+               [one for one in reached if one["role"] not in FLASH_ROLES]
+               + [_name_pool(pool) for pool in pools if pool.memory not in flash]}
+    yield {"path": "placement.code", "label": "Code in", "own": own[2], "values": everywhere}
     if board.dma and not accelerated:
         yield {"path": "placement.weights_via", "label": "Weights brought by", "own": "none",
                "values": [{"value": dma.name, "label": f"{dma.name} (DMA)"} for dma in board.dma]}
+
+
+def _list_modes(board: Board, deployment: Deployment | None) -> list[dict[str, str]]:
+    """Return the ways an NPU's compiler can use memory, where it has a choice."""
+    places = {} if deployment is None or not deployment.accelerated else (
+        deployment.runtime.compiler.list_places(board.accelerator))
+    return [{"value": mode, "label": f"{mode}: " + ", ".join(
+        f"{what} in {memory}" for what, memory in used.items())} for mode, used in places.items()]
 
 
 def _name_pool(pool: Pool) -> dict[str, str]:

@@ -28,8 +28,8 @@ LETTER_IN, LINE_IN = 0.05, 0.06
 
 
 def draw_arena_figure(prediction: Prediction) -> Figure | None:
-    """Return the figure of the arena map; None for a program, whose buffers are its own."""
-    if not prediction.placement.arena:
+    """Return the figure of the arena map; None where buffers are a program's or compiler's own."""
+    if not prediction.placement.arena or prediction.placement.hides_lives:
         return None
     width_in = min(24.0, 6.0 + 0.16 * len(prediction.layers))
     with new_figure(width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",

@@ -309,7 +309,9 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
                       f"code in {deployment.code}"))),
         *([Notes(notes=("What to put where, each move alone: " + "; ".join(places),))]
           if places else []),
-        draw_arena(prediction), *cached,
+        draw_arena(prediction) if not prediction.placement.hides_lives else Notes(notes=(
+            f"The arena takes {format_size(prediction.placement.arena_bytes)}; its compiler states "
+            "no more, so there is no picture of its buffers",)), *cached,
         *([] if cached else [Notes(notes=(
             "no plot of working sets and miss rates: no access of the core looks up a data cache"
             if not prediction.tasks else

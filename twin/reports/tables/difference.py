@@ -20,6 +20,7 @@ from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskPair, TaskReport
 from twin.attribution.views import View, WhatIf
+from twin.pricing.ledger import name_energies
 from twin.reports.beside import name_account, name_unit, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.header import explain_side
@@ -124,8 +125,10 @@ def what_if_report(changed: WhatIf) -> Content:
     pairs += [("voltage", side.voltage) for side in (after,) if side.voltage]
     idle_mw = deployment.board.power.idle_mw
     if idle_mw is not None and before.energy_uj is not None:
-        pairs.append(("energy", f"above idle: the board's {idle_mw:,.0f} mW are not in it; limits, "
-                                "advise, sweep and select count them"))
+        whole = [format_energy(name_energies(side)["energy with idle"][0]) for side in (
+            before, after)]
+        pairs.append(("energy", f"above idle; with the board's {idle_mw:,.0f} mW, which limits, "
+                                f"advise, sweep and select count: {' -> '.join(whole)}"))
     parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
     parts.append(_causes(difference) if moved else Text("no cause moved"))

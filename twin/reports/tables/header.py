@@ -212,7 +212,8 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
     graph = deployment.graph
     macs, executed_macs, parameters = prediction.network_sizes
     live = f" ({executed_macs:,} without dead channels)" if executed_macs != macs else ""
-    peak = deployment.placement.peak_layer
+    placement = deployment.placement
+    peak = "" if placement.hides_lives else f", peak in layer {placement.peak_layer}"
     return [
         ("model", f"{graph.name}, sha256 {graph.sha256[:12]}, architecture "
                   f"{graph.architecture_id}"),
@@ -223,7 +224,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
         ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
                            deployment.plan.filled.items())
                  or _used(prediction.ram_bytes, prediction.ram_available_bytes))
-                + f", peak in layer {peak}"),
+                + peak),
         ("", _ram_parts(prediction)),
         *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
     ]

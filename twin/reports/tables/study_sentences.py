@@ -162,7 +162,7 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
            + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
         f"energy of {board} " + ("is taken" if idle_mw is None else
                                  f"includes {idle_mw:,.0f} mW of the idle board, which "
-                                 "limits include, too")
+                                 "limits include, too, as drawn at the clocks of its file")
         + ", at the board's input; do not compare it with a chip's at its rail"
         for board, idle_mw in boards.items())]
 
