@@ -7,7 +7,6 @@ bytes is one access; its width here is n rounded down to a power of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -169,7 +168,7 @@ def row_load(operand: str, offset_bytes: int = 0, /, **steps_bytes: int) -> Move
     return load(operand, VECTOR_BYTES, offset_bytes, **steps_bytes)
 
 
-row_store: Callable[..., Move] = partial(row_load, write=True)
+row_store = partial(row_load, write=True)
 
 
 def copy_loop(name: str, rows: int, size_bytes: int,
