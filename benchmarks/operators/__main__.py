@@ -16,14 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.operators.fit import (
-    VECTORS,
-    find_overfitted,
-    group_rows,
-    leave_one_out,
-    lend_rows,
-    write_tables,
-)
+from benchmarks.operators.fit import VECTORS, group_rows, write_tables
+from benchmarks.operators.lending import find_overfitted, leave_one_out, lend_rows
 from benchmarks.operators.networks import execute_network, read_layers
 from benchmarks.operators.table import Counted, read_graphs, read_rows
 from hwmodels.errors import TwinError
@@ -114,8 +108,6 @@ def judge(rows: Iterable[Counted]) -> int:
             else (row.instructions, row.loads, row.stores)
         found.append((row, read_graphs()[row.model].layers[0].op, *(
             said / max(1, told) - 1 for said, told in zip(counts, wanted, strict=True))))
-        if len(found) % 200 == 0:
-            print(f"\r{len(found)} rows", end="", file=sys.stderr, flush=True)
     print(f"{'instructions':44} {'rows':>5} {'median':>7} {'90 %':>7} {'largest':>8}")
     for key in dict.fromkeys((one[0].kernels, one[0].core, one[0].level) for one in found):
         print(describe_errors(" ".join(key), (

@@ -3,8 +3,7 @@
     instructions = sum over terms (coefficient x how often), coefficients >= 0
 
 Terms are chosen one by one, the one that lowers the relative error most next, and never more than
-the rows can tell. A single row gives its main term what a call's fixed cost leaves. A build that
-counted few shapes borrows the rows of builds whose counts are in proportion to its own.
+the rows can tell. A single row gives its main term what a call's fixed cost leaves.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +22,7 @@ import numpy as np
 
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
 from twin.runtimes.counted.describe import describe
-from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE, look_up
+from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE
 from twin.runtimes.counted.work import SCALAR, VECTOR, Work
 
 FIXED = 400.0
@@ -42,27 +41,11 @@ BORROWED = 0.02
 VECTORS = ("cortex-m55", "cortex-m85")
 """Cores with vectors."""
 
-ALIKE_WITHIN = 0.03
-"""90 % quantile of |log ratio - median| of two builds' counts up to which they lend rows."""
-
-COMMON = 3
-"""Shapes both must have counted of a code; with fewer the median over the other codes decides."""
-
-HALF = 0.5
-"""Share of what a build alike counted below which coefficients are overfitted."""
-
-LENT = "lent"
-"""Use of a row another build counted."""
-
-FOLDS = 5
-"""Parts of a code's rows held out in turn, to decide whether borrowed rows predict it better."""
-
 EXACT = 1e-3
 """Relative error below which no further term is sought."""
 
-INSTRUCTIONS = (("instructions", 1.0),)
-ACCESSES = (*INSTRUCTIONS, ("loads", 0.1), ("stores", 0.1))
-BYTES = (*INSTRUCTIONS, ("load_bytes", 0.1), ("store_bytes", 0.1))
+ACCESSES = (("instructions", 1.0), ("loads", 0.1), ("stores", 0.1))
+BYTES = (("instructions", 1.0), ("load_bytes", 0.1), ("store_bytes", 0.1))
 """What terms are chosen to tell, and the weight of its squared errors: bytes where accesses are of
 vectors."""
 
@@ -162,21 +145,29 @@ class Prior(NamedTuple):
     rows: Sequence[Row]
     names: tuple[str, ...]
 
+    def without(self, models: Container[str]) -> Prior:
+        """Return it without the rows of some models."""
+        return self._replace(rows=[row for row in self.rows if row.counted.model not in models])
 
-def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the terms that tell the instructions of rows from each other, fewest first."""
+
+def choose_terms(rows: Sequence[Row], runs: Container[str] = ()) -> tuple[str, ...]:
+    """Return the terms that tell the instructions of rows from each other, fewest first.
+
+    Of those a build `runs`, where that is another than the rows'.
+    """
     if len(rows) == 1:
         terms = rows[0].terms
         return ("call", max((name for name in terms if name != "call"), key=terms.__getitem__))
-    names = _differing_terms(rows)
+    names = [name for name in _differing_terms(rows) if not runs or name in runs]
+    errors = Errors(rows, names)
     chosen = ["call", *(name for name in KNOWN if name in names)][:len(rows)]
-    error = _error(rows, chosen)
+    error = errors.measure(chosen)
     # The prior of a call's fixed cost is one row more.
     most = min(len(rows), MOST)
     while len(chosen) < most and error > EXACT:
         left = sorted((name for name in names if name not in chosen),
-                      key=lambda name: _error(rows, [*chosen, name], INSTRUCTIONS))
-        tried = {name: _error(rows, [*chosen, name]) for name in left[:TRIED]}
+                      key=lambda name: errors.measure([*chosen, name], 1))
+        tried = {name: errors.measure([*chosen, name]) for name in left[:TRIED]}
         if not tried:
             break
         best = min(tried, key=tried.__getitem__)
@@ -184,22 +175,21 @@ def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
             break
         chosen.append(best)
         error = tried[best]
-    chosen, error = _drop_terms(rows, chosen)
+    chosen, error = _drop_terms(errors, chosen)
     if error > GOOD and len(rows) >= MANY:
-        matrix, counts = _matrix(rows, names), _column(rows, "instructions")
-        told = _solve(matrix, counts, counts)
+        told = _solve(*errors.columns[0][1:])
         others = [name for name, value in zip(names, told, strict=True) if value or name == "call"]
-        others, less = _drop_terms(rows, others)
+        others, less = _drop_terms(errors, others)
         if less < BETTER * error and len(others) <= len(rows) // 2:
             chosen = others
     return tuple(chosen)
 
 
-def _drop_terms(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], float]:
+def _drop_terms(errors: Errors, names: Sequence[str]) -> tuple[list[str], float]:
     """Return terms without those that better ones made needless, and the error then."""
-    kept, error = list(names), _error(rows, names)
+    kept, error = list(names), errors.measure(names)
     while len(kept) > 2:
-        tried = {name: _error(rows, [one for one in kept if one != name]) for name in kept[1:]}
+        tried = {name: errors.measure([one for one in kept if one != name]) for name in kept[1:]}
         least = min(tried, key=tried.__getitem__)
         if tried[least] > KEEPS * error:
             break
@@ -209,87 +199,100 @@ def _drop_terms(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], f
 
 
 def _differing_terms(rows: Sequence[Row]) -> list[str]:
-    """Return the terms of which no two are in proportion in every row, and that ever run."""
+    """Return the terms of which no two are in proportion in every row, a call's first."""
     names: dict[tuple[float, ...], str] = {}
     told = [row.terms for row in rows]
     for name in dict.fromkeys(name for terms in told for name in terms):
         counts = [terms.get(name, 0.0) for terms in told]
         if most := max(counts):
             names.setdefault(tuple(round(count / most, 9) for count in counts), name)
-    kept = list(names.values())
-    return kept if "call" in kept else ["call", *kept]
+    return ["call", *(name for name in names.values() if name != "call")]
 
 
 def _matrix(rows: Sequence[Row], names: Iterable[str]) -> np.ndarray:
     return np.array([[row.terms.get(name, 0.0) for name in names] for row in rows], float)
 
 
-def _column(rows: Sequence[Row], name: str) -> np.ndarray:
+def read_column(rows: Sequence[Row], name: str) -> np.ndarray:
     """Return one count of each row: a column of the table, or a class."""
     return np.array([row.counted.classes.get(name, 0) if name in CLASSES
                      else getattr(row.counted, name) for row in rows], float)
 
 
-def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
-           expected: np.ndarray | None = None, weight: np.ndarray | float = 1.0,
-           call: float | None = None) -> np.ndarray:
-    """Return coefficients >= 0; what the rows cannot tell is as expected, weighted by term.
+def _relate(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
+            call: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return equations: one a row, relative, and one of a call's fixed cost, the first term's.
 
-    Without expectations a call's fixed cost is that of the operator's other types, else the mean.
+    The fixed cost is that of the operator's other types, else the mean.
     """
+    share = float(np.median(values / scale))
+    known = np.zeros((1, matrix.shape[1]))
+    trust = TRUST if call is None else BORROWED
+    known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
+    return np.vstack([matrix / scale[:, None], known]), np.append(values / scale, trust)
+
+
+def _solve(equations: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return coefficients >= 0."""
     from scipy.optimize import nnls
 
-    if expected is None:
-        share = float(np.median(values / scale))
-        known = np.zeros((1, matrix.shape[1]))
-        trust = TRUST if call is None else BORROWED
-        known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
-        wanted = np.array([trust])
-    else:
-        known, wanted = np.diag(weight), weight * expected
-    return np.asarray(nnls(np.vstack([matrix / scale[:, None], known]),
-                           np.append(values / scale, wanted), maxiter=1000)[0])
+    return np.asarray(nnls(equations, wanted, maxiter=1000)[0])
 
 
-def _error(rows: Sequence[Row], names: Sequence[str],
-           columns: Sequence[tuple[str, float]] = ()) -> float:
-    """Return the root mean square of the relative errors, weighted by column."""
-    columns = columns or (BYTES if rows[0].counted.core in VECTORS else ACCESSES)
-    matrix = _matrix(rows, names)
-    whole = 0.0
-    for name, share in columns:
-        told = _column(rows, name)
-        own = np.maximum(told, 1.0)
-        said = matrix @ _solve(matrix, told, own)
-        whole += share * float(np.mean(np.minimum((said / own - 1) ** 2, 1.0)))
-    return math.sqrt(whole)
+class Errors:
+    """How far some terms of rows are from their counts at best.
+
+    Parameters
+    ----------
+    rows
+        Of one code.
+    names
+        All terms to choose from, a call's first.
+    """
+
+    def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
+        self.places = {name: place for place, name in enumerate(names)}
+        matrix = _matrix(rows, names)
+        self.columns = [(share, *_relate(matrix, told, np.maximum(told, 1.0)))
+                        for name, share in (BYTES if rows[0].counted.core in VECTORS else ACCESSES)
+                        for told in (read_column(rows, name),)]
+
+    def measure(self, names: Sequence[str], count: int | None = None) -> float:
+        """Return the root mean square of relative errors, weighted by column, of the first few."""
+        places = [self.places[name] for name in names]
+        whole = 0.0
+        for share, equations, wanted in self.columns[:count]:
+            some = equations[:, places]
+            apart = (some @ _solve(some, wanted))[:-1] - 1.0
+            whole += share * float(np.minimum(apart * apart, 1.0).mean())
+        return math.sqrt(whole)
 
 
-def fit(rows: Sequence[Row], names: Sequence[str],
-        prior: Prior | None = None, call: float | None = None) -> dict[str, dict[str, float]]:
-    """Return coefficients by term: instructions, their classes, bytes loaded and stored."""
-    counts = _column(rows, "instructions")
+def fit(rows: Sequence[Row], prior: Prior | None = None, call: float | None = None,
+        names: Sequence[str] = ()) -> dict[str, dict[str, float]]:
+    """Return coefficients by term: instructions, their classes, bytes loaded and stored.
+
+    Terms are those named, else those another build has, else those the rows tell.
+    """
+    names = names or (choose_terms(rows) if prior is None else prior.names)
+    counts = read_column(rows, "instructions")
     matrix = _matrix(rows, names)
     columns = {}
     for name in COLUMNS:
         if name in CLASSES and not any(row.counted.classes.get(name) for row in rows):
             continue
-        values = _column(rows, name)
+        values = read_column(rows, name)
         if prior is not None:
-            columns[name] = _solve(matrix, values, counts, *_expect(rows, name, names, prior))
+            there, weight = _expect(rows, name, names, prior)
+            columns[name] = _solve(np.vstack([matrix / counts[:, None], np.diag(weight)]),
+                                   np.append(values / counts, weight * there))
         elif len(rows) == 1:
             columns[name] = _part(matrix[0], values[0], counts[0])
         else:
-            columns[name] = _solve(matrix, values, counts if name in CLASSES
-                                   else np.maximum(values, 1.0), call=call)
+            scale = counts if name in CLASSES else np.maximum(values, 1.0)
+            columns[name] = _solve(*_relate(matrix, values, scale, call))
     return {term: {column: float(values[place]) for column, values in columns.items()}
             for place, term in enumerate(names)}
-
-
-def fit_code(rows: Sequence[Row], prior: Prior | None,
-             call: float | None) -> dict[str, dict[str, float]]:
-    """Return coefficients by term: of those another build has, else of those the rows tell."""
-    return fit(rows, choose_terms(rows) if prior is None else prior.names, prior, call)
 
 
 def _expect(rows: Sequence[Row], column: str, names: Sequence[str],
@@ -298,9 +301,9 @@ def _expect(rows: Sequence[Row], column: str, names: Sequence[str],
 
     A weight is a term's mean share there: terms that none of these rows runs keep theirs.
     """
-    matrix, counts = _matrix(prior.rows, names), _column(prior.rows, "instructions")
-    there = _solve(matrix, _column(prior.rows, column), counts)
-    said, values = _matrix(rows, names) @ there, _column(rows, column)
+    matrix, counts = _matrix(prior.rows, names), read_column(prior.rows, "instructions")
+    there = _solve(*_relate(matrix, read_column(prior.rows, column), counts))
+    said, values = _matrix(rows, names) @ there, read_column(rows, column)
     ratio = float(np.median(values[said > 0] / said[said > 0])) if said.sum() else 1.0
     return there * ratio, BORROWED * np.mean(matrix / counts[:, None], axis=0)
 
@@ -311,151 +314,10 @@ def _part(terms: np.ndarray, value: float, instructions: float) -> np.ndarray:
     return np.array([fixed, (value - fixed) / max(terms[1], 1.0)])
 
 
-class Lenders:
-    """Builds of one release that counted a code in proportion: each has the rows of the others.
-
-    Parameters
-    ----------
-    groups
-        Rows by code.
-    """
-
-    def __init__(self, groups: Mapping[Key, Sequence[Row]]) -> None:
-        self.builds: dict[tuple[str, ...], dict[Key, Sequence[Row]]] = {}
-        for key, rows in groups.items():
-            self.builds.setdefault(_name_code(key), {})[key] = rows
-        found: dict[tuple[object, ...], list[float]] = {}
-        for builds in self.builds.values():
-            counts = {key: _count(rows) for key, rows in builds.items()}
-            for key, other in itertools.combinations(builds, 2):
-                if len(ratios := _find_ratios(counts[key], counts[other])) >= COMMON:
-                    spread = _find_spread(ratios)
-                    found.setdefault(_name_pair(key, other), []).append(spread)
-                    found.setdefault(_name_pair(other, key), []).append(spread)
-        self.usual = {pair: float(np.median(spreads)) for pair, spreads in found.items()}
-
-    def lend(self, key: Key, rows: Sequence[Row], held: Iterable[str] = ()) -> list[Row]:
-        """Return what builds alike, nearest first, counted of shapes neither here nor held out."""
-        own, alike = _count(rows), []
-        for other, there in self.builds[_name_code(key)].items():
-            if other == key or (key.core in VECTORS) != (other.core in VECTORS):
-                continue
-            ratios = _find_ratios(own, _count(there))
-            spread = (_find_spread(ratios) if len(ratios) >= COMMON
-                      else self.usual.get(_name_pair(key, other), 1.0))
-            if len(ratios) and spread <= ALIKE_WITHIN:
-                alike.append((spread, other, np.nanmedian(
-                    np.vstack([ratios, np.where(np.isnan(ratios).all(axis=0), 1.0, np.nan)]),
-                    axis=0)))
-        done, lent = {*held, *own}, []
-        for _, other, ratio in sorted(alike, key=lambda one: one[:2]):
-            for row in self.builds[_name_code(key)][other]:
-                if row.counted.model not in done:
-                    done.add(row.counted.model)
-                    lent.append(_scale(row, key, dict(zip(COLUMNS, ratio.tolist(), strict=True))))
-        return lent
-
-
-def _name_code(key: Key) -> tuple[str, ...]:
-    return key.kernels, key.op, key.variant, key.level.partition("@")[2]
-
-
-def _name_pair(key: Key, other: Key) -> tuple[object, ...]:
-    """Return two builds and whether a code is in floating point: cores without FPU differ there."""
-    return key.core, key.level, other.core, other.level, "float" in key.variant
-
-
-def _count(rows: Sequence[Row]) -> dict[str, np.ndarray]:
-    """Return all columns by model."""
-    matrix = np.stack([_column(rows, name) for name in COLUMNS], axis=1)
-    return {row.counted.model: counts for row, counts in zip(rows, matrix, strict=True)}
-
-
-def _find_ratios(own: Mapping[str, np.ndarray], lent: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the ratios of shapes both counted, (shapes, columns); NaN where either is zero."""
-    common = [model for model in own if model in lent]
-    here, there = (np.array([side[model] for model in common]).reshape(-1, len(COLUMNS))
-                   for side in (own, lent))
-    both = (here > 0) & (there > 0)
-    return np.where(both, here / np.where(both, there, 1.0), np.nan)
-
-
-def _find_spread(ratios: np.ndarray) -> float:
-    """Return the 90 % quantile of |log ratio - median| of instructions."""
-    logs = np.log(ratios[:, 0])
-    return float(np.quantile(np.abs(logs - np.median(logs)), 0.9))
-
-
-def _scale(row: Row, key: Key, ratios: Mapping[str, float]) -> Row:
-    """Return a row as another build would have counted it."""
-    counted, whole = row.counted, dict.fromkeys(CLASSES, 0) | row.counted.classes
-    return Row(replace(
-        counted, core=key.core, level=key.level, use=LENT,
-        classes={name: round(ratios[name] * whole[name]) for name in counted.classes},
-        **{name: round(ratios[name] * getattr(counted, name))
-           for name in COLUMNS if name not in CLASSES}),
-        row.work.at(key.core.removeprefix("cortex-"), key.level))
-
-
-def lend_rows(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, list[Row]]:
-    """Return rows with those of builds alike, where they predict held-out rows of a code better.
-
-    Where a code's own rows give less than half of another's count they are lent anyhow. A code
-    counted of `BASE` alone is lent to cores that mostly count alike.
-    """
-    lenders = Lenders(groups)
-    lent = {key: [*rows, *lenders.lend(key, rows)] for key, rows in groups.items()}
-    priors, lent_priors, calls = find_priors(groups), find_priors(lent), find_calls(groups)
-    for key, rows in groups.items():
-        if len(rows) < 2 or len(lent[key]) == len(rows):
-            continue
-        errors: dict[bool, list[float]] = {False: [], True: []}
-        for place in range(min(FOLDS, len(rows))):
-            held = {row.counted.model: row for row in rows[place::FOLDS]}
-            rest = [row for row in rows if row.counted.model not in held]
-            for borrows, whole in ((False, priors.get(key)), (True, lent_priors.get(key))):
-                known = [*rest, *lenders.lend(key, rest, held)] if borrows else rest
-                prior = whole and Prior([row for row in whole.rows
-                                         if row.counted.model not in held], whole.names)
-                table = fit_code(known, prior, calls.get(key))
-                errors[borrows] += [_log_error(table, row) for row in held.values()]
-        table = fit_code(rows, priors.get(key), calls.get(key))
-        if np.mean(np.square(errors[False])) <= np.mean(np.square(errors[True])) and all(
-                predict(table, row) >= HALF * row.counted.instructions for row in lent[key]):
-            lent[key] = list(rows)
-    for key, core in itertools.product(groups, sorted({key.core for key in groups})):
-        other = key._replace(core=core)
-        if (key.core, key.level) == BASE and other not in groups and (
-                lenders.usual.get(_name_pair(other, key), 1.0) <= ALIKE_WITHIN):
-            lent[other] = [_scale(row, other, dict.fromkeys(COLUMNS, 1.0)) for row in groups[key]]
-    return lent
-
-
-def find_overfitted(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, str, float]]:
-    """Return shapes of which a table gives less than half of what a build alike counted.
-
-    Each is its code, the shape's model, and the predicted share.
-    """
-    lenders, found = Lenders(groups), []
-    for key, rows in groups.items():
-        for row in lenders.lend(key, rows):
-            said = look_up(key.kernels, key.core.removeprefix("cortex-"), key.level, key.op,
-                           row.work)
-            share = said.total / row.counted.instructions if said else 1.0
-            if share < HALF:
-                found.append((key, row.counted.model, share))
-    return found
-
-
 def predict(table: Mapping[str, Mapping[str, float]], row: Row) -> float:
     """Return the instructions that coefficients give a row."""
     return max(1.0, sum(coefficients["instructions"] * row.terms.get(name, 0.0)
                         for name, coefficients in table.items()))
-
-
-def _log_error(table: Mapping[str, Mapping[str, float]], row: Row) -> float:
-    """Return the logarithm of predicted over counted, 1 at most either way."""
-    return float(np.clip(np.log(predict(table, row) / row.counted.instructions), -1.0, 1.0))
 
 
 def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
@@ -470,6 +332,7 @@ def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
              if len(shapes.get(key, ())) > len(rows)}
     bases = {key: rows for key, rows in groups.items() if (key.core, key.level) == BASE}
     least = {key: min(row.counted.instructions for row in rows) for key, rows in groups.items()}
+    choose = cache(lambda base, runs: choose_terms(bases[base], runs))
     for key in groups:
         if key.variant == "int8 convolution":  # CMSIS-NN transposes weights and runs that.
             like = groups[key._replace(op="conv_2d", variant="int8 window")]
@@ -480,7 +343,8 @@ def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
             continue
         if (len(rows) < min(OWN, len(bases[base]) + 1) or "@20" in key.level
                 or ("@" not in key.level and least[key] > LARGER * least[base])):
-            found[key] = found.get(base) or Prior(bases[base], choose_terms(bases[base]))
+            runs = frozenset(itertools.chain(*(row.terms for row in rows)))
+            found[key] = found.get(base) or Prior(bases[base], choose(base, runs))
     return found
 
 
@@ -493,30 +357,10 @@ def find_calls(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, float]:
         small, like = min((least[other], other) for other in least
                           if other[:4] == key[:4])
         if own > LARGER * small:
-            call = fit(groups[like], ("call", "element"))["call"]["instructions"]
+            call = fit(groups[like], names=("call", "element"))["call"]["instructions"]
             if call > small / 4:
                 found[key] = call
     return found
-
-
-def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]]:
-    """Return relative errors of rows predicted from the others of their code, where there are.
-
-    The same model counted on other builds is held out with it; terms are those of all rows.
-    """
-    errors, priors, calls = [], find_priors(groups), find_calls(groups)
-    for key, rows in groups.items():
-        whole = priors.get(key)
-        if len(rows if whole is None else whole.rows) < 3 or len(rows) < 2:
-            continue
-        names = choose_terms(rows) if whole is None else whole.names
-        for place, row in enumerate(row for row in rows if row.counted.use != LENT):
-            rest = [*rows[:place], *rows[place + 1:]]
-            prior = whole and Prior([one for one in whole.rows
-                                     if one.counted.model != row.counted.model], whole.names)
-            table = fit(rest, names, prior, calls.get(key))
-            errors.append((key, predict(table, row) / row.counted.instructions - 1))
-    return errors
 
 
 def write_tables(groups: Mapping[Key, Sequence[Row]], lent: Mapping[Key, Sequence[Row]],
@@ -528,10 +372,9 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], lent: Mapping[Key, Sequenc
         like = key if key in groups else key._replace(core=BASE[0])
         rows = groups[like]
         if key.kernels != REFERENCE and _lacks(like, groups):
-            nothing = dict.fromkeys(fit(rows, choose_terms(rows))["call"], 0.0)
-            fitted[key._replace(variant=LACKS)] = {"call": nothing}, len(rows)
+            fitted[key._replace(variant=LACKS)] = {"call": dict.fromkeys(COLUMNS, 0.0)}, len(rows)
         elif not (_same_code(like, rows, groups) and _shared(like, groups)):
-            table = fit_code(known, priors.get(key), calls.get(key))
+            table = fit(known, priors.get(key), calls.get(key))
             fitted[key] = table, len(groups.get(key, ()))
     for place, keys in itertools.groupby(sorted(fitted), key=lambda key: key[:3]):
         text = io.StringIO()

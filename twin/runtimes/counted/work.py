@@ -122,6 +122,9 @@ def count_blocks(rows: int, columns: int, depth: int) -> dict[str, float]:
     return parts | {
         "vector by four": rows // 4 * columns,
         "vector by four step": rows // 4 * columns * vectors,
+        "vector by one row": rows % 4,
+        "vector by one quad": rows % 4 * (columns // 4),
+        "vector by one tail": rows % 4 * (columns % 4),
         "vector by one": rows % 4 * columns,
         "vector by one step": rows % 4 * columns * vectors,
         "vector by four eight": rows // 4 * columns * -(-depth // 8),

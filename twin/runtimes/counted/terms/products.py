@@ -10,15 +10,15 @@ arm_nn_vec_mat_mult_t_s16.c, arm_batch_matmul_s8.c, arm_transpose_conv_s8.c.
 
 from __future__ import annotations
 
+import math
+
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
+from twin.runtimes.counted.terms.windows import FAST, count_inside
 from twin.runtimes.counted.work import Terms, Work, count_blocks
 
 DEEP = 16
 """Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
-
-FAST = 512
-"""Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
 
 
 def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
@@ -37,15 +37,20 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     source, target = graph.ends(layer)
     weights = graph.input(layer, 1)
     rows, columns = weights.shape[0], weights.shape[1]
+    vectors, over = target.elements // rows, max(0, columns - FAST)
     quantization = weights.quantization
     each = quantization is not None and len(quantization.scales) > 1
-    long = source.dtype == "int16" and columns > FAST
+    long = source.dtype == "int16" and over > 0
     variant = f"{source.dtype}{' per channel' if each else ''}"
     return Work(variant=variant, path=f"{variant} long" if long else "", terms={
-        "call": 1, "vector": target.elements // rows, "output": target.elements,
+        "call": 1, "vector": vectors, "output": target.elements,
         "mac": target.elements * columns}, own={
-        "vector weight": rows * -(-columns // 16), "long": max(0, columns - FAST) * rows,
-        **_count_products(target.elements // rows, rows, columns)})
+        "vector weight": rows * -(-columns // 16),
+        "scalar long pair": over * vectors * (rows // 2),
+        "scalar long odd": over * vectors * (rows % 2),
+        "vector long four": over * vectors * (rows // 4),
+        "vector long one": over * vectors * (rows % 4),
+        **_count_products(vectors, rows, FAST if long else columns)})
 
 
 def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
@@ -109,8 +114,7 @@ def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     assert window is not None
     size = weights.shape[1] * weights.shape[2]
     inputs = source.shape[1] * source.shape[2]
-    inside = _spread(source.shape[1], target.shape[1], window, 0) \
-        * _spread(source.shape[2], target.shape[2], window, 1)
+    inside = math.prod(count_inside(window, target.shape, source.shape))
     depth, channels = weights.shape[3], weights.shape[0]
     terms: dict[str, float] = {
         "call": 1, "output": target.elements, "mac": inside * depth * channels,
@@ -155,11 +159,7 @@ def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
                   window: Window) -> dict[str, float]:
     """Return CMSIS-NN's parts: a convolution of the image, spaced out, with turned weights."""
     channels, height, width, depth = weights.shape
-    rows, columns = (sum(1 for at in range(target.shape[1 + place]) for tap in range(size)
-                         if 0 <= (found := at + tap - size + 1 + window.padding[2 * place])
-                         < source.shape[1 + place] * window.stride[place]
-                         and found % window.stride[place] == 0)
-                     for place, size in enumerate((height, width)))
+    rows, columns = count_inside(window, target.shape, source.shape)
     pixels, taps, column = target.shape[1] * target.shape[2], rows * columns, depth * height * width
     return count_blocks(pixels, channels, column) | {
         "pixel": pixels, "line": target.shape[1], "weight row": channels * height * width,
@@ -168,13 +168,6 @@ def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
         "scalar column quad": pixels * (column // 4), "vector column": pixels * -(-column // 16),
         "scalar column eight": pixels * (column // 16), "weight": weights.elements,
         **count_copies(depth, taps, from_step=depth)}
-
-
-def _spread(size: int, outputs: int, window: Window, place: int) -> int:
-    """Return how many taps of one dimension land inside the output, over all inputs."""
-    before = window.padding[2 * place]
-    return sum(1 for start in range(size) for tap in range(window.kernel[place])
-               if 0 <= start * window.stride[place] - before + tap < outputs)
 
 
 FAMILY = "fully_connected"

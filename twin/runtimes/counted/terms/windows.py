@@ -117,9 +117,14 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
     each = channels // groups
     column = depth * window.kernel[0] * window.kernel[1]
     own = count_blocks(pixels * groups, each, column)
-    if source.dtype == "int16":
-        own["long"] = target.elements * max(0, column - FAST)
-        own["long sixteen"] = target.elements * (max(0, column - FAST) > 0)
+    if source.dtype == "int16" and column > FAST:  # All but a last pixel, which is of 32 bits.
+        over = column - FAST
+        own = count_blocks(pixels * groups, each, FAST) | {
+            part: own[part] for part in own if part.startswith("scalar alone")} | {
+                "scalar long pair": over * (pixels // 2) * (each // 2),
+                "scalar long last pair": over * (pixels // 2) * (each % 2),
+                "vector long four": over * (pixels // 4) * channels,
+                "vector long one": over * (pixels % 4) * channels}
     own |= {"channel": channels, "weight": weights.elements, "line": target.shape[1]}
     if name == "1x1 strided":
         rows_of = count_blocks(target.shape[2], each, column)
@@ -187,6 +192,7 @@ def _describe_depthwise(source: Tensor, target: Tensor, window: Window,
     quads = -(-channels // 4)
     own: dict[str, float] = {
         "inside tap": taps, "line": target.shape[1], "tap row": lines,
+        "output tap row": lines * channels, "input pixel": pixels * depth,
         "outside tap": pixels * size - taps, "outside column": lines * window.kernel[1] - taps,
         "quad": pixels * (channels // 4), "quad row": lines * (channels // 4),
         "quad tap": taps * (channels // 4), "rest": pixels * (channels % 4),
@@ -199,8 +205,8 @@ def _describe_depthwise(source: Tensor, target: Tensor, window: Window,
         "vector one every": pixels % 4 * quads * size, "vector block": -(-channels // BLOCK),
         "vector copy": taps * -(-channels // 16),
         "vector fill": (pixels * size - taps) * -(-channels // 16)}
-    if source.dtype == "int16":  # Each output divides by either dilation, for either end.
-        own["dilated output"] = target.elements * sum(step > 1 for step in window.dilation)
+    dilated = sum(step > 1 for step in window.dilation)  # Each divides, for either end.
+    own |= {"dilated output": target.elements * dilated, "dilated pixel": pixels * dilated}
     if name == "columns":
         above = (target.shape[1] * window.kernel[0] - rows) * target.shape[2]
         own |= count_fills(2 * channels, lines * window.kernel[1] - taps, step=2 * channels)
