@@ -19,7 +19,7 @@ from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table
-from twin.studies.rows import UNCERTAIN, Row, judge
+from twin.studies.rows import NAMED, UNCERTAIN, Row, judge
 
 CERTAIN, FRONT, POSSIBLE = "certain", "front", "possible"
 MARKS = {
@@ -72,6 +72,17 @@ def rivals_of(row: Row, objectives: Sequence[str]) -> tuple[str, ...]:
 def list_changed(rows: Iterable[Row]) -> list[str]:
     """Return the axes of rows whose values make another network of their model."""
     return sorted({name for row in rows for name, _ in row.inputs if makes_another(name)})
+
+
+def list_idle(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """Return axes none of whose values changes a figure, all else equal, with their values."""
+    known = [(dict(row.inputs), (row.time_us, row.energy_uj, row.ram_bytes, row.flash_bytes,
+                                 row.accuracy)) for row in rows if not row.failure]
+    values = {axis: tuple(dict.fromkeys(inputs[axis] for inputs, _ in known if axis in inputs))
+              for axis in {name for inputs, _ in known for name in inputs} - {*NAMED}}
+    return {axis: given for axis, given in values.items() if len(given) > 1 and len(
+        {repr({**inputs, axis: ""}) for inputs, _ in known}) == len(
+        {repr(({**inputs, axis: ""}, figures)) for inputs, figures in known})}
 
 
 def list_roundings(rows: Iterable[Row]) -> dict[str, str]:

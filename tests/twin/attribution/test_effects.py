@@ -138,6 +138,10 @@ def test_the_command_line_sets_paths_and_says_what_was_idle(tmp_path):
                                     "--no-epochs", "--set", "npu.engines=9", "--set",
                                     "npu.units.CONV_ACC.count=2"]).stderr
     assert "no effect: npu.engines=9" in found and "fewer CONV_ACC come out faster" in found
+    swept = CliRunner().invoke(app, ["sweep", "kws", "-b", "n6", "--runtime", "neural-art", "--set",
+                                     "npu.engines=9,10"])
+    assert "no effect: npu.engines: 9, 10 have equal figures" in swept.stderr
+    assert "least energy: stm32n6570_dk" in swept.stdout and "npu.engines 9:" not in swept.stdout
     (tmp_path / "file").write_text("")
     for option in (["--trace", str(tmp_path / "file" / "x.json")],
                    ["--csv", str(tmp_path / "file")]):

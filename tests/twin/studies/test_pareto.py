@@ -8,7 +8,7 @@ import numpy as np
 
 from calibration.fitting.intervals import Interval
 from twin.studies.rows import Row
-from twin.studies.sweep import find_front, mark_front
+from twin.studies.sweep import find_front, list_idle, mark_front
 
 OVER = ("time_us", "energy_uj")
 
@@ -60,3 +60,14 @@ def test_the_front_agrees_with_the_definition() -> None:
     slow = [place for place, one in enumerate(values) if not any(
         (other <= one).all() and (other < one).any() for other in values)]
     assert find_front(values).tolist() == slow
+
+
+def test_an_axis_whose_values_change_no_figure_is_idle() -> None:
+    def at(time: float, **inputs: str) -> Row:
+        return dataclasses.replace(row(time, 1), inputs=tuple(inputs.items()))
+
+    rows = [at(1, mode="a", size="1"), at(1, mode="b", size="1"), at(2, mode="a", size="2"),
+            at(2, mode="b", size="2"), dataclasses.replace(at(9, mode="c", size="1"), failure="no")]
+    assert list_idle(rows) == {"mode": ("a", "b")}
+    assert list_idle([*rows, at(3, mode="d", size="2")]) == {}
+    assert list_idle([at(1, board="a"), at(1, board="b")]) == {}  # boards are no setting

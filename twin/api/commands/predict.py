@@ -120,6 +120,8 @@ LITTLE = 0.01
 
 def describe_fastest(table: Table) -> tuple[str, ...]:
     """Say it of each network of a table where it runs fastest, and what bare names stand for."""
+    from twin.studies.sweep import list_idle
+
     fastest = {row.model: row for row in sorted(
         table.predicted, key=lambda row: row.time_us or 0.0, reverse=True)}
     meant: dict[str, str] = {}
@@ -128,7 +130,9 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
                                               for row, given in asked):
         if name and runtime not in meant and runtime.startswith(f"{name}@"):
             meant[runtime] = "".join(settle_release(name, load_board(board))[1])
-    return (*(f"{model} on {row.board}, {line}" for model, row in fastest.items()
+    return (*(f"no effect: {axis}: {', '.join(values)} have equal figures"
+              for axis, values in list_idle(table.rows).items()),
+            *(f"{model} on {row.board}, {line}" for model, row in fastest.items()
               for own in [placing.deploy(read_model(model), dict(row.inputs)["board"],
                                          runtime=row.runtime)]
               for line in describe_numbers(own)), *filter(None, meant.values()),

@@ -20,10 +20,12 @@ from twin.api.live.controls import list_controls, list_paths
 from twin.api.live.figures import tell_prediction
 from twin.api.live.reading import Operation, Reader
 from twin.api.live.state import State, check_names
+from twin.attribution.effects import list_effects
 from twin.deployment.deploy import choose_room, deploy_towards
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, UsageError
 from twin.pricing.calibrated import predict_calibrated
+from twin.pricing.prediction import Prediction
 
 MOST_KEPT = 24
 """Deployments, and answers, of which the oldest goes."""
@@ -56,9 +58,16 @@ class Engine(Reader):
     def predict(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Predict a state; with "controls", say what can be turned."""
         state = State.model_validate(request["state"])
-        made = predict_calibrated(self._settle(state), temperature=state.temperature,
-                                  calibration=state.calibration)
+        base, settings = self._find_base(state), dict(state.set)
+
+        def predict_with(changes: Mapping[str, object]) -> Prediction:
+            return predict_calibrated(base.replace(changes), temperature=state.temperature,
+                                      calibration=state.calibration)
+
+        made = predict_with(settings)
         answer = tell_prediction(made)
+        if settings:
+            answer["warnings"] += list_effects(predict_with({}), made, settings, predict_with)
         answer["warnings"] += describe_numbers(made.deployment, state.calibration,
                                                state.temperature)
         _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
@@ -112,12 +121,14 @@ class Engine(Reader):
 
     def _settle(self, state: State) -> Deployment:
         """Return the deployment of a state, as the command line makes it of the same words."""
-        settings = dict(state.set)
+        return self._find_base(state).replace(dict(state.set))
+
+    def _find_base(self, state: State) -> Deployment:
+        """Return the deployment without settings, with room for it where only they make it fit."""
         try:
-            base = self._base(state, {})
+            return self._base(state, {})
         except DoesNotFitError:
-            base = self._base(state, choose_room(settings))
-        return base.replace(settings)
+            return self._base(state, choose_room(dict(state.set)))
 
     def _base(self, state: State, settings: Mapping[str, object]) -> Deployment:
         key = repr((state.model, state.board, state.runtime, sorted(settings.items())))

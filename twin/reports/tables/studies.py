@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import shlex
 from collections import Counter
@@ -34,7 +35,7 @@ from twin.reports.tables.study_sentences import (
 from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import NAMED, SURE, WORDS, Row
-from twin.studies.sweep import list_changed, name_network, network_of
+from twin.studies.sweep import list_changed, list_idle, name_network, network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "~"}
 """Of the front, as `twin.studies.sweep` names them."""
@@ -199,7 +200,10 @@ def summarise(table: Table) -> list[str]:
         lines.append("in all rows: " + ", ".join(
             f"{name} {value}" for name, value in shared.items()))
     many = len(set(map(network_of, rows))) > 1
-    won = group_by((describe_row(row, changes=not many), what) for what, row in list_winners(table))
+    idle = list_idle(rows)
+    won = group_by((describe_row(dataclasses.replace(row, inputs=tuple(
+        one for one in row.inputs if one[0] not in idle)), changes=not many), what)
+        for what, row in list_winners(table))
     return [*lines, *(f"{', '.join(words)}: {text}" for text, words in won.items())]
 
 

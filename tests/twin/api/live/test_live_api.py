@@ -93,6 +93,13 @@ def test_figures_are_those_of_predict(client, state) -> None:
                 assert ask(client, "predict", state=turned)[0] == 200, turned
 
 
+def test_a_setting_without_effect_is_named(client) -> None:
+    changes = {"placement.weights": "flash", CLOCK: "80MHz"}
+    said = ask(client, "predict", state={**KWS, "set": changes})[1]["warnings"]
+    (idle,) = (text for text in said if text.startswith("no effect"))
+    assert idle == "no effect: placement.weights=flash changes nothing here: it is that already"
+
+
 def test_a_drag_is_priced_from_kept_counts_as_predict_would(client) -> None:
     state = {"model": "kws", "board": "nucleo_h7a3zi_q", "set": {CLOCK: "280MHz"}}
     status, first = ask(client, "reprice", state=state, path=CLOCK)
