@@ -34,6 +34,7 @@ from twin.api.commands.firmware import build_firmware
 from twin.api.commands.measuring import MeasureOptions, Watcher
 from twin.api.requests.measurement import PowerRuns
 from twin.cli import app
+from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.network.readers import read_model
 from twin.program.image.compile import build as compile_build
@@ -152,6 +153,10 @@ def test_placement_is_that_of_the_image(tmp_path, monkeypatch):
         named.place(b"other" * 6, None)
     fixed = replace(one, board=load_board("stm32n6570_dk"))  # its port brings a map
     assert dict(fixed.place(bytes(32), None))["weights"] == "sram" and not told
+    other = build_firmware("ad", "nucleo_l4r5zi", port="mps2-an386").image
+    places = dict(fixed.place(bytes(32), Launched(port="", image=other)))
+    deploy("ad", "stm32n6570_dk", runtime="firmware", weights=places["weights"],
+           arena=places["arena"])
 
 
 def test_another_core_on_the_line_is_refused(tmp_path, monkeypatch):

@@ -213,10 +213,11 @@ class Run:
         from twin.program.image.compile.image_sizes import read_sizes
         from twin.program.image.compile.ports import read_fixed_places
 
-        declared, fixed = dict(self.board.placement), read_fixed_places(self.board)
+        fixed = read_fixed_places(self.board)
+        declared = {**dict(self.board.placement), **fixed}  # of every image of the board's port
         image = self.find_flashed(digest) if made is None else made.image
         if image is None and fixed:
-            return tuple((declared | dict(fixed)).items())  # of every image of the board's port
+            return tuple(declared.items())
         if image is None:
             self.watcher.remark("placement: as the board's file declares, as the image that runs "
                                 f"is none under {BUILT}: "
