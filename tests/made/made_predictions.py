@@ -59,7 +59,7 @@ def _assemble(graph, machine, made, bill, setup, fields):  # type: ignore[no-unt
         graph=graph, executed=graph, board=machine, weights="flash", arena="sram", code="flash",
         weights_named="flash", arena_named="sram", weights_spill=(), arena_spill=(),
         runtime=SimpleNamespace(identity="made@1.0", name="made", version="1.0", structure="open",
-                                offload=None),
+                                offload=None, accelerated=False),
         store_name="flash", placement=placement, ram_bytes=9344, flash_bytes=50_000,
         notes=(), rewritten=(),
         flash_room_bytes=machine.memory("flash").size_bytes,

@@ -172,6 +172,24 @@ class Calibration:
                 f"{known} under {entry.runtime or 'the same library'}")
 
 
+def grade_prices(deployment: Deployment, measured: bool | None) -> str:
+    """Return how far to trust prices: whether board and library were measured together.
+
+    Prices of an accelerator are of its runtime's file, which names the boards measured.
+
+    Parameters
+    ----------
+    measured
+        Whether learnt prices are of this board and library; None where none were learnt.
+    """
+    known = measured is not None
+    if deployment.runtime.accelerated:
+        spread = deployment.runtime.mapping.spread
+        measured = measured or deployment.board.name in spread.measured
+        known = bool(spread.families)
+    return "measured here" if measured else "not measured here" if known else "guess"
+
+
 def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
                        runtime: str | None = None) -> Calibration | None:
     """Return the learnt prices for a deployment.

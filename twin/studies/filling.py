@@ -34,13 +34,13 @@ from twin.studies.rows import Row
 _OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 
 
-def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) -> Row:
+def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, str]) -> Row:
     """Return the row of a deployment, without what is predicted of it.
 
     Parameters
     ----------
     prices
-        Calibration, and what its intervals rest on.
+        Calibration, what its intervals rest on, and its grade.
     """
     board = deployment.board
     price_usd, what = price_of(board)
@@ -49,7 +49,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) 
         board=board.name, runtime=deployment.runtime.identity,
         clock_hz=board.core_clock.frequency_hz,
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
-        arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
+        arena=deployment.arena_named, calibration=prices[0], basis=prices[1], grade=prices[2],
         ram_room_bytes=deployment.ram_room_bytes, flash_room_bytes=deployment.flash_room_bytes,
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
         cell=name_cell(deployment, prices[0]),

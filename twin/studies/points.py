@@ -30,7 +30,7 @@ from twin.network.rewrites.rewrite import rewrite_network
 from twin.pricing.batch import Batch
 from twin.pricing.batched import Group, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.calibration import AUTO, choose_calibration, grade_prices
 from twin.pricing.prediction import Prediction
 from twin.pricing.variables import COLD_START, SETUP, measure_variables
 from twin.pricing.variation import read_variation
@@ -100,7 +100,7 @@ class Deployer:
         return {}
 
     @cached_property
-    def _calibrations(self) -> dict[tuple[str, str], tuple[str, str]]:
+    def _calibrations(self) -> dict[tuple[str, str], tuple[str, str, str]]:
         return {}
 
     def deploy(self, point: Point) -> Deployment:
@@ -146,13 +146,14 @@ class Deployer:
         """Return a deployment on its board as the user states it."""
         return deployment.replace(self.list_stated(deployment.board))
 
-    def describe_prices(self, deployment: Deployment) -> tuple[str, str]:
-        """Return which learnt prices a deployment gets, and what their intervals rest on."""
+    def describe_prices(self, deployment: Deployment) -> tuple[str, str, str]:
+        """Return which learnt prices a deployment gets, their intervals' basis and their grade."""
         key = deployment.board.name, deployment.runtime.identity
         if key not in self._calibrations:
             chosen = choose_calibration(deployment, self.calibration)
-            self._calibrations[key] = ("", "") if chosen is None else (
-                chosen.description, chosen.entry.time.band.basis)
+            self._calibrations[key] = ("", "", grade_prices(deployment, None)) if chosen is None \
+                else (chosen.description, chosen.entry.time.band.basis,
+                      grade_prices(deployment, chosen.measured))
         return self._calibrations[key]
 
     def rate_all(self, points: Iterable[Point]) -> None:

@@ -90,7 +90,7 @@ _NUMBERS = (*_WHOLE, *_ACCURACY, "parameter_bytes", "clock_hz", "overhead_us", "
               for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "code", "sleep", "life_basis", "price_of", "cell",
+_LATER = ("boundary", "currents", "code", "sleep", "life_basis", "price_of", "cell", "grade",
           "accuracy_by", "precision")
 """Words that files of earlier versions do not have."""
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
@@ -119,7 +119,7 @@ def list_columns(row: Row) -> dict[str, Any]:
                    "wake_up_us": row.wake_up_us, "wake_mw": row.wake_mw,
                    "asleep_mw": row.asleep_mw}
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
-            "calibration", "cell", "precision", "parameter_bytes", "failure", "reason")
+            "calibration", "grade", "cell", "precision", "parameter_bytes", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
         "violations": " ".join(row.violations), "meets": row.verdict,
         "probability": row.probability, "front": row.front} | dict(row.variables)

@@ -67,6 +67,8 @@ class Row:
         What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
     calibration
         Which learnt prices; "" for stated ones.
+    grade
+        As of `calibration.grade_prices`; "" where it failed.
     accuracy
         Share of right answers, 0 to 1, where data or a function of the user's were given.
     accuracy_by
@@ -129,6 +131,7 @@ class Row:
     idle_mw: float | None = None
     basis: str = ""
     calibration: str = ""
+    grade: str = ""
     accuracy: float | None = None
     accuracy_range: Interval | None = None
     accuracy_by: str = ""

@@ -68,6 +68,7 @@ class TableRow(TypedDict):
     accuracy_by: NotRequired[Annotated[str, Says("what ran the network, or why none did")]]
     precision: NotRequired[Annotated[str, Says("type of the weights")]]
     parameter_bytes: NotRequired[Annotated[Count | None, Says("of the network's constants")]]
+    grade: NotRequired[Annotated[str, Says("measured here, not measured here or guess")]]
     cell: NotRequired[Annotated[str, Says("how the code is known: built, counted, lowered, "
                                           "measured or assumed")]]
     overhead_us: NotRequired[float | None]

@@ -22,6 +22,7 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
+from twin.pricing.calibration import grade_prices
 from twin.pricing.ledger import (
     Ledger,
     bill_energy_uj,
@@ -96,18 +97,6 @@ def describe_library(prediction: Prediction) -> str:
             f"{why.partition(': none was asked')[0]}")
 
 
-def grade_trust(prediction: Prediction) -> str:
-    """Return whether board and library were measured together.
-
-    Of an accelerator the runtime's file says of which boards; a guess rests on no time at all.
-    """
-    sure, runtime = prediction.certainty, prediction.deployment.runtime
-    if sure is None or (runtime.accelerated
-                        and not (sure.version or runtime.mapping.spread.families)):
-        return "guess: "
-    return "measured here: " if sure.measured else "not measured here: "
-
-
 def describe_rest(prediction: Prediction) -> str:
     """Return what intervals rest on, and that this board or library was not measured, if so."""
     sure = prediction.certainty
@@ -150,8 +139,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
                     for name, (used, room) in filled.items()),
         "arena": f"{arena.name} >= {arena.needed_bytes:,} bytes" if arena else "",
         "library": describe_library(prediction),
-        "prices": grade_trust(prediction) + calibration_pairs(prediction)[0][1].removeprefix(
-            "none: ")}
+        "prices": grade_prices(deployment, sure.measured if sure else None) + ": "
+        + calibration_pairs(prediction)[0][1].removeprefix("none: ")}
     if largest is not None:
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
         core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
@@ -248,7 +237,10 @@ def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     """Return which learnt prices stand behind the figures."""
     sure = prediction.certainty
     if sure is None:
-        return [("calibration", "none: prices are what datasheets and lowered kernels say")]
+        runtime = prediction.deployment.runtime
+        return [("calibration", "none: prices are what " + (
+            f"{runtime.identity} states" if runtime.accelerated else
+            "datasheets and lowered kernels say"))]
     return [("calibration", sure.calibration)]
 
 

@@ -257,7 +257,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         Column("model", "network"), Column("board", "board"),
         Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
-        Column("scale", "voltage_scale"), Column("prices", "cell")]
+        Column("scale", "voltage_scale"), Column("prices", "grade")]
     columns += [column for column in named if differs(column)]
     columns += head_placement(table.predicted)
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
