@@ -214,17 +214,14 @@ def _predict_read(deployment: Deployment, powers: Calibration | None, temperatur
     """
     from twin.pricing.program_certainty import assure_program
 
-    if powers is None or powers.energy is None:
-        made = predict(apply_factors(deployment, times, {}) if times else deployment,
-                       temperature=temperature)
-        return dataclasses.replace(made, deployment=deployment,
-                                   certainty=assure_program(made, None, times))
-    drawn = apply_factors(deployment, times, dict(zip(
-        ENERGY_PRICES, powers.energy.factors.tolist(), strict=True)))
-    made = predict(drawn, temperature=temperature)
-    return dataclasses.replace(
-        made, deployment=deployment, certainty=assure_program(made, powers, times),
-        warnings=(*made.warnings, *_note_currents(made, powers)))
+    drawn = {} if powers is None or powers.energy is None else dict(zip(
+        ENERGY_PRICES, powers.energy.factors.tolist(), strict=True))
+    made = predict(apply_factors(deployment, times, drawn) if times or drawn else deployment,
+                   temperature=temperature)
+    certainty = assure_program(made, powers if drawn else None, times)
+    return dataclasses.replace(made, deployment=deployment, certainty=certainty, warnings=(
+        *made.warnings, *(_note_currents(made, powers) if powers and drawn else ()),
+        *(f"extrapolating: {reason}" for reason in certainty.extrapolating)))
 
 
 def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: str) -> Prediction:

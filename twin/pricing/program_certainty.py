@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from calibration.fitting.cell import list_measured
 from calibration.fitting.intervals import (
     BORROWED_SD,
     CORE_SD,
@@ -74,7 +75,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
     factor e a layer's sizes lie beyond those seen; of a layer nobody saw, `BORROWED_SD`.
     """
     deployed = prediction.deployment
-    learnt = deployed.runtime.learnt is not None
+    learnt, core = deployed.runtime.learnt is not None, deployed.board.core.model
     left = tell_left(prediction) if learnt else np.zeros(len(prediction.layers))
     weights = np.array([layer.time_us for layer in prediction.layers]) / (prediction.time_us or 1)
     band = core_band()
@@ -101,7 +102,8 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
         errors=band.count, layers=tuple(LayerCertainty(
             time_us=bound(layer.time_us, one, band), energy_uj=energy)
             for layer, one, energy in zip(prediction.layers, sds, energies[1:], strict=True)),
-        extrapolating=(), unidentified=(),
+        extrapolating=() if core in {row.core for row in list_measured()} else (
+            f"no measurement of any {core} is learnt from",), unidentified=(),
         draw=Draw(source=("program", prediction.deployment.board.name),
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
                   unlearned_sd=missing,

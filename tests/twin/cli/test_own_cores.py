@@ -17,6 +17,7 @@ from hwmodels.errors import BoardError
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
+from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import predict
 from twin.pricing.structure import structure_key
 from twin.program.image.compile.ports import load_port
@@ -83,6 +84,17 @@ def test_a_changed_file_is_another_core(monkeypatch, tmp_path):
     path.write_text(text.replace("latency: [16, derived, llvm]", "latency: [61, derived, llvm]"))
     assert load_core("mine-m52").classes != first.classes
     assert structure_key(deployment, "", cold=False) != key
+
+
+def test_firmware_on_a_core_nobody_measured_extrapolates(tmp_path):
+    for core, unseen in (("cortex-m52", True), ("cortex-m4", False)):
+        board = tmp_path / f"{core}.yaml"
+        run("boards", "new", "mine", "--core", core, "--clock", "96MHz", "--flash", "2MiB",
+            "--sram", "512KiB", "-o", board)
+        made = predict_calibrated(deploy("ad", board, runtime="firmware"))
+        text = f"no measurement of any {core} is learnt from"
+        assert made.certainty.extrapolating == (text,) * unseen
+        assert (f"extrapolating: {text}" in made.warnings) == unseen
 
 
 @pytest.mark.parametrize(("name", "old", "new", "message"), [
