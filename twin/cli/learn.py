@@ -344,14 +344,19 @@ def show_overlay(overlay: Overlay, board: Board | None = None) -> None:
 
 def _name_doubtful(time: LearntTime, names: Sequence[str], far: Sequence[str]) -> Iterator[str]:
     """Say which prices are no findings, and why."""
-    kept = time.unmoved(names)
-    tied = [name for name in dict.fromkeys((*time.tied, *time.unidentified)) if name not in kept]
+    from calibration.fitting.overlay import KEEPS_PRIOR, STANDS_IN, TIED
+
+    kept, tied, unclear = list[str](), list[str](), list[str]()
+    for name, reason in time.doubtful(names).items():
+        if reason != STANDS_IN:
+            {KEEPS_PRIOR: kept, TIED: tied}.get(reason, unclear).append(name)
     helps = ("micro-benchmarks tell (twin plan)" if "call" in names  # a price of cores
              else "logs of other networks would distinguish them")
     for found, why in (
             (kept, "not identifiable from these rows: each stays within its stated sd"),
             (tied, "no row asks for prices of their own: one factor on what was believed of each, "
                    f"and none is a finding by itself; {helps}"),
+            (unclear, f"hardly identified, or as sums; none is a finding by itself; {helps}"),
             (far, "further from what is stated or shipped than its spread: it takes up what the "
                   f"model has no price for or a fault: `twin diagnose` first; {helps}")):
         if found:

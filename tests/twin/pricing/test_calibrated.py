@@ -1,6 +1,7 @@
 """Learnt prices on a deployment: the same bill, other prices, intervals and their reasons."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -398,6 +399,11 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
             entry.time, residuals={"kws 3": math.log(1000)}))))
     assert "+99900.0 % (kws 3), or a fault: `twin diagnose` first" in captured.get()
     assert f"wrote {path}" in result.stderr and "within its stated sd" in result.stderr
+    # The warning and the table's line name the same prices as fitted as one, no others.
+    text = " ".join(result.stdout.split())
+    (warned,) = re.findall(r": ([^:]*): no row asks for prices of their own", result.stderr)
+    assert set(warned.split(", ")) == set(text.partition("fitted as one ")[2].partition(
+        ":")[0].split(", "))
     (line,) = (line for line in result.stdout.splitlines() if line.startswith(str(folder)))
     before, now, measured = map(float, line.split()[-3:])
     assert abs(now / measured - 1) < 0.02 < abs(before / measured - 1)
