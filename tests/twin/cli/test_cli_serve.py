@@ -57,10 +57,13 @@ def test_it_serves_until_interrupted_and_leaves_nothing(tmp_path) -> None:
         assert "?model=upload:" in address and "&board=nucleo_l4r5zi" in address
         with urllib.request.urlopen(address) as answer:
             assert b"Live what-if" in answer.read() and "server" not in answer.headers
+        bare, _, query = address.partition("?")
+        with urllib.request.urlopen(bare + "api/catalogue") as answer:
+            assert json.load(answer)["start"] == f"?{query}"  # what the bare address shows
         state = {"model": address.partition("model=")[2].partition("&")[0],
                  "board": "nucleo_l4r5zi"}
         request = urllib.request.Request(
-            address.partition("?")[0] + "api/predict", json.dumps({"state": state}).encode(),
+            bare + "api/predict", json.dumps({"state": state}).encode(),
             {"content-type": "application/json"})
         with urllib.request.urlopen(request) as answer:
             assert json.load(answer)["model"] == "mine"

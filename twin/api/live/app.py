@@ -79,6 +79,7 @@ class Service:
     """What the interface does, without the wire: workers and uploads."""
 
     def __init__(self) -> None:
+        self.start = ""  # what a bare address shows, as a query
         self.uploads = Uploads()
         self.pool = Pool(self.uploads.folder)
 
@@ -197,7 +198,7 @@ def make_app(service: Service, *, hosts: tuple[str, ...] = LOOPBACK,
     _add_refusals(app)
     for path, (name, media) in ASSETS.items():
         app.add_api_route(path, _send_file(Response, name, media), methods=["GET"])
-    catalogue = list_catalogue()
+    catalogue = {**list_catalogue(), "start": service.start}
     app.add_api_route("/api/catalogue", lambda: catalogue, methods=["GET"])
     for question in (service.predict, service.reprice, service.export):
         app.add_api_route(f"/api/{question.__name__}", question, methods=["POST"])

@@ -40,8 +40,9 @@ def serve(asked: Serve) -> None:
     service = Service()
     try:
         address = address_of(opened, host)
-        query = _write_query(lambda *file: asyncio.run(service.upload(*file)), asked)
-        run(service, opened, host, lambda: on_ready(address + query) if on_ready else None)
+        service.start = _write_query(lambda *file: asyncio.run(service.upload(*file)), asked)
+        run(service, opened, host,
+            lambda: on_ready(address + service.start) if on_ready else None)
     finally:
         service.close()
         opened.close()

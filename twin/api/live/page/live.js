@@ -399,10 +399,10 @@ const loadPins = async (words) => {
 };
 
 const begin = async () => {
-  const words = new URLSearchParams(location.search);
   if (matchMedia("(max-width: 46rem)").matches) for (const part of document.querySelectorAll("#controls details")) part.open = false;
   catalogue = await (await fetch("/api/catalogue")).json();
   draw.learnCauses(catalogue.causes);
+  const words = new URLSearchParams(location.search || catalogue.start);
   state = readQuery(words);
   listChoices();
   connect();
