@@ -32,10 +32,13 @@ def sessions_table(sessions: Sequence[Session]) -> Table:
 def _write_request(session: Session) -> str:
     words = [session.request.verb]
     for name, value in session.request.arguments.items():
+        option = f"--{name.replace('_', '-')}"
         words += ([f"{path}={one}" for path, one in value.items()] if isinstance(value, dict)
-                  else [value.rpartition("/")[2] if isinstance(value, str)
-                        else f"clock {value / 1e6:g} MHz" if name == "clock_hz"
-                        else f"{name}={value}"])
+                  else [str(one).rpartition("/")[2] for one in value] if isinstance(value, list)
+                  else [value.rpartition("/")[2]] if isinstance(value, str)
+                  else [f"clock {value / 1e6:g} MHz"] if name == "clock_hz"
+                  else [option] if value is True else [] if value in (None, False)
+                  else [f"{option} {value}"])
     return " ".join(words)
 
 

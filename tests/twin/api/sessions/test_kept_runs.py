@@ -26,6 +26,7 @@ from twin.api.sessions.bundle import MANIFEST, check_name
 from twin.api.sessions.request import Request, make_request
 from twin.api.sessions.session import find_sessions, hash_report
 from twin.api.sessions.studied import check_files
+from twin.api.sessions.tables import sessions_table
 from twin.cli import app
 from twin.errors import SessionError, UsageError
 from twin.reports.documents import load_schema
@@ -52,6 +53,15 @@ def root(tmp_path_factory) -> Path:
         "schema: 1\nname: pair\nmodels: [own.tflite]\nboards: [mine.yaml]\nclocks: [own, 50%]\n")
     twin.run_study(place / "pair.yaml", place / "study", command=["twin", "study", "run"])
     return place
+
+
+def test_requests_are_listed_as_words_of_a_command() -> None:
+    asked = {"models": ["a/kws.tflite", "ad"], "boards": ["nucleo_l4r5zi"], "advise": True,
+             "known_only": False, "max_ms": 50, "settings": {"npu.engines": "2"}}
+    session = SimpleNamespace(folder=Path("run"), head={}, request=SimpleNamespace(
+        verb="select", arguments=asked))
+    (cells, _), = sessions_table([session]).rows
+    assert cells[1] == "select kws.tflite ad nucleo_l4r5zi --advise --max-ms 50 npu.engines=2"
 
 
 def test_a_run_leaves_what_stood_between(root) -> None:
