@@ -11,7 +11,9 @@ from rich.console import Console
 import twin
 from calibration.fitting.intervals import Interval
 from twin.errors import UsageError
+from twin.pricing.certainty import Requirement
 from twin.reports.page.studies import describe_table
+from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import summarise, sweep_report
 from twin.reports.tables.study_sentences import rank_rows
@@ -59,6 +61,17 @@ def test_rows_fit_eighty_columns_with_their_intervals() -> None:
 
 def test_a_wide_table_has_both_ends_of_intervals() -> None:
     assert "24-37.5" in printed(TABLE, 160) and "+25%" not in printed(TABLE, 160)
+
+
+def test_marks_of_what_may_be_on_the_front_say_what_is_not_cancelled() -> None:
+    text = " ".join(printed(made(row(10, 10), row(10.1, 10.1)), 200).split())
+    assert "~ for some values within the intervals, each row's by itself (what rows of one " in text
+
+
+def test_a_limit_far_below_is_said_in_times() -> None:
+    drawn = requirement_table([Requirement(name="time", unit="ms", predicted=5000.0, limit=1.0),
+                               Requirement(name="time", unit="ms", predicted=50.0, limit=100.0)])
+    assert [cells[3] for cells, _ in drawn.rows] == ["5e+03 x", "50 %"]
 
 
 def test_those_that_meet_the_limits_come_first() -> None:

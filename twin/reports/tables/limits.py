@@ -24,7 +24,8 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
                                              f"{item.unit}"),
                number("used", lambda item: None if item.predicted is None or item.limit <= 0 else
                       f"{significant(100 * item.predicted / item.limit)} %"
-                      if item.predicted < 1e3 * item.limit else ">99,999 %", "{}"),
+                      if item.predicted < 1e3 * item.limit else
+                      f"{item.predicted / item.limit:.2g} x", "{}"),
                Column("verdict", "verdict")]
     if level is not None:
         columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))

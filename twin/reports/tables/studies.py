@@ -42,7 +42,8 @@ MARKS = {"certain": "**", "front": "*", "possible": "~"}
 
 LEGEND = {
     "**": "** on the Pareto front for all values within the intervals",
-    "*": "* by the predictions", "~": "~ for some values within the intervals"}
+    "*": "* by the predictions", "~": "~ for some values within the intervals, each row's by "
+    "itself (what rows of one board share is not cancelled, as whatif does)"}
 """What the marks say, of `write_legend`."""
 
 _Noun = TypeVar("_Noun")

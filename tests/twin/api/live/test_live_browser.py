@@ -108,6 +108,14 @@ def test_a_drag_changes_the_figures_and_letting_go_predicts(visit, width) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_large_step_is_a_ratio_and_no_round_hundred_per_cent(visit) -> None:
+    page = visit()
+    write = "import('/drawing.js').then((one) => one.difference({}, {}, String).text)"
+    assert page.evaluate(write.format(10, 4000)) == "\u22123990 (400 times less)"
+    assert page.evaluate(write.format(4000, 10)) == "+3990 (400 times as much)"
+    assert page.evaluate(write.format(90, 100)) == "\u221210 (\u221210 %)"
+
+
 def test_an_address_opens_what_its_sender_saw(visit) -> None:
     page = visit()
     page.fill("#label", "before <b>& after</b>")

@@ -45,7 +45,9 @@ export const difference = (now, before, write) => {
   if (now === null || before === null || now === undefined || before === undefined) return null;
   const gap = now - before;
   if (Math.abs(gap) <= 1e-9 * Math.abs(before)) return { text: "the same", side: "" };
-  const share = before ? ` (${signed(gap / before, percent)})` : "";
+  const ratio = before > 0 && now > 0 ? now / before : 1;
+  const share = ratio < 0.01 || ratio > 100 ? ` (${count(Math.max(ratio, 1 / ratio))} times ${ratio > 1 ? "as much" : "less"})`
+    : before ? ` (${signed(gap / before, percent)})` : "";
   return { text: `${signed(gap, write)}${share}`, side: gap < 0 ? "better" : "worse" };
 };
 
