@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -15,7 +16,7 @@ from calibration.fitting.cell import SHIPPED, list_measured
 from twin.api.commands.predict import FIRST_BOARDS
 from twin.cli import app
 from twin.pricing.document import load_schema
-from twin.reports.tables.header import MOST_NOTES, place_warnings
+from twin.reports.tables.header import MOST_NOTES, name_tasks, place_warnings
 
 EXPORTS = Path(__file__).parents[2] / "exports"
 COMPILED = Path(__file__).parents[2] / "made/ethos_u/kws_u55-128.tflite"
@@ -152,7 +153,23 @@ def test_a_cold_inference_that_takes_no_longer_says_why() -> None:
     assert "cold is as warm here: filling art_d (256 B) and art_i (1 KiB)" in ended.stderr
 
 
-@pytest.mark.parametrize("words", [("--clock", "80MHz"), ("--weights", "sram")])
+@pytest.mark.parametrize("words", [("--clock", "80MHz"), ("--set", "network.width=0.5")])
 def test_no_command_is_offered_that_would_answer_of_another_set_up(words) -> None:
     assert "twin advise" in run("kws", "-b", "nucleo_l4r5zi").stdout
     assert "twin advise" not in run("kws", "-b", "nucleo_l4r5zi", *words).stdout
+
+
+@pytest.mark.parametrize(("board", "words"), [
+    ("nucleo_l4r5zi", ("--weights", "sram")),
+    ("stm32n6570_dk", ("--set", "clocks.npu.frequency_hz=500000000.0"))])
+def test_the_command_offered_is_of_what_was_set(board, words) -> None:
+    pairs = read_pairs(run("kws", "-b", board, *words).stdout)
+    command = pairs["helps"].rpartition("; ")[2].strip("`").split()
+    assert {*words} <= {*command}
+    told = CliRunner().invoke(app, command[1:]).stdout
+    assert f": {pairs['time'].removeprefix('predicted ').partition(', ')[0]}, " in told
+
+
+def test_layers_name_the_tasks_of_every_compiler() -> None:
+    for name, number in (("conv@328", "328"), ("EpochBlock_1", "1"), ("rest", "rest")):
+        assert name_tasks(SimpleNamespace(tasks=(name,))) == number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval, describe_basis
 from hwmodels.board.facts import Board
-from hwmodels.board.file import load_board
+from hwmodels.board.file import WHAT_IF_SOURCE, load_board
 from hwmodels.errors import BoardError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.quantities import (
@@ -104,12 +105,16 @@ def describe_rest(prediction: Prediction) -> str:
     return describe_basis(sure.basis, sure.errors, measured=sure.measured)
 
 
-def _name_board(board: Board) -> str:
-    """Return how a command names a board: "" for one whose facts were changed."""
+def _name_board(board: Board) -> list[str]:
+    """Return how a command names a board and its changed facts; empty where none gives it."""
+    changes = {fact.path: fact.value for fact in board.facts if fact.source == WHAT_IF_SOURCE}
     try:
-        return board.name if load_board(board.name) == board else ""
+        if load_board(board.name, overrides=changes) != board:
+            return []
     except BoardError:
-        return f"{board.name}.yaml"
+        return [] if changes else [f"{board.name}.yaml"]
+    return [board.name, *(word for path, value in changes.items()
+                          for word in ("--set", f"{path}={value}"))]
 
 
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
@@ -147,10 +152,12 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
         lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
         if sure and sure.draw and sure.draw.source[0] in USUAL and not (
-                deployment.target.executes or any(deployment.places.values())) and (
+                deployment.target.executes or deployment.rewritten or deployment.loads) and (
                 named := _name_board(board)):
             limit = significant(0.8e-3 * prediction.time_us, 2).replace(",", "")
-            words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b", named,
+            words = ("twin", "advise", deployment.graph.source.removeprefix("zoo:"), "-b", *named,
+                     *(word for role, name in deployment.places.items() if name
+                       for word in (f"--{role}", name)),
                      "--runtime", deployment.runtime.identity, "--max-ms", limit)
             lines["helps"] += f"; `{shlex.join(words)}`"
     notes = place_warnings(prediction).beside
@@ -343,7 +350,7 @@ def clock_label(prediction: Prediction, clock: str) -> str:
 
 def name_tasks(layer: LayerPrediction) -> str:
     """Return the numbers of the tasks a layer ran in; of more than three the first and last."""
-    numbers = [name.partition("_")[2] for name in layer.tasks]
+    numbers = [re.split("[_@]", name, maxsplit=1)[-1] for name in layer.tasks]
     return " ".join(numbers) if len(numbers) < 4 else f"{numbers[0]}-{numbers[-1]}"
 
 
