@@ -26,7 +26,7 @@ MARKS = {
     CERTAIN: "on the front whatever values inside the intervals are the true ones",
     FRONT: "on the front of the predictions, though intervals or a figure that is not known leave "
            "it open",
-    POSSIBLE: "not on the front of the predictions, but their intervals allow it"}
+    POSSIBLE: "not on the front of the predictions, but their intervals, each by itself, allow it"}
 """Marks of rows, and what they say; "" is surely beaten."""
 
 
