@@ -278,7 +278,7 @@ def test_a_build_takes_over_only_parts_that_it_runs():
 @pytest.mark.parametrize(("op", "variant", "most"), [
     ("depthwise_conv_2d", "int8 generic dilated", 0.01), ("fully_connected", "int16 long", 0.01),
     ("conv_2d", "int16 window", 0.03), ("transpose_conv_2d", "int8 turned", 0.03)])
-def test_shapes_drawn_after_the_loops_were_read_are_as_counted(op, variant, most):
+def test_shapes_no_coefficient_was_fitted_to_are_as_counted_in_the_median(op, variant, most):
     # 4 to 40 % off before: channels of one input, products beyond 512 columns, few shapes.
     graphs, errors = read_graphs(), []
     for row in JUDGES:
