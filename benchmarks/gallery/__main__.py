@@ -24,7 +24,7 @@ SHOWN = (
         "energy": "energy of each layer by cause", "bill": "the bill as a waterfall",
         "shares": "rings of groups, causes, operators", "roofline": "layers and roofs",
         "utilisation": "use of the hardware along an inference",
-        "intervals": "how sure the whole and each layer is",
+        "intervals": "intervals of the whole and of each layer",
         "arena": "which buffer lives where and when", "memories": "what fills RAM and flash",
         "layerwise_macs": "multiply-accumulates of each layer",
         "layerwise_activation_memory": "bytes of each layer's outputs"}),
