@@ -284,7 +284,7 @@ def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> s
 
 
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
-    if not _alike(first, second) and "cpu" in first.clocks_hz and (
+    if not _alike(first, second) and "cpu" in first.clocks_hz and second.kind != "simulated" and (
             text := describe_unstated_clock(first.clocks_hz["cpu"], second.clocks_hz)):
         yield Finding(level=WARN, what="clock cpu", text=text)
     for name, hertz in second.clocks_hz.items():

@@ -132,6 +132,10 @@ def test_what_a_prediction_and_a_measurement_must_share(ours, theirs, expected):
     assert told(side(**ours), side("measured", **theirs)) == expected
 
 
+def test_an_emulator_has_no_core_clock_to_state():
+    assert told(side(), side("simulated", clocks_hz={"timer": 3.2e7})) == []
+
+
 @pytest.mark.parametrize(("theirs", "expected"), [
     ({"model_sha256": "b"}, [(NOTE, "network")]), ({"clocks_hz": {"cpu": 2e8}},
                                                    [(NOTE, "clock cpu")]),

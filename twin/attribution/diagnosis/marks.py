@@ -221,7 +221,8 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
     seen = Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
                  least_share=share, unchecked=unchecked, clock_sd=clock_sd,
-                 ticks_hz=None if hertz is not None or checked else find_ticks_hz(clocks),
+                 ticks_hz=None if hertz is not None or checked or measurement.count(
+                     "instructions") else find_ticks_hz(clocks),
                  core_hz=clock_hz_of(deployment), ticked="timer" in clocks,
                  quiet=QUIET_SCATTER if deployment.runtime.is_compiled else LOG_SCATTER)
     if values is None:
