@@ -321,7 +321,9 @@ def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ..
     memory_map
         Of memory.ld; empty: the port's own.
     """
-    digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros)).encode())
+    settings = port.arguments if port.derived else ()  # of a core's file, which is of no folder
+    digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros, *settings)
+                                      ).encode())
     digest.update(source.image.content)
     root = firmware_folder()
     roots: dict[Path, tuple[str, ...]] = {
