@@ -51,6 +51,10 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
     deployment = after.deployment
     values = [next((fact.value for fact in prediction.deployment.board.facts
                     if fact.path == path), None) for prediction in (before, after)]
+    places = [getattr(prediction.deployment, path.removeprefix("placement."), None)
+              for prediction in (before, after)]
+    if path.startswith("placement.") and places[0] != places[1]:
+        return f": no time is spent in {places[0]} or {places[1]} for it"
     if (path.startswith("placement.") or (values[0] is not None and values[0] == values[1])
             or (path.startswith("npu.")
                 and before.deployment.board.npu == after.deployment.board.npu)):

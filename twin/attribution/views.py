@@ -392,8 +392,8 @@ def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, obj
                                   after.certainty.draw)
     then, now = ({"weights": one.deployment.weights_named, "arena": one.deployment.arena_named}
                  for one in (before, after))
-    moved = [f"{what} from {then[what]} to {now[what]}" for what in then
-             if then[what] != now[what] and f"placement.{what}" not in changes]
+    moved = [f"{what} from {then[what]} to {now[what]}" for what in then if (
+        then[what] != now[what] and not {f"placement.{what}", "npu.memory_mode"} & {*changes})]
     if moved:
         effects = (f"placement: the change moves {join_words(moved)}, where nobody asked for a "
                    "place; --set placement.weights=, placement.arena= hold them", *effects)

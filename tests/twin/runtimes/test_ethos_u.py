@@ -14,7 +14,9 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import BoardError, ToolMissingError
 from hwmodels.schedule.run import run_tasks
 from twin.api.live.controls import list_controls
+from twin.attribution.effects import list_effects
 from twin.attribution.predicted import side_of_prediction
+from twin.attribution.views import set_what_if
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.transformations import list_transformations
 from twin.errors import ModelError, PlacementError, RuntimeRefusedError
@@ -566,6 +568,12 @@ def test_what_a_screen_says_of_an_ethos_u_holds_together():
     assert [one["path"] for one in list_controls(deployment.board, deployment)["places"]] == [
         "npu.memory_mode", "placement.code"]
     assert sram.placement.hides_lives and draw_arena_figure(sram) is None
+    shared = deployment.replace({"npu.memory_mode": "Shared_Sram"})
+    moved = set_what_if(sram, twin.predict(shared), {"npu.memory_mode": "Shared_Sram"})
+    assert moved.effects == ()  # where a mode puts weights is what it is asked for
+    (idle,) = list_effects(sram, twin.predict(deployment.replace({"placement.code": "dtcm"})),
+                           {"placement.code": "dtcm"}, lambda others: sram)
+    assert idle.endswith("no time is spent in itcm or dtcm for it")
     npu = deployment.board.accelerator
     macs = sum(layer.macs for layer in sram.layers)
     cycles = sum(task.run.core_npu_cycles for task in sram.tasks)
