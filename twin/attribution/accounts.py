@@ -229,10 +229,7 @@ def _list_lines(table: _Table, quantity: str, ours: Part, theirs: Part,
     rest = ours.amounts[quantity] - sum(line.first for line in found)
     if rest:  # a part without a bill of its own
         found.append(Line(causes=("",), first=rest))
-    if quantity == "time" and scale.per_cycle is not None and abs(scale.slower - 1) > 1e-9:
-        found.append(Line(causes=(CLOCK,), first=0, counter="header",
-                          second=round(ours.amounts[quantity] * (scale.slower - 1))))
-    return tuple(found)
+    return (*found, *_list_clock(quantity, ours.amounts[quantity], scale))
 
 
 def _list_counted(table: _Table, quantity: str, ours: Part, theirs: Part,
@@ -246,7 +243,15 @@ def _list_counted(table: _Table, quantity: str, ours: Part, theirs: Part,
             found.append(Line(causes=group.causes, first=round(amounts[0]),
                               second=round(amounts[1]), counter=group.name))
     rest = ours.amounts[quantity] - sum(line.first for line in found)
-    return (*found, *([Line(causes=("",), first=rest)] if rest else []))
+    return (*found, *([Line(causes=("",), first=rest)] if rest else []),
+            *_list_clock(quantity, rest, scale))
+
+
+def _list_clock(quantity: str, first: int, scale: _Scale) -> tuple[Line, ...]:
+    """Return what a time takes longer by another clock alone; none where it is the same."""
+    slower = quantity == "time" and scale.per_cycle is not None and abs(scale.slower - 1) > 1e-9
+    return (Line(causes=(CLOCK,), first=0, counter="header",
+                 second=round(first * (scale.slower - 1))),) if slower else ()
 
 
 def _merge_clocks(causes: Mapping[str, int]) -> dict[str, int]:

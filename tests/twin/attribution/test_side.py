@@ -8,6 +8,7 @@ import pytest
 
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
+from twin.attribution.accounts import compare_sides
 from twin.attribution.compatibility import NOTE, REFUSE, WARN, Finding, agree, require_same
 from twin.attribution.difference import Account, Line, Row
 from twin.attribution.measured import side_of_measurement
@@ -130,6 +131,19 @@ def test_parts_add_up_and_what_one_lacks_is_not_known():
     ({}, {"placement": {"weights": "ram", "arena": "ram"}}, [(WARN, "placement of weights")])])
 def test_what_a_prediction_and_a_measurement_must_share(ours, theirs, expected):
     assert told(side(**ours), side("measured", **theirs)) == expected
+
+
+def test_what_two_clocks_make_of_the_same_cycles_is_the_clocks():
+    def run(time_ns, cycles, hertz):
+        whole = Part(index=None, amounts={"time": time_ns, "cycles": cycles})
+        return side("measured", clocks_hz={"cpu": hertz}, parts=(), part="", whole=whole)
+
+    # a tenth fewer cycles, as flash waits less, at a tenth of the clock
+    found = compare_sides(run(100_000, 10_000, 1e8), run(900_000, 9_000, 1e7), anyway=True)
+    row = found.account("time").total
+    assert [(line.causes, line.gap) for line in row.lines if line.gap] == [(("clock",), 900_000)]
+    assert row.unexplained == -100_000
+    assert not any(line.causes == ("clock",) for line in found.account("cycles").total.lines)
 
 
 def test_an_emulator_has_no_core_clock_to_state():
