@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +40,6 @@ from twin.cli.progress import Steps
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from calibration.fitting.overlay import Learnt as LearntTime
     from calibration.fitting.overlay import Overlay
     from hwmodels.board.facts import Board
 
@@ -328,7 +327,7 @@ def show_published(overlay: Overlay, board: str | None, path: Path | None) -> No
 def show_overlay(overlay: Overlay, board: Board | None = None) -> None:
     """Print what was learnt, and what could not be; beside what is shipped for a user's board."""
     from twin.api.commands.calibrate import find_start, name_doubted
-    from twin.reports.tables.calibration import overlay_table
+    from twin.reports.tables.calibration import list_doubtful, overlay_table
 
     for entry in overlay.entries:
         if entry.time.rows or entry.time.residuals:
@@ -339,25 +338,4 @@ def show_overlay(overlay: Overlay, board: Board | None = None) -> None:
             far = entry.time.strained(names) if board is None else name_doubted(
                 overlay, entry, board)
             warn(f"{entry.runtime} on {entry.board}: {text}"
-                 for text in _name_doubtful(entry.time, names, far))
-
-
-def _name_doubtful(time: LearntTime, names: Sequence[str], far: Sequence[str]) -> Iterator[str]:
-    """Say which prices are no findings, and why."""
-    from calibration.fitting.overlay import KEEPS_PRIOR, STANDS_IN, TIED
-
-    kept, tied, unclear = list[str](), list[str](), list[str]()
-    for name, reason in time.doubtful(names).items():
-        if reason != STANDS_IN:
-            {KEEPS_PRIOR: kept, TIED: tied}.get(reason, unclear).append(name)
-    helps = ("micro-benchmarks tell (twin plan)" if "call" in names  # a price of cores
-             else "logs of other networks would distinguish them")
-    for found, why in (
-            (kept, "not identifiable from these rows: each stays within its stated sd"),
-            (tied, "no row asks for prices of their own: one factor on what was believed of each, "
-                   f"and none is a finding by itself; {helps}"),
-            (unclear, f"hardly identified, or as sums; none is a finding by itself; {helps}"),
-            (far, "further from what is stated or shipped than its spread: it takes up what the "
-                  f"model has no price for or a fault: `twin diagnose` first; {helps}")):
-        if found:
-            yield f"{', '.join(found)}: {why}"
+                 for text in list_doubtful(entry.time, names, far))

@@ -439,5 +439,5 @@ def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) ->
 
 def say_above_idle(idle_mw: float) -> str:
     """Say what a predicted energy leaves out; views that add it say so instead."""
-    return (f"energy above idle lacks {idle_mw:,.0f} mW of the idle board, drawn at the clocks of "
-            "its file; limits take it with idle")
+    return (f"energy above idle lacks {idle_mw:,.0f} mW of idling at its file's clocks; limits "
+            "count it")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibration.fitting.intervals import concentrate
-from calibration.fitting.overlay import STANDS_IN, TIED, Entry, Learnt, Overlay
+from calibration.fitting.overlay import KEEPS_PRIOR, STANDS_IN, TIED, Entry, Learnt, Overlay
 from hwmodels.quantities import significant
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
@@ -95,3 +95,22 @@ def _factors(names: Sequence[str], learnt: Learnt, what: str,
         number("sd, %", lambda place: 100 * math.sqrt(max(variances[place], 0.0)), "{:.1f}"),
         number("stated sd, %", lambda place: 100 * learnt.prior_sd[place], "{:.1f}"),
         Column("", lambda place: doubtful.get(names[place]))), range(len(names)))
+
+
+def list_doubtful(time: Learnt, names: Sequence[str], far: Sequence[str]) -> Iterator[str]:
+    """Say which prices are no findings, and why."""
+    kept, tied, unclear = list[str](), list[str](), list[str]()
+    for name, reason in time.doubtful(names).items():
+        if reason != STANDS_IN:
+            {KEEPS_PRIOR: kept, TIED: tied}.get(reason, unclear).append(name)
+    helps = ("micro-benchmarks tell (twin plan)" if "call" in names  # a price of cores
+             else "logs of other networks would distinguish them")
+    for found, why in (
+            (kept, "not identifiable from these rows: each stays within its stated sd"),
+            (tied, "no row asks for prices of their own: one factor on what was believed of each, "
+                   f"and none is a finding by itself; {helps}"),
+            (unclear, f"hardly identified, or as sums; none is a finding by itself; {helps}"),
+            (far, "further from what is stated or shipped than its spread: it takes up what the "
+                  f"model has no price for or a fault: `twin diagnose` first; {helps}")):
+        if found:
+            yield f"{', '.join(found)}: {why}"

@@ -429,7 +429,8 @@ def test_a_page_lists_the_faults_that_matter(chances, rows, said) -> None:
     findings = tuple(SimpleNamespace(fault=fault, kind=f"{place}", probability=one, evidence=(),
                                      place=place)
                      for place, one in enumerate(chances))
-    table = list_faults(SimpleNamespace(findings=findings))
+    table = list_faults(SimpleNamespace(
+        findings=findings, kinds={one.kind: one.probability for one in findings}))
     assert len(table.rows) == rows and said in table.caption
     assert bool(said) is ("more" in table.caption)
 
