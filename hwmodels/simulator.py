@@ -182,7 +182,7 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
     Parameters
     ----------
     bill
-        Whose cycles of the main clock are the time.
+        Whose cycles, of its clocks one after the other, are the time.
     prices
         pJ per cycle and per nanosecond.
 
@@ -192,7 +192,8 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
         With two more lines of zero cycles; unchanged when no time passes.
     """
     clock = board.core.clock
-    cycles = bill.cycles(clock)
+    cycles = math.fsum(passed * (board.clock(clock).frequency_hz / board.clock(name).frequency_hz)
+                       for name, passed in bill.clock_cycles().items())
     if not cycles:
         return bill
     quantities = {"clock_tree": cycles, "leakage": cycles / board.clock(clock).frequency_hz * 1e9}

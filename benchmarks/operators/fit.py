@@ -177,8 +177,9 @@ def choose_terms(rows: Sequence[Row], runs: Container[str] = ()) -> tuple[str, .
         error = tried[best]
     chosen, error = _drop_terms(errors, chosen)
     if error > GOOD and len(rows) >= MANY:
-        told = _solve(*errors.columns[0][1:])
-        others = [name for name, value in zip(names, told, strict=True) if value or name == "call"]
+        solved = _solve(*errors.columns[0][1:])
+        others = [name for name, value in zip(names, solved, strict=True)
+                  if value or name == "call"]
         others, less = _drop_terms(errors, others)
         if less < BETTER * error and len(others) <= len(rows) // 2:
             chosen = others
@@ -201,9 +202,9 @@ def _drop_terms(errors: Errors, names: Sequence[str]) -> tuple[list[str], float]
 def _differing_terms(rows: Sequence[Row]) -> list[str]:
     """Return the terms of which no two are in proportion in every row, a call's first."""
     names: dict[tuple[float, ...], str] = {}
-    told = [row.terms for row in rows]
-    for name in dict.fromkeys(name for terms in told for name in terms):
-        counts = [terms.get(name, 0.0) for terms in told]
+    described = [row.terms for row in rows]
+    for name in dict.fromkeys(name for terms in described for name in terms):
+        counts = [terms.get(name, 0.0) for terms in described]
         if most := max(counts):
             names.setdefault(tuple(round(count / most, 9) for count in counts), name)
     return ["call", *(name for name in names.values() if name != "call")]
@@ -253,9 +254,9 @@ class Errors:
     def __init__(self, rows: Sequence[Row], names: Sequence[str]) -> None:
         self.places = {name: place for place, name in enumerate(names)}
         matrix = _matrix(rows, names)
-        self.columns = [(share, *_relate(matrix, told, np.maximum(told, 1.0)))
+        self.columns = [(share, *_relate(matrix, counted, np.maximum(counted, 1.0)))
                         for name, share in (BYTES if rows[0].counted.core in VECTORS else ACCESSES)
-                        for told in (read_column(rows, name),)]
+                        for counted in (read_column(rows, name),)]
 
     def measure(self, names: Sequence[str], count: int | None = None) -> float:
         """Return the root mean square of relative errors, weighted by column, of the first few."""

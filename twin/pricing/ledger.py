@@ -234,9 +234,10 @@ def mac_utilisation(prediction: Prediction) -> float | None:
     On an accelerator, where they hide behind transfers, of what its units could do in its cycles.
     """
     if prediction.tasks:
-        from twin.pricing.utilisation import find_mac_use
+        from twin.pricing.utilisation import find_utilisation
 
-        return find_mac_use(prediction.tasks)
+        used = find_utilisation(prediction.tasks)
+        return None if used is None else used.mac_use
     compute = math.fsum(bill_time_us(prediction, prediction.bill, cause)
                         for cause in CAUSE_GROUPS["compute"])
     return min(1.0, least_mac_us(prediction) / compute) or None if compute else None

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from warnings import warn
 
-from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
+from hwmodels.counts import (
+    CAUSE_GROUPS,
+    Bill,
+    CountLine,
+    Counts,
+    Prices,
+    make_bill,
+    merge_bills,
+    merge_counts,
+)
 from hwmodels.frozen import frozen
 from hwmodels.quantities import list_first
 from hwmodels.simulator import add_background
@@ -361,18 +370,16 @@ def setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     counts = Counts(tuple(
         CountLine(event="kernel_dispatch", place=place, occurred=amount, exposed=amount)
         for place, amount in amounts.items() if amount))
-    prepared = add_background(make_bill(counts, prices), deployment.board, prices)
-    copied = make_bill(deployment.target.count_setup(deployment), prices)
-    made = merge_bills([prepared, copied]) if copied.lines else prepared
+    board, copied = deployment.board, deployment.target.count_setup(deployment)
+    made = add_background(make_bill(merge_counts([counts, copied]), prices), board, prices)
     if not deployment.accelerated:
         return made
-    board, copied_us = deployment.board, bill_us(copied, deployment.board)
-    waited = copied_us * 1e-6 * board.hertz[board.core.clock]
+    waited = bill_us(make_bill(copied, prices), board) * 1e-6 * board.hertz[board.core.clock]
     idle = bill_us(made, board) * 1e-6 * board.hertz[board.accelerator.clock]
-    powered = {"sleep": waited, "clock_tree": waited, "leakage": copied_us * 1e3, "npu_idle": idle}
     return merge_bills([made, make_bill(Counts(tuple(
-        CountLine(event=event, place="", occurred=amount, exposed=0) for event, amount
-        in powered.items() if amount and prices.price(event, "").pj != 0)), prices)])
+        CountLine(event=event, place="", occurred=amount, exposed=0)
+        for event, amount in {"sleep": waited, "npu_idle": idle}.items()
+        if amount and prices.price(event, "").pj != 0)), prices)])
 
 
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],

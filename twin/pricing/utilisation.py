@@ -57,10 +57,11 @@ class Utilisation:
     barrier_wait: float | None
 
 
-def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisation | None:
-    """Return how a layer uses the accelerator; None where it never ran there."""
-    runs = [task.run for task in tasks if position in task.step.layers
-            and not task.run.task.on_host]
+def find_utilisation(tasks: Sequence[TaskPrediction],
+                     position: int | None = None) -> Utilisation | None:
+    """Return how a layer, or the whole network, uses the accelerator; None where it ran nothing."""
+    runs = [task.run for task in tasks if not task.run.task.on_host
+            and (position is None or position in task.step.layers)]
     core = sum(run.core_npu_cycles for run in runs)
     if not core:
         return None
@@ -76,13 +77,6 @@ def find_utilisation(tasks: Sequence[TaskPrediction], position: int) -> Utilisat
         dma_use=min(1.0, alone / core) if alone else None,
         dma_hidden=max(0.0, 1 - waited / alone) if alone else None,
         bank_wait=banks, loop_share=loops, barrier_wait=barrier)
-
-
-def find_mac_use(tasks: Sequence[TaskPrediction]) -> float | None:
-    """Return `mac_use` of a whole network; None where nothing of it multiplies there."""
-    runs = [task.run for task in tasks if not task.run.task.on_host]
-    core, (useful, worked) = sum(run.core_npu_cycles for run in runs), _count_work(runs)
-    return useful / core if worked and core else None
 
 
 def _count_work(runs: Sequence[TaskRun]) -> tuple[float, int]:
