@@ -134,7 +134,8 @@ def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
         core = counted.core.removeprefix("cortex-")
         work = work.at(core, counted.level)
         key = Key(counted.kernels, counted.core, counted.level,
-                  graphs[counted.model].layers[0].op, work.code(counted.kernels, core))
+                  (work.runs if counted.kernels != REFERENCE else "")
+                  or graphs[counted.model].layers[0].op, work.code(counted.kernels, core))
         groups.setdefault(key, []).append(Row(counted, work))
     return groups
 

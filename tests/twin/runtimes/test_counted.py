@@ -292,6 +292,21 @@ def test_shapes_no_coefficient_was_fitted_to_are_as_counted_in_the_median(op, va
     assert len(errors) >= 50 and sorted(errors)[len(errors) // 2] < most
 
 
+def test_dense_layers_of_several_vectors_run_as_convolutions_since_2023():
+    judged = [row for row in JUDGES if row.model.startswith("fully_connected_hc")]
+    errors = sorted(abs(execute(row)[0] / row.instructions - 1) for row in judged
+                    if row.core in ("cortex-m4", "cortex-m7", "cortex-m0plus"))
+    assert len(errors) == 48 and errors[43] < 0.02 and errors[-1] < 0.04  # 17 to 56 % as dense.
+    graph = read_graphs()[judged[0].model]
+    for release, name in (("2.3.1", "arm_fully_connected_s8"), ("2023", "arm_convolve_1x1_s8_fast"),
+                          ("2026", "arm_convolve_1x1_s8_fast")):
+        deployment = deploy(graph, BOARD, runtime=f"tflm-cmsis-nn@{release}")
+        ((kernel,),) = lower_network(deployment)
+        assert kernel.name == name
+        scratch = deployment.placement.scratch_bytes
+        assert scratch == (8 * graph.tensors[-1].shape[-1] if "1x1" in name else 0)
+
+
 def test_the_cortex_m7_has_the_coefficients_of_the_m4_where_both_count_alike():
     graphs, errors = read_graphs(), {}
     for row in (*FITTED, *JUDGES):

@@ -32,7 +32,7 @@ from twin.runtimes.cmsis_nn.sequences import (
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, join
-from twin.runtimes.lowering.geometry import has_bias
+from twin.runtimes.lowering.geometry import has_bias, has_one_scale
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _CODE = CODE["fully_connected"]
@@ -58,9 +58,8 @@ class _Rows(NamedTuple):
 def _read_rows(graph: Graph, layer: Layer) -> _Rows:
     weights = graph.input(layer, 1)
     rows, columns = weights.shape[-2:]
-    per_channel = weights.quantization is not None and len(weights.quantization.scales) > 1
     return _Rows(graph.input(layer).elements // columns, rows, columns,
-                 has_bias(layer), per_channel, "weights")
+                 has_bias(layer), not has_one_scale(graph, layer), "weights")
 
 
 def _name(shape: _Rows) -> str:

@@ -28,15 +28,17 @@ from twin.runtimes.counted.describe import (
 )
 from twin.runtimes.counted.mixture import in_order, mix, widen
 from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up, scale
+from twin.runtimes.counted.work import OLDEST
+from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import (
     MOST_KEPT,
     Lowering,
     Site,
     assume,
     has_extension,
-    no_scratch,
 )
 from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
+from twin.runtimes.lowering.geometry import has_one_scale
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
 KEPT = frozenset((
@@ -74,7 +76,21 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
         What the library's loops are lowered to, where they are.
     """
     return Lowering(lower=partial(_lower, kernels, level, base),
-                    scratch_bytes=no_scratch if base is None else base.scratch_bytes)
+                    scratch_bytes=partial(_scratch_bytes, kernels, level, base))
+
+
+def _scratch_bytes(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
+                   isa: str) -> int:
+    if _runs_another(kernels, level, graph, layer):  # One scale, copied for each channel.
+        return 8 * graph.output(layer).shape[-1] * has_one_scale(graph, layer)
+    return 0 if base is None else base.scratch_bytes(graph, layer, isa)
+
+
+def _runs_another(kernels: str, level: str, graph: Graph, layer: Layer) -> str:
+    """Return the operator whose code a release runs instead of a layer's own; "": its own."""
+    work = describe(graph, layer, kernels)
+    own = work is None or kernels == REFERENCE or level.endswith(OLDEST)
+    return "" if work is None or own else work.runs
 
 
 def check_alone(runtime: str, kernels: str, level: str, op: str,
@@ -137,6 +153,12 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
     amounts, foreign = _find_amounts(kernels, level, graph, layer, site)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)
+    if other := _runs_another(kernels, level, graph, layer):
+        base = find_lowering(("cmsis_nn",), other, "int8", site.isa)
+        if has_one_scale(graph, layer):
+            site = replace(site, operands=tuple(
+                replace(one, name="parameters") if one.role == "scratch" else one
+                for one in site.operands if one.role != "parameters"))
     lowered = _try_base(base, graph, layer, site)
     if amounts is None:
         if lowered is None:

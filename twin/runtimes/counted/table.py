@@ -165,6 +165,7 @@ def _find(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts |
     for library in dict.fromkeys((kernels, REFERENCE)):
         rows = _read(library, core, level)
         code = work.code(library, core)
+        op = work.runs or op if library != REFERENCE else op
         terms = rows.get((op, code))
         if terms is not None:
             return _sum_up(terms, work.count(library), stands_in=bool(

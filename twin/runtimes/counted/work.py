@@ -43,6 +43,8 @@ class Work:
         What is assumed of the inputs where they decide how often a part runs.
     oldest
         What release 2.3.1 runs instead, where it does.
+    runs
+        Operator whose code an optimised library runs, where it is another's.
     """
 
     variant: str
@@ -52,6 +54,7 @@ class Work:
     own: Mapping[str, float] = field(default_factory=dict)
     guessed: str = ""
     oldest: Work | None = None
+    runs: str = ""
 
     def at(self, core: str, level: str) -> Work:
         """Return what a release runs on a core ("m4", "O2@2.3.1")."""

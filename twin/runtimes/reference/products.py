@@ -14,7 +14,7 @@ from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
-from twin.runtimes.lowering.geometry import has_bias, read_rows
+from twin.runtimes.lowering.geometry import has_bias, has_one_scale, read_rows
 from twin.runtimes.lowering.nests import load, repeat
 from twin.runtimes.reference.sequences import CODE, COUNTS, Counts, Machine, choose_machine
 from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
@@ -89,12 +89,9 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
 
 def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: bool) -> list[Any]:
     """Bias and store of one output; multiplier and shift per channel, else once per tensor."""
-    quantization = graph.input(layer, 1).quantization
-    per_channel = quantization is not None and len(quantization.scales) > 1
     moves = output_moves(machine, biased, rows, {"vector": rows, "out": 1}, out=1)
-    if per_channel:
-        return moves
-    return [move for move in moves if move.operand != "parameters"]
+    return [move for move in moves
+            if move.operand != "parameters" or not has_one_scale(graph, layer)]
 
 
 KERNELS: Kernels = {

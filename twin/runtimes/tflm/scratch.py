@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import list_extensions
-from twin.runtimes.lowering.geometry import Geometry, read_geometry
+from twin.runtimes.lowering.geometry import (
+    Geometry,
+    has_one_scale,
+    is_pointwise_product,
+    read_geometry,
+)
 
 _BLOCK_CHANNELS = 124
 """CMSIS-NN's CH_IN_BLOCK_MVE."""
@@ -54,14 +59,7 @@ def is_speed_sum(graph: Graph, layer: Layer, kernels: str, isa: str) -> int:
     if kernels != "cmsis-nn" or not helium or graph.input(layer).dtype != "int8":
         return 0
     rows = graph.input(layer, 1).shape[0]
-    return 0 if _is_convolution(graph, layer) else 4 * rows
-
-
-def _is_convolution(graph: Graph, layer: Layer) -> bool:
-    """Whether a fully connected layer is run as a convolution of 1x1."""
-    return (layer.op == "fully_connected" and len(graph.output(layer).shape) > 2
-            and graph.input(layer, 1).shape[-1] % 4 == 0
-            and graph.input(layer, 1).dtype != "int4")
+    return 0 if is_pointwise_product(graph, layer) else 4 * rows
 
 
 def _cmsis_nn(graph: Graph, layer: Layer, dtype: str, code: str) -> tuple[int, ...]:
@@ -71,10 +69,8 @@ def _cmsis_nn(graph: Graph, layer: Layer, dtype: str, code: str) -> tuple[int, .
         return (_depthwise(read_geometry(graph, layer), code),)
     if layer.op == "average_pool_2d" and code == "dsp":
         return (4 * graph.input(layer).shape[-1],)
-    if layer.op == "fully_connected" and dtype == "int8" and _is_convolution(graph, layer):
-        scales = graph.input(layer, 1).quantization
-        single = scales is None or len(scales.scales) == 1
-        return (8 * graph.output(layer).shape[-1] if single else 0,)
+    if layer.op == "fully_connected" and dtype == "int8" and is_pointwise_product(graph, layer):
+        return (8 * graph.output(layer).shape[-1] * has_one_scale(graph, layer),)
     if layer.op == "batch_matmul" and dtype == "int8" and code == "mve":
         return (4 * graph.output(layer).shape[-1],)
     return ()

@@ -11,11 +11,13 @@ arm_nn_vec_mat_mult_t_s16.c, arm_batch_matmul_s8.c, arm_transpose_conv_s8.c.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.terms.windows import FAST, count_inside
 from twin.runtimes.counted.work import Terms, Work, count_blocks
+from twin.runtimes.lowering.geometry import has_one_scale, is_pointwise_product
 
 DEEP = 16
 """Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
@@ -38,11 +40,10 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     weights = graph.input(layer, 1)
     rows, columns = weights.shape[0], weights.shape[1]
     vectors, over = target.elements // rows, max(0, columns - FAST)
-    quantization = weights.quantization
-    each = quantization is not None and len(quantization.scales) > 1
+    each = not has_one_scale(graph, layer)
     long = source.dtype == "int16" and over > 0
     variant = f"{source.dtype}{' per channel' if each else ''}"
-    return Work(variant=variant, path=f"{variant} long" if long else "", terms={
+    plain = Work(variant=variant, path=f"{variant} long" if long else "", terms={
         "call": 1, "vector": vectors, "output": target.elements,
         "mac": target.elements * columns}, own={
         "vector weight": rows * -(-columns // 16),
@@ -51,6 +52,12 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
         "vector long four": over * vectors * (rows // 4),
         "vector long one": over * vectors * (rows % 4),
         **_count_products(vectors, rows, FAST if long else columns)})
+    if source.dtype != "int8" or not is_pointwise_product(graph, layer):
+        return plain
+    return replace(plain, path="int8 1x1", runs="conv_2d", oldest=plain, terms={
+        **plain.terms, "pixel": vectors}, own=count_blocks(vectors, rows, columns) | {
+            "channel": rows, "weight": weights.elements, "line": 1,
+            "shared scale": rows * (not each)})
 
 
 def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
