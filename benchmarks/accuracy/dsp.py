@@ -22,9 +22,9 @@ import yaml
 
 import twin
 from benchmarks.accuracy import esp_kernels
+from benchmarks.accuracy.bundles import Edge, Operation, Pipelined, pipeline_loop
 from calibration.datasets import published_rows, read_table
 from hwmodels.board.file import load_board
-from hwmodels.core.bundles import Edge, Operation, Pipelined, pipeline_loop
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.frozen import frozen

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hwmodels.core.bundles import (
+from benchmarks.accuracy.bundles import (
     Edge,
     Operation,
     bound_recurrence,

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hwmodels.core.bundles import Edge, Operation, hold
+from benchmarks.accuracy.bundles import Edge, Operation, hold
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
