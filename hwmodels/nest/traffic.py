@@ -96,42 +96,19 @@ def _count_accesses(nests: tuple[Nest, ...], names: tuple[str, ...], phases: tup
     sums = [[0] * 6 for _ in names]
     low, end = [1 << 62] * len(names), [-(1 << 62)] * len(names)
     for extents, access in walk_accesses(nests):
-        index, width = place[access.operand], access.width_bytes
+        index = place[access.operand]
         phase = phases[index]
-        reached = _reach(access, extents) if (phase + access.offset_bytes) % width == 0 else None
-        if reached is not None:
-            count, first, last = reached
-            touches = count * max(width // line_bytes, 1)
-        else:
-            span = measure_access(access, extents, phase, line_bytes)
-            if not span.accesses:
-                continue
-            count, touches = span.accesses, span.touches
-            first, last = span.low_address - phase, span.end_address - phase
+        span = measure_access(access, extents, phase, line_bytes)
+        if not span.accesses:
+            continue
+        first, last = span.low_address - phase, span.end_address - phase
         row, low[index], end[index] = sums[index], min(low[index], first), max(end[index], last)
-        row[access.write] += count
-        row[2 + access.write] += count * width
-        row[4 + access.write] += touches
+        row[access.write] += span.accesses
+        row[2 + access.write] += span.accesses * access.width_bytes
+        row[4 + access.write] += span.touches
     return tuple([(Traffic(reads=row[0], writes=row[1], read_bytes=row[2], write_bytes=row[3],
                            read_touches=row[4], write_touches=row[5]), first, last)
                   for row, first, last in zip(sums, low, end, strict=True)])
-
-
-def _reach(access: Access, extents: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """How often an access is made, from where and to where; None where that takes a closer look."""
-    if access.guards:
-        return None
-    width, count, low = access.width_bytes, 1, access.offset_bytes
-    end = low + width
-    for extent, step in zip(extents, access.steps_bytes, strict=True):
-        if step % width or not extent:
-            return None
-        count *= extent
-        if step > 0:
-            end += step * (extent - 1)
-        else:
-            low += step * (extent - 1)
-    return count, low, end
 
 
 def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
