@@ -102,13 +102,9 @@ class CountLine:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Events of a kernel, layer or network; `a + b` is exact."""
+    """Events of a kernel, layer or network."""
 
     lines: tuple[CountLine, ...] = ()
-
-    def __add__(self, other: Counts) -> Counts:
-        """Return the events of both."""
-        return merge_counts((self, other))
 
     def occurred(self, event: str) -> float:
         """Sum over places and operands of how often the event happened."""
@@ -221,15 +217,32 @@ class BillLine:
         return EVENTS[self.event].cause
 
 
+Stacks = dict[tuple[str, str, str, str],
+              tuple[list[float], list[float], list[float], list[float | None]]]
+"""Occurred, exposed, cycles and energies of lines by event, place, operand and clock."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bill:
     """Lines of cost; totals are sums of lines, for cycles and joules alike."""
 
     lines: tuple[BillLine, ...] = ()
 
-    def __add__(self, other: Bill) -> Bill:
-        """Return the lines of both."""
-        return merge_bills((self, other))
+    @property
+    def table(self) -> object:
+        """Columns the lines are kept in, with those of other bills; None: none."""
+        return None
+
+    @staticmethod
+    def stack(bills: Sequence[Bill], stacks: Stacks) -> None:
+        """Add amounts of the lines of bills, all of the same `table`, to those of their keys."""
+        for line in (line for bill in bills for line in bill.lines):
+            occurred, exposed, cycles, energies = stacks.setdefault(
+                (line.event, line.place, line.operand, line.clock), ([], [], [], []))
+            occurred.append(line.occurred)
+            exposed.append(line.exposed)
+            cycles.append(line.cycles)
+            energies.append(line.energy_pj)
 
     def cycles(self, clock: str, cause: str | None = None) -> float:
         """Cycles of one clock, of one cause or of all."""
@@ -289,22 +302,21 @@ def make_bill(counts: Counts, prices: Prices) -> Bill:
 
 def merge_bills(parts: Iterable[Bill]) -> Bill:
     """Add bills, merging lines of equal event, place, operand and clock; sums are exact (fsum)."""
-    groups: dict[tuple[str, str, str, str], list[BillLine]] = {}
+    stacks: Stacks = {}
+    tables: dict[int, list[Bill]] = {}
     for part in parts:
-        for line in part.lines:
-            groups.setdefault((line.event, line.place, line.operand, line.clock), []).append(line)
-    keys = sorted(groups, key=lambda key: (_ORDER[key[0]], *key[1:]))
-    merged = []
-    for event, place, operand, clock in keys:
-        group = groups[event, place, operand, clock]
-        if len(group) == 1:
-            merged.append(group[0])
-            continue
-        merged.append(BillLine(
-            event=event, place=place, operand=operand, clock=clock,
-            occurred=math.fsum(line.occurred for line in group),
-            exposed=math.fsum(line.exposed for line in group),
-            cycles=math.fsum(line.cycles for line in group),
-            energy_pj=Bill(tuple(group)).energy_pj(),
-        ))
-    return Bill(tuple(merged))
+        tables.setdefault(id(part.table), []).append(part)
+    for bills in tables.values():
+        bills[0].stack(bills, stacks)
+    return Bill(tuple(_sum_stack(key, *stacks[key]) for key in sorted(
+        stacks, key=lambda key: (*order_of(*key[:3]), key[3]))))
+
+
+def _sum_stack(key: tuple[str, str, str, str], occurred: list[float], exposed: list[float],
+               cycles: list[float], energies: list[float | None]) -> BillLine:
+    known = [energy for energy in energies if energy is not None]
+    event, place, operand, clock = key
+    return BillLine(event=event, place=place, operand=operand, clock=clock,
+                    occurred=math.fsum(occurred), exposed=math.fsum(exposed),
+                    cycles=math.fsum(cycles),
+                    energy_pj=math.fsum(known) if len(known) == len(energies) else None)

@@ -14,7 +14,6 @@ from hwmodels.columns import (
     ColumnCounts,
     CountColumns,
     Keys,
-    merge_columns,
     sum_exactly,
 )
 from hwmodels.counts import EVENTS, Bill, Counts, merge_bills
@@ -65,9 +64,9 @@ def test_columns_are_the_lines_made_of_them(seed) -> None:
         assert bill.energy_pj("mac") == lines.energy_pj("mac")
         made.append((bill, lines))
     plain_bill = Bill(make_columns(rng, 1)[1].make_lines(0))
-    merged = merge_columns([*(bill for bill, _ in made), plain_bill])
+    merged = merge_bills([*(bill for bill, _ in made), plain_bill])
     assert merged == merge_bills([*(lines for _, lines in made), plain_bill])
-    assert merge_columns([]) == Bill()
+    assert merge_bills([]) == Bill()
 
 
 @pytest.mark.parametrize("whole", [True, False])

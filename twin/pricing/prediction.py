@@ -311,13 +311,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     costs, tasks = deployment.target.price(deployment, prices, price_on_core,
                                             cold=temperature == "cold")
     layers = tuple(_predict_layers(deployment, costs))
-    bills = [layer.bill for layer in layers]
-    if any(layer.tasks for layer in layers):  # whose bills are columns
-        from hwmodels.columns import merge_columns
-
-        bill = merge_columns(bills)
-    else:
-        bill = merge_bills(bills)
+    bill = merge_bills(layer.bill for layer in layers)
     cycles, hertz = bill.clock_cycles(), deployment.board.hertz
     clock = _main_clock(deployment.board.core.clock, cycles, hertz)
     energy_pj = bill.energy_pj()

@@ -16,7 +16,6 @@ from functools import cache, partial
 
 import numpy as np
 
-from hwmodels.columns import merge_columns
 from hwmodels.counts import (
     Bill,
     CountLine,
@@ -90,7 +89,7 @@ def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceO
                           kernels=kernels) if cost is None else
                 replace(cost, bill=part.bill, tasks=(task.name,), kernels=cost.kernels or kernels,
                         counts=merge_counts([part.counts, cost.counts])))
-        bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
+        bill = parts[0].bill if len(parts) == 1 else merge_bills(part.bill for part in parts)
         tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz,
                                launch))
         start_us += tasks[-1].time_us
