@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hypothesis import settings
 from made_patience import HANG_S
+from made_sources import walk
 
 TESTS = Path(__file__).parent
 CLOCKS = ("time.time(", "perf_counter(", "process_time(")
@@ -20,10 +21,13 @@ def test_examples_and_lines_have_time():
 
 def find_clocks(path: Path) -> list[str]:
     """Limits that are no guard and judged clocks of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    limits = [ast.unparse(word.value) for node in ast.walk(tree) if isinstance(node, ast.Call)
+    text = path.read_text(encoding="utf-8")
+    if not any(word in text for word in ("timeout", "deadline", *CLOCKS)):
+        return []
+    nodes = [*walk(ast.parse(text))]
+    limits = [ast.unparse(word.value) for node in nodes if isinstance(node, ast.Call)
               for word in node.keywords if word.arg in ("timeout", "deadline")]
-    judged = [ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    judged = [ast.unparse(node.test) for node in nodes if isinstance(node, ast.Assert)]
     return [f"{path}: {said}" for said in (
         *(one for one in limits if one != "None" and "HANG_S" not in one),
         *(one for one in judged if any(clock in one for clock in CLOCKS)))]

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
+from made_sources import read_sources, walk, walk_statements
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("hwmodels", "calibration", "twin")
@@ -24,27 +26,29 @@ HOMES = {
 """A package, or several folders: a study draws its points with SciPy."""
 
 
-def imported_names(path: Path) -> list[tuple[str, bool]]:
-    """Top-level packages a file imports, and whether at module level."""
+@cache
+def list_imports(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Statements of a file that import, and whether at module level."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     top = set(map(id, tree.body))
+    return [(node, id(node) in top) for node in walk_statements(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def imported_names(path: Path) -> list[tuple[str, bool]]:
+    """Top-level packages a file imports, and whether at module level."""
     names = []
-    for node in ast.walk(tree):
-        modules = []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            modules = [node.module]
-        names += [(module.split(".")[0], id(node) in top) for module in modules]
+    for node, at_top in list_imports(path):
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) \
+            else [node.module] if node.module and not node.level else []
+        names += [(module.split(".")[0], at_top) for module in modules]
     return names
 
 
 def modules_of(path: Path) -> list[str]:
     """Modules a file imports by their full names, `from twin import x` as `twin.x`."""
-    return [name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import)
-                         else [f"{node.module}.{alias.name}" for alias in node.names]
-                         if isinstance(node, ast.ImportFrom) else [])]
+    return [alias.name if isinstance(node, ast.Import) else f"{node.module}.{alias.name}"
+            for node, _ in list_imports(path) for alias in node.names]
 
 
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
@@ -215,13 +219,13 @@ def find_names_of_instruction_sets(source: str, place: str) -> list[str]:
 
     sets = {*ISAS, *MACHINES} - {"host"}   # a board, and a task's kind, too
     code = {*EXTENSIONS, *(load_isa(isa).dialect for isa in ISAS)} - {"c"}
-    tree = ast.parse(source)
-    sentences = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    asked = {id(one) for node in ast.walk(tree) for one in (
+    nodes = [*walk(ast.parse(source))]
+    sentences = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    asked = {id(one) for node in nodes for one in (
         node.args if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("startswith", "endswith") else
         [node.left] if isinstance(node, ast.Compare) else [])}
-    return [node.value for node in ast.walk(tree)
+    return [node.value for node in nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
             and id(node) not in sentences and (
                 ((node.value in sets or (id(node) in asked and len(node.value) > 2 and any(
@@ -231,10 +235,9 @@ def find_names_of_instruction_sets(source: str, place: str) -> list[str]:
 
 
 def test_instruction_sets_are_named_by_their_data_alone() -> None:
-    places = {path.relative_to(ROOT).as_posix(): path for path in FILES}
-    del places["hwmodels/kernels/build.py"]  # this machine, as its compiler names it
-    found = {place: find_names_of_instruction_sets(path.read_text(encoding="utf-8"), place)
-             for place, path in places.items()}
+    found = {place: find_names_of_instruction_sets(text, place)
+             for place, text in read_sources().items()
+             if place != "hwmodels/kernels/build.py"}  # this machine, as its compiler names it
     assert not {place: names for place, names in found.items() if names}
 
 

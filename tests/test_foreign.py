@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("hwmodels", "calibration", "twin")
+from made_sources import PACKAGES, is_called, read_sources, walk
 
 NAMED_TUPLE = {"_replace", "_asdict", "_make", "_fields", "_field_defaults"}
 """Public, as documented: underscored so that no field can have the name."""
@@ -34,13 +31,13 @@ def find_root(node: ast.expr) -> str:
 
 def is_own(node: ast.expr) -> bool:
     return (isinstance(node, ast.Name) and node.id in ("self", "cls")) \
-        or ast.unparse(node) == "super()"
+        or (is_called(node, "super") and not node.args)
 
 
-def list_defined(tree: ast.Module) -> set[str]:
+def list_defined(nodes: Iterable[ast.AST]) -> set[str]:
     """Private names a file makes: functions, classes, variables, attributes of self, slots."""
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -48,18 +45,20 @@ def list_defined(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) \
                 and is_own(node.value):
             names.add(node.attr)
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__":
-            names |= {one.value for one in ast.walk(node.value) if isinstance(one, ast.Constant)}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "object.__setattr__" \
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) \
+                and node.targets[0].id == "__slots__":
+            names |= {one.value for one in walk(node.value) if isinstance(one, ast.Constant)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) \
+                and ast.unparse(node.func) == "object.__setattr__" \
                 and isinstance(node.args[1], ast.Constant):
             names.add(node.args[1].value)
     return {name for name in names if is_private(name)}
 
 
-def list_foreign(tree: ast.Module) -> dict[str, str]:
+def list_foreign(nodes: list[ast.AST]) -> dict[str, str]:
     """What a file imports from elsewhere: full names by the name each has in the file."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {one.asname or one.name.partition(".")[0]: one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -68,14 +67,17 @@ def list_foreign(tree: ast.Module) -> dict[str, str]:
             if full.partition(".")[0] not in (*PACKAGES, "__future__")}
 
 
+MAY_ASSIGN = (ast.Attribute, ast.Subscript, ast.Call)
+
+
 def list_assigned(node: ast.AST) -> Iterator[ast.expr]:
     """Names and chains of attributes a statement assigns to or deletes; of `vars(x)`, x."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
         yield node
     elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) \
-            and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "vars":
+            and is_called(node.value, "vars"):
         yield from node.value.args
-    elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "delattr"):
+    elif is_called(node, "setattr", "delattr"):
         yield node.args[0]
 
 
@@ -84,21 +86,21 @@ def find_intrusions(text: str, ours: set[str]) -> Iterator[str]:
 
     `ours` are private names of all our files: a class may inherit them from another one.
     """
-    tree = ast.parse(text)
-    foreign, defined = list_foreign(tree), NAMED_TUPLE | list_defined(tree)
+    nodes = [*walk(ast.parse(text))]
+    foreign, defined = list_foreign(nodes), NAMED_TUPLE | list_defined(nodes)
     for full in foreign.values():
         if any(map(is_private, full.split("."))):
             yield f"imports {full}"
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and is_private(node.attr) and (
                 find_root(node) in foreign
                 or node.attr not in defined | (ours if is_own(node.value) else set())):
             yield f"{node.lineno}: uses {ast.unparse(node)}"
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-                "getattr", "hasattr", "setattr", "delattr") and not is_own(node.args[0]) \
-                and isinstance(node.args[1], ast.Constant) and is_private(node.args[1].value):
+        if is_called(node, "getattr", "hasattr", "setattr", "delattr") \
+                and not is_own(node.args[0]) and isinstance(node.args[1], ast.Constant) \
+                and is_private(node.args[1].value):
             yield f"{node.lineno}: uses {ast.unparse(node)}"
-        for place in list_assigned(node):
+        for place in list_assigned(node) if isinstance(node, MAY_ASSIGN) else ():
             root = place
             while isinstance(root, ast.Attribute):
                 root = root.value
@@ -107,14 +109,11 @@ def find_intrusions(text: str, ours: set[str]) -> Iterator[str]:
                 yield f"{node.lineno}: assigns to {ast.unparse(place)}"
 
 
-TEXTS = {path: path.read_text(encoding="utf-8") for package in PACKAGES
-         for path in sorted((ROOT / package).rglob("*.py"))}
-OURS = set().union(*(list_defined(ast.parse(text)) for text in TEXTS.values()))
-
-
 def test_packages_keep_out_of_the_internals_of_others() -> None:
-    found = {f"{path.relative_to(ROOT)}:{said}" for path, text in TEXTS.items()
-             for said in find_intrusions(text, OURS)}
+    texts = read_sources()
+    ours = set().union(*(list_defined(walk(ast.parse(text))) for text in texts.values()))
+    found = {f"{name}:{said}" for name, text in texts.items()
+             for said in find_intrusions(text, ours)}
     assert {said for said in found if not said.endswith(HANDLE)} == set()
     assert len(found) == 1, "the handle is read in one place"
 

@@ -14,16 +14,14 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from re import _compiler as compiler  # type: ignore[attr-defined]
 from re import _constants as codes  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 import pytest
+from made_sources import read_sources, walk
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("twin", "hwmodels", "calibration")
 UNBOUNDED = 1000
 """From so many turns on a repeat counts as unbounded."""
 ALPHABET = frozenset(map(chr, range(256))) | set("\u03bc\u202f\u2500\u4e00")
@@ -146,7 +144,14 @@ class Checker:
 
     def _one(self, code: Any, argument: Any) -> frozenset[str]:
         """Return what one character may be."""
-        return _accepted(parser_item(code, argument, self.flags))
+        key = (str(code), str(argument), self.flags)
+        if key not in _ACCEPTED:
+            _ACCEPTED[key] = _accepted(parser_item(code, argument, self.flags))
+        return _ACCEPTED[key]
+
+
+_ACCEPTED: dict[tuple[str, str, int], frozenset[str]] = {}
+"""By item and flags: what one character may be."""
 
 
 def parser_item(code: Any, argument: Any, flags: int) -> re.Pattern[str]:
@@ -178,12 +183,14 @@ def find_faults(expression: str | bytes, flags: int = 0, method: str = "fullmatc
     return checker.faults
 
 
-def _sources() -> Iterator[tuple[str, ast.Module]]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            yield ".".join(part for part in parts if part != "__init__"), ast.parse(
-                path.read_text(encoding="utf-8"))
+def _sources() -> Iterator[tuple[str, list[ast.AST]]]:
+    """Yield module and nodes that matter of each file that may use an expression."""
+    used = re.compile(rf"\.\s*({'|'.join(METHODS)})\b|\bread_groups\b")
+    for name, text in read_sources().items():
+        if used.search(text):
+            yield name.removesuffix(".py").removesuffix("/__init__").replace("/", "."), [
+                node for node in walk(ast.parse(text))
+                if isinstance(node, ast.Attribute | ast.Assign | ast.Call)]
 
 
 def list_expressions() -> Iterator[tuple[str, str | bytes, int, str]]:
@@ -193,15 +200,15 @@ def list_expressions() -> Iterator[tuple[str, str | bytes, int, str]]:
     """
     sources = dict(_sources())
     used: dict[str, set[str]] = {}
-    for module, tree in sources.items():
-        for node in ast.walk(tree):
+    for module, nodes in sources.items():
+        for node in nodes:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and \
                     node.attr in METHODS:
                 used.setdefault(_name(module, node.value.id), set()).add(node.attr)
-    for module, tree in sources.items():
-        assigned = {id(node.value): node.targets[0].id for node in ast.walk(tree)
+    for module, nodes in sources.items():
+        assigned = {id(node.value): node.targets[0].id for node in nodes
                     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)}
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        for call in (node for node in nodes if isinstance(node, ast.Call)):
             method = _method(call)
             if method == "compile":
                 methods = used.get(_name(module, assigned.get(id(call), "")), {"search"})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
+from made_sources import walk_sources
 
 from hwmodels.core.file import SHIPPED, list_cores, load_core, read_core
 from hwmodels.errors import BoardError
@@ -73,13 +75,9 @@ def test_mistakes_are_named(tmp_path: Path, old: str, new: str, message: str) ->
 
 def test_names_of_cores_stand_in_data():
     """But for the example a refusal shows; of instruction sets: tests/test_architecture.py."""
-    root, names = SHIPPED.parents[1], {*list_cores()} - {*ISAS}
-    found = [
-        (path.relative_to(root).as_posix(), node.value)
-        for package in ("twin", "hwmodels", "calibration")
-        for path in (root / package).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and node.value in names]
+    names = {*list_cores()} - {*ISAS}
+    found = [(place, node.value) for place, node in walk_sources("|".join(map(re.escape, names)))
+             if isinstance(node, ast.Constant) and node.value in names]
     assert found == [("twin/cli/boards.py", "cortex-m4")]
 
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from made_sources import walk_sources
 
 from hwmodels.board.file import load_board
 from hwmodels.errors import LONGEST_REFUSAL, TwinError, escape, tell_in_one_line
@@ -18,7 +19,6 @@ from hwmodels.files import (
     read_yaml,
 )
 
-ROOT = Path(__file__).parents[2]
 LAUGHS = "\n".join(["a0: &a0 [x, x]", *(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, 12))])
 
@@ -105,15 +105,12 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
                   "twin/cli/__init__.py", "twin/cli/summaries.py",
                   "twin/network/rewrites/rewrite.py",
                   "twin/reports/page/page.py", "twin/__init__.py"}
-    for package in ("twin", "calibration", "hwmodels"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-                    continue
-                owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
-                assert (owner, node.func.attr) not in parsers or name in homes or \
-                    (name, owner, node.func.attr) in sealed, \
-                    f"{name}:{node.lineno}: hwmodels.files parses"
-                assert node.func.attr != "read_text" or name in reads_text, \
-                    f"{name}:{node.lineno}: hwmodels.files reads"
+    for name, node in walk_sources(r"\b(yaml|json|pickle)\s*\.|read_text"):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+        assert (owner, node.func.attr) not in parsers or name in homes or \
+            (name, owner, node.func.attr) in sealed, \
+            f"{name}:{node.lineno}: hwmodels.files parses"
+        assert node.func.attr != "read_text" or name in reads_text, \
+            f"{name}:{node.lineno}: hwmodels.files reads"

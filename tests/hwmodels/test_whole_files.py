@@ -3,14 +3,12 @@
 import ast
 import os
 import threading
-from pathlib import Path
 
 import pytest
+from made_sources import walk_sources
 
 from hwmodels.files import open_exclusive, write_whole
 from hwmodels.kernels.store import Store
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_the_mode_and_a_linked_target_are_kept(tmp_path):
@@ -84,10 +82,7 @@ def test_nobody_else_writes_files_of_a_user():
     own = {"hwmodels/kernels/build.py", "twin/program/image/compile/build.py",
            "twin/program/image/compile/native.py",
            "twin/program/image/compile/source.py", "twin/program/image/compile/microbench.py"}
-    for package in ("twin", "calibration", "hwmodels"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = path.relative_to(ROOT).as_posix()
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    assert node.func.attr not in ("write_text", "write_bytes") or name in own, \
-                        f"{name}:{node.lineno}: hwmodels.files writes"
+    for name, node in walk_sources("write_text|write_bytes"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            assert node.func.attr not in ("write_text", "write_bytes") or name in own, \
+                f"{name}:{node.lineno}: hwmodels.files writes"

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from made_sources import walk_sources
 
 import calibration.datasets
 from calibration.datasets import (
@@ -136,16 +137,13 @@ def test_sealed_rows_only_on_request():
 def test_no_library_code_but_the_display_asks_for_sealed_rows():
     """Only twin/attribution/published.py, which judges, may call published_rows with a use."""
     asking = set()
-    for package in ("calibration", "hwmodels", "twin"):
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and node.keywords and \
-                        getattr(node.func, "id", getattr(node.func, "attr", "")) \
-                        == "published_rows":
-                    asking.add(path.relative_to(ROOT).as_posix())
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and \
-                        node.value.endswith(("results.csv", "measured.csv")):
-                    asking.add(path.relative_to(ROOT).as_posix())
+    for name, node in walk_sources(r"published_rows|results\.csv|measured\.csv"):
+        if isinstance(node, ast.Call) and node.keywords and \
+                getattr(node.func, "id", getattr(node.func, "attr", "")) == "published_rows":
+            asking.add(name)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and \
+                node.value.endswith(("results.csv", "measured.csv")):
+            asking.add(name)
     assert asking <= {"twin/attribution/published.py", "calibration/datasets/published.py"}
 
 

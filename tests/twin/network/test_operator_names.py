@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from made_sources import read_sources, walk
 
 from twin.network.operators import OPERATORS
 from twin.runtimes.runtime import FAMILIES
@@ -36,18 +37,20 @@ where it is passed as `op=` or looked up in `OPERATORS`, and in a collection of 
 operators' names in a module that imports `twin.network`, or beside a name that is no such word.
 """
 
+ALONE = set(OPERATORS) - WORDS
+
 
 def find_names(source: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of every string constant that names an operator."""
-    tree = ast.parse(source)
+    nodes = [*walk(ast.parse(source))]
     graphs = any(isinstance(node, ast.ImportFrom) and (node.module or "").startswith("twin.network")
-                 for node in ast.walk(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in set(OPERATORS) - WORDS:
+                 for node in nodes)
+    for node in nodes:
+        if isinstance(node, ast.Constant) and node.value in ALONE:
             yield node.lineno, str(node.value)
         words = list(_strings(node))
         named = [text.value in OPERATORS for text in words]
-        if _is_asked(node) or any(text.value in set(OPERATORS) - WORDS for text in words) or (
+        if (any(named) and _is_asked(node)) or any(text.value in ALONE for text in words) or (
                 graphs and len(words) > 1 and all(named)):
             yield from ((text.lineno, str(text.value)) for text in words
                         if text.value in OPERATORS and text.value in WORDS)
@@ -84,10 +87,10 @@ def _is_asked(node: ast.AST) -> bool:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_operator_is_named_outside_its_homes(package: str) -> None:
-    found = [f"{path.relative_to(ROOT)}:{line}: {name}"
-             for path in sorted((ROOT / package).rglob("*.py"))
-             if not path.relative_to(ROOT).as_posix().startswith(HOMES)
-             for line, name in find_names(path.read_text(encoding="utf-8"))]
+    found = [f"{path}:{line}: {name}"
+             for path, text in read_sources().items()
+             if path.startswith(f"{package}/") and not path.startswith(HOMES)
+             for line, name in find_names(text)]
     assert found == [], "ask a trait of the table: twin/network/operators.py"
 
 
