@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ os.environ.pop("COLUMNS", None)  # Of the terminal tests were started in; piped 
 
 _kept = tempfile.TemporaryDirectory(prefix="twin-kept-")  # by workers and commands they start
 os.environ.setdefault("TWIN_COUNTS", f"{_kept.name}/counts")  # not for the user, as what is built
-os.environ.setdefault("TWIN_OBJECTS", f"{_kept.name}/objects")
+os.environ.setdefault("TWIN_OBJECTS",  # by content, so runs may share them: `make clean` removes
+                      str(Path(__file__).parents[1] / "build" / "objects"))
 
 if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     from checked_loops import check_loops

@@ -86,7 +86,7 @@ def line(dice: random.Random) -> bytes:
 
 
 def test_damaged_and_lying_frames_are_survived(tmp_path):
-    made = build_firmware(random_network(9), load_port("host"), tmp_path, optimisation="-O1",
+    made = build_firmware(random_network(9), load_port("host"), tmp_path,
                           defines=("SAMPLE_CAPACITY=128u",))
     program = made.image.read_bytes()
     assert b"__asan_report" in program and b"__ubsan_handle" in program

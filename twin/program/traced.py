@@ -12,13 +12,14 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from hwmodels.errors import ToolMissingError
-from hwmodels.files import write_whole
+from hwmodels.files import open_exclusive, write_whole
 from hwmodels.program.thumb import DEVICES, is_jump
 from twin.program.machine import Machine
 
@@ -153,18 +154,24 @@ def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
     base, size = DEVICES[0]
     lines = []
     for low, content in (*machine.contents(), (stub, make_stub(machine, stub))):
-        path = folder / f"{low:08x}"
-        write_whole(path, content)
+        path = _write_pieces(folder / f"{low:08x}", (
+            (at, piece) for at in range(0, len(content), _PAGE)
+            if (piece := content[at:at + _PAGE]) != bytes(_PAGE)))
         lines.append(f"memory={low:x}:{len(content):x}:{path}")
-    path = folder / "devices"
-    held = {word - base: value for word, value in machine.peripherals.registers.items()
-            if base <= word < base + size}
-    registers = bytearray(max(held, default=-4) + 4)
-    for word, value in held.items():
-        registers[word:word + 4] = struct.pack("<I", value)
-    write_whole(path, bytes(registers))
+    path = _write_pieces(folder / "devices", (
+        (word - base, struct.pack("<I", value))
+        for word, value in machine.peripherals.registers.items() if base <= word < base + size))
     lines.append(f"memory={base:x}:{size:x}:{path}")
     return lines, stub
+
+
+def _write_pieces(path: Path, pieces: Iterable[tuple[int, bytes]]) -> Path:
+    """Write what is not 0, each piece at its place: holes take neither disk nor time."""
+    with open_exclusive(path) as stream:
+        for at, piece in pieces:
+            stream.seek(at)
+            stream.write(piece)
+    return path
 
 
 def make_stub(machine: Machine, place: int) -> bytes:

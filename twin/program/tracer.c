@@ -2,6 +2,7 @@
  * what they loaded and stored, in 64-bit words: kind | address << 2 | bytes << 34. Kind 0: a block
  * begins; 1: a load; 2: a store. Neighbouring elements of one vector are one access.
  * Declarations are of QEMU's plugin interface (docs/devel/tcg-plugins.rst) and memory interface. */
+#define _GNU_SOURCE /* SEEK_DATA */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -118,7 +119,7 @@ static void translate(plugin_id id, struct qemu_plugin_tb *tb)
         (void *)(uintptr_t)(BLOCK | (start & 0xffffffff) << 2 | (end - start) << 34));
 }
 
-/* ADDRESS:BYTES:FILE, numbers in hexadecimal; an empty FILE is zeroes. */
+/* ADDRESS:BYTES:FILE, numbers in hexadecimal; an empty FILE is zeroes, as its holes are. */
 static void add_memory(const char *text)
 {
     void *(*system_memory)(void) = dlsym(NULL, "get_system_memory");
@@ -128,7 +129,8 @@ static void add_memory(const char *text)
     char *(*content)(void *) = dlsym(NULL, "memory_region_get_ram_ptr");
     void *fatal = dlsym(NULL, "error_fatal");
     char *rest, *region = calloc(1, REGION_ROOM), name[32];
-    uint64_t address = strtoull(text, &rest, 16), bytes = strtoull(rest + 1, &rest, 16), at = 0;
+    uint64_t address = strtoull(text, &rest, 16);
+    off_t bytes = strtoull(rest + 1, &rest, 16), at = 0, place;
     if (!system_memory || !make || !add || !content || !fatal || !region) {
         fprintf(stderr, "this QEMU does not let a plugin add memory\n");
         exit(4);
@@ -137,9 +139,14 @@ static void add_memory(const char *text)
     make(region, NULL, name, bytes, fatal);
     add(system_memory(), address, region, FIRST);
     int file = rest[1] ? open(rest + 1, O_RDONLY) : -1;
-    for (ssize_t done; file >= 0 && at < bytes; at += done)
-        if ((done = read(file, content(region) + at, bytes - at)) <= 0)
+    for (ssize_t done; file >= 0; at = place + done) {
+        if ((place = lseek(file, at, SEEK_DATA)) < 0 || place >= bytes)
             break;
+        off_t end = lseek(file, place, SEEK_HOLE);
+        done = pread(file, content(region) + place, (end < bytes ? end : bytes) - place, place);
+        if (done <= 0)
+            break;
+    }
     if (file >= 0)
         close(file);
 }

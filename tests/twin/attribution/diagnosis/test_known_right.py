@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_faults import diagnose
 from made_measurements import measure
 
 from calibration.measurement.sample import Sample
 from twin.attribution.diagnosis.again import vary_clock
-from twin.attribution.diagnosis.diagnosis import diagnose
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import COUNTER, ONE_FACTOR
 from twin.attribution.diagnosis.setup import BUILT_KINDS, SAME_IMAGE, read_build, require_alike
@@ -60,18 +60,18 @@ def test_the_folder_itself_is_refused_and_another_image_warned_of(measured):
 def test_one_image_rules_out_what_is_built_in(deployment, measured):
     slow = dataclasses.replace(measured, samples=tuple(
         dataclasses.replace(one, value=one.value * 2) for one in measured.samples))
-    found = diagnose(deployment, slow, healthy=measured, calibration="none")
+    found = diagnose(deployment, slow, healthy=measured)
     assert not {part for kind in found.kinds for part in kind.split(" and ")} & BUILT_KINDS
     assert SAME_IMAGE in found.observations
     linked = tell(measured, {"firmware_sha256": "b" * 64})
     assert BUILT_KINDS & set(
-        diagnose(deployment, slow, healthy=linked, calibration="none").kinds)
+        diagnose(deployment, slow, healthy=linked).kinds)
 
 
 def test_one_run_does_not_tell_how_well_runs_repeat(deployment, measured):
     fast = dataclasses.replace(measured, samples=tuple(
         dataclasses.replace(one, value=round(one.value * 1.005)) for one in measured.samples))
-    found = diagnose(deployment, fast, healthy=measured, calibration="none")
+    found = diagnose(deployment, fast, healthy=measured)
     assert found.repeats is None
     assert "within 0.01 %" not in found.remedy
     if found.verdict.fault.kind == "as declared":
@@ -107,7 +107,7 @@ def test_half_a_clock_is_found_beside_a_run_at_the_whole(measured, board, kinds)
     deployment = deploy("kws", board, runtime="tflm-cmsis-nn@2026")
     hertz = deployment.board.core_clock.frequency_hz
     half = deployment.replace({"clocks.cpu.frequency_hz": hertz / 2})
-    found = diagnose(deployment, tick(half, measured, stated_hz=hertz), calibration="none",
+    found = diagnose(deployment, tick(half, measured, stated_hz=hertz),
                      healthy=tick(deployment, measured))
     assert {one.fault.kind for one in found.members} == kinds
     assert f"cpu at {hertz / 2e6:g} MHz" in {one.fault.name for one in found.members}
@@ -120,7 +120,7 @@ def test_half_a_clock_is_found_beside_a_run_at_the_whole(measured, board, kinds)
 def test_a_computers_clock_and_caches_are_no_faults(measured):
     """An operating system sets them: only what a program does is weighed, as `why` does."""
     deployment = deploy("kws", "host")
-    found = diagnose(deployment, tick(deployment, measured, 1.8, stated_hz=1e6), calibration="none")
+    found = diagnose(deployment, tick(deployment, measured, 1.8, stated_hz=1e6))
     kinds = {part for kind in found.kinds for part in kind.split(" and ")}
     assert not kinds & {"clock", "cache off", "placement", "wait states"}
     assert {"interrupts", "-O0", "throttling"} <= kinds
