@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from io import BytesIO
 from pathlib import Path
@@ -80,21 +80,42 @@ class Table:
         return write_table(self, path)
 
 
+COLUMNS: dict[str, str] = dict.fromkeys((
+    "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "time_us",
+    "time_low_us", "time_high_us", "time_level", "energy_uj", "energy_low_uj", "energy_high_uj",
+    "energy_level", "ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes", "idle_mw",
+    "price_usd", "basis", "calibration", "failure", "reason", "violations", "meets", "probability",
+    "front"), "") | {
+        "price_usd": "of the chip, or as stated",
+        "violations": "limits that are not met, by blanks",
+        "meets": "may: only figures not known decide", "probability": "that all limits are met"}
+"""Columns every row has, and what is said of those whose name does not say it."""
+
+FURTHER: dict[str, str] = {
+    "placement": "weights and arena in one word, flash/sram",
+    "boundary": "energy of the chip at its rail, or of the board",
+    "accuracy": "share of right answers, where asked", "accuracy_low": "", "accuracy_high": "",
+    "accuracy_by": "what ran the network, or why none did", "precision": "type of the weights",
+    "parameter_bytes": "of the network's constants",
+    "grade": "measured here, not measured here or guess",
+    "cell": "how the code is known: built, counted, lowered, measured or assumed",
+    "overhead_us": "", "currents": "as stated, where the run current is typed in",
+    "code": "its memory, where the board's file names another",
+    "price_of": "what the price is: the chip and how known, or as stated",
+    "kit_usd": "of the whole board; compared with nothing",
+    "sleep": "state between inferences, where a duty was asked",
+    "life_basis": "what its battery life takes as exact or assumes", "wake_up_us": "",
+    "wake_mw": "", "asleep_mw": "", "energy_day_j": "", "mean_mw": "of the duty that was asked",
+    **dict.fromkeys(("mean_low_mw", "mean_high_mw", "mean_level", "life_days", "life_low_days",
+                     "life_high_days", "life_level"), "")}
+"""Columns only some rows have, or files of this version; as `COLUMNS`."""
+
+_KINDS = {field.name: field.type for field in dataclasses.fields(Row)}
+_TEXTS = (*(name for name, kind in _KINDS.items() if kind == "str"), "placement", "violations",
+          "meets")
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
-_ACCURACY = ("accuracy", "accuracy_low", "accuracy_high")
-_NUMBERS = (*_WHOLE, *_ACCURACY, "parameter_bytes", "clock_hz", "overhead_us", "idle_mw",
-            "price_usd", "kit_usd", "probability", "energy_day_j", "wake_up_us",
-            "wake_mw", "asleep_mw",
-            *(f"{name}_{part}" for name, unit in (
-                ("time", "us"), ("energy", "uj"), ("mean", "mw"), ("life", "days"))
-              for part in (unit, f"low_{unit}", f"high_{unit}", "level")))
-_INTERVALS = (("time", "us"), ("energy", "uj"))
-_OF_DUTY = (("mean", "mw"), ("life", "days"))
-_LATER = ("boundary", "currents", "code", "sleep", "life_basis", "price_of", "cell", "grade",
-          "accuracy_by", "precision")
-"""Words that files of earlier versions do not have."""
-_WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
-          "calibration", "failure", "reason", "front", *_LATER)
+_INTERVALS = {"time": "us", "energy": "uj"}
+_OF_DUTY = {"mean": "mw", "life": "days"}
 
 
 def list_columns(row: Row) -> dict[str, Any]:
@@ -102,12 +123,12 @@ def list_columns(row: Row) -> dict[str, Any]:
     record: dict[str, Any] = {f"in.{axis}": value for axis, value in row.inputs}
     record |= {name: getattr(row, name) for name in (
         "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "placement")}
-    for name, unit in (*_INTERVALS, *(_OF_DUTY if row.sleep else ())):
+    for name, unit in (_INTERVALS | (_OF_DUTY if row.sleep else {})).items():
         interval: Interval | None = getattr(row, name)
-        record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"),
-                   f"{name}_low_{unit}": None if interval is None else interval.low,
-                   f"{name}_high_{unit}": None if interval is None else interval.high,
-                   f"{name}_level": None if interval is None else interval.level}
+        low, high, level = (None,) * 3 if interval is None else (
+            interval.low, interval.high, interval.level)
+        record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"), f"{name}_low_{unit}": low,
+                   f"{name}_high_{unit}": high, f"{name}_level": level}
     record |= {name: value for name in ("currents", "code", "life_basis") if (
         value := getattr(row, name))}
     if row.accuracy_by:
@@ -129,44 +150,41 @@ def read_row(record: dict[str, Any]) -> Row:
     """Return the row of a flat record of `list_columns`; raises `ValueError` for what is none."""
     for name, value in record.items():
         _check_value(name, value)
-
-    def interval(name: str, unit: str) -> Interval | None:
-        low, high = (record.get(f"{name}_{end}_{unit}") for end in ("low", "high"))
-        if low is None:
-            return None
-        if high is None or not low <= high or not 0 < (record[f"{name}_level"] or 0) < 1:
-            raise ValueError(f"{name}: from {low} to {high} is not an interval")
-        return Interval(low=low, high=high, level=record[f"{name}_level"])
-
-    def whole(name: str) -> int | None:
-        value = record.get(name) if name == "parameter_bytes" else record[name]
-        return None if value is None else int(value)
-
     if not record["failure"] and not 0 < (record["time_us"] or 0) < math.inf:
         raise ValueError(f"a row that is no failure has a time of {record['time_us']} us")
-    words: dict[str, Any] = {name: (record.get(name) if name in _LATER else record[name]) or ""
-                             for name in _WORDS}
-    sizes: dict[str, Any] = {name: whole(name) for name in (*_WHOLE, "parameter_bytes")}
-    inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
-                   if name.startswith("in.") and value is not None)
-    return Row(inputs=inputs, **words, **sizes, clock_hz=record["clock_hz"],
-               time_us=record["time_us"], energy_uj=record["energy_uj"],
-               time=interval("time", "us"), energy=interval("energy", "uj"),
-               accuracy=record.get("accuracy"), accuracy_range=_read_accuracy(record),
-               wake_up_us=record.get("wake_up_us") or 0.0, wake_mw=record.get("wake_mw"),
-               asleep_mw=record.get("asleep_mw"), mean_mw=record.get("mean_mw"),
-               mean=interval("mean", "mw"),
-               life_days=record.get("life_days"), life=interval("life", "days"),
-               overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
-               price_usd=record["price_usd"], kit_usd=record.get("kit_usd"),
-               probability=record["probability"],
+    figures: dict[str, Any] = {}
+    for name, kind in _KINDS.items():
+        if kind in _READ:
+            later = name in FURTHER or name == "idle_mw"
+            figures[name] = _READ[kind](record.get(name) if later else record[name])
+    figures |= {name: _read_interval(record, name, unit)
+                for name, unit in (_INTERVALS | _OF_DUTY).items()}
+    return Row(**figures, accuracy_range=_read_accuracy(record),
+               inputs=tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
+                            if name.startswith("in.") and value is not None),
                violations=tuple((record["violations"] or "").split()),
                variables=tuple(sorted((name, float(value)) for name, value in record.items()
                                       if is_variable(name) and value is not None)))
 
 
+_READ: Mapping[Any, Callable[[Any], object]] = {
+    "str": lambda value: value or "", "float": lambda value: value or 0.0,
+    "int | None": lambda value: None if value is None else int(value),
+    "float | None": lambda value: value}
+"""What a value of a column becomes, by the type of the row's field."""
+
+
+def _read_interval(record: Mapping[str, Any], name: str, unit: str) -> Interval | None:
+    low, high = (record.get(f"{name}_{end}_{unit}") for end in ("low", "high"))
+    if low is None:
+        return None
+    if high is None or not low <= high or not 0 < (record[f"{name}_level"] or 0) < 1:
+        raise ValueError(f"{name}: from {low} to {high} is not an interval")
+    return Interval(low=low, high=high, level=record[f"{name}_level"])
+
+
 def _read_accuracy(record: dict[str, Any]) -> Interval | None:
-    share, low, high = map(record.get, _ACCURACY)
+    share, low, high = map(record.get, ("accuracy", "accuracy_low", "accuracy_high"))
     if low is None or high is None or share is None:
         return None
     if not 0 <= low <= share <= high <= 1:
@@ -184,12 +202,12 @@ def _check_value(name: str, value: Any) -> None:
     """Refuse what a column cannot hold: a file of another's making may hold anything."""
     if value is None or name.startswith("in."):
         return
-    if name in _WORDS or name == "violations":
+    if name in _TEXTS:
         if not isinstance(value, str):
             raise ValueError(f"{name}: {value!r} is not text")
         if name == "violations" and not {*value.split()} <= {*QUANTITIES}:
             raise ValueError(f"{name}: {value!r}; accepted: {' '.join(QUANTITIES)}")
-    elif (name in _NUMBERS or is_variable(name)) and (
+    elif (name in COLUMNS or name in FURTHER or is_variable(name)) and (
             isinstance(value, bool) or not isinstance(value, int | float)
             or not 0 <= value < LARGEST):
         raise ValueError(f"{name}: {value!r} is not a number from 0 on")
@@ -213,7 +231,7 @@ def list_settings(table: Table) -> dict[str, Any]:
 
 def type_of(name: str) -> str:
     """Return the type of a column by its name, as Arrow calls it."""
-    if name.startswith("in.") or name in (*_WORDS, "placement", "violations", "meets"):
+    if name.startswith("in.") or name in _TEXTS:
         return "string"
     return "int64" if name in _WHOLE else "float64"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from twin.documents import Amount, Count, Document, Interval, Of, Positive, Says, Share
-from twin.studies.results import list_columns
+from twin.studies.results import COLUMNS, FURTHER, list_columns, type_of
 
 
 class Limits(TypedDict):
@@ -25,72 +25,27 @@ class Limits(TypedDict):
     min_life_days: NotRequired[float | None]
 
 
-class TableRow(TypedDict):
-    """A configuration; keys that begin with `in.` are what was asked for. null: not known.
+def _make_row() -> Any:
+    """Return the type of a row: that of each column, and what is said of it."""
+    types: dict[str, Any] = {"string": str, "int64": Count | None, "float64": float | None}
+    special: dict[str, Any] = {"meets": Literal["yes", "may", "no"],
+                               "parameter_bytes": Count | None, "wake_up_us": float}
+    hints: dict[str, Any] = {}
+    for name, text in (COLUMNS | FURTHER).items():
+        hint = special.get(name, types[type_of(name)])
+        hint = Annotated[hint, Says(text)] if text else hint
+        hints[name] = NotRequired[hint] if name in FURTHER else hint
+    made = TypedDict("TableRow", hints)  # type: ignore[misc]
+    made.__doc__ = (
+        "A configuration; keys that begin with `in.` are what was asked for. null: not known.\n\n"
+        "What could not be predicted has a reason and no figures.")
+    return made
 
-    What could not be predicted has a reason and no figures.
-    """
 
-    model: str
-    board: str
-    runtime: str
-    clock_hz: float | None
-    voltage_scale: str
-    weights: str
-    arena: str
-    placement: NotRequired[Annotated[str, Says("weights and arena in one word, flash/sram")]]
-    time_us: float | None
-    time_low_us: float | None
-    time_high_us: float | None
-    time_level: float | None
-    energy_uj: float | None
-    energy_low_uj: float | None
-    energy_high_uj: float | None
-    energy_level: float | None
-    ram_bytes: Count | None
-    flash_bytes: Count | None
-    ram_room_bytes: Count | None
-    flash_room_bytes: Count | None
-    idle_mw: float | None
-    price_usd: Annotated[float | None, Says("of the chip, or as stated")]
-    basis: str
-    calibration: str
-    failure: str
-    reason: str
-    violations: Annotated[str, Says("limits that are not met, by blanks")]
-    meets: Annotated[Literal["yes", "may", "no"], Says("may: only figures not known decide")]
-    probability: Annotated[float | None, Says("that all limits are met")]
-    front: str
-    boundary: NotRequired[Annotated[str, Says("energy of the chip at its rail, or of the board")]]
-    accuracy: NotRequired[Annotated[float | None, Says("share of right answers, where asked")]]
-    accuracy_low: NotRequired[float | None]
-    accuracy_high: NotRequired[float | None]
-    accuracy_by: NotRequired[Annotated[str, Says("what ran the network, or why none did")]]
-    precision: NotRequired[Annotated[str, Says("type of the weights")]]
-    parameter_bytes: NotRequired[Annotated[Count | None, Says("of the network's constants")]]
-    grade: NotRequired[Annotated[str, Says("measured here, not measured here or guess")]]
-    cell: NotRequired[Annotated[str, Says("how the code is known: built, counted, lowered, "
-                                          "measured or assumed")]]
-    overhead_us: NotRequired[float | None]
-    currents: NotRequired[Annotated[str, Says("as stated, where the run current is typed in")]]
-    code: NotRequired[Annotated[str, Says("its memory, where the board's file names another")]]
-    price_of: NotRequired[Annotated[str, Says("what the price is: the chip and how known, or as "
-                                              "stated")]]
-    kit_usd: NotRequired[Annotated[float | None, Says("of the whole board; compared with nothing")]]
-    sleep: NotRequired[Annotated[str, Says("state between inferences, where a duty was asked")]]
-    life_basis: NotRequired[Annotated[str, Says("what its battery life takes as exact or assumes")]]
-    wake_up_us: NotRequired[float]
-    wake_mw: NotRequired[float | None]
-    asleep_mw: NotRequired[float | None]
-    energy_day_j: NotRequired[float | None]
-    mean_mw: NotRequired[Annotated[float | None, Says("of the duty that was asked")]]
-    mean_low_mw: NotRequired[float | None]
-    mean_high_mw: NotRequired[float | None]
-    mean_level: NotRequired[float | None]
-    life_days: NotRequired[float | None]
-    life_low_days: NotRequired[float | None]
-    life_high_days: NotRequired[float | None]
-    life_level: NotRequired[float | None]
+if TYPE_CHECKING:
+    TableRow = dict[str, Any]
+else:
+    TableRow = _make_row()
 
 
 class Study(Document):
