@@ -159,7 +159,9 @@ def choose_terms(rows: Sequence[Row], runs: Container[str] = ()) -> tuple[str, .
     if len(rows) == 1:
         terms = rows[0].terms
         return ("call", max((name for name in terms if name != "call"), key=terms.__getitem__))
-    names = [name for name in _differing_terms(rows) if not runs or name in runs]
+    large = min(row.counted.instructions for row in rows) >= LARGER * FIXED
+    names = [name for name in _differing_terms(rows)
+             if (not runs or name in runs) and not (large and name == "dimension")]
     errors = Errors(rows, names)
     chosen = ["call", *(name for name in KNOWN if name in names)][:len(rows)]
     error = errors.measure(chosen)
@@ -225,11 +227,12 @@ def _relate(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
             call: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return equations: one a row, relative, and one of a call's fixed cost, the first term's.
 
-    The fixed cost is that of the operator's other types, else the mean.
+    The fixed cost is that of the operator's other types, else the mean: surer where each row is so
+    large that none tells it.
     """
     share = float(np.median(values / scale))
     known = np.zeros((1, matrix.shape[1]))
-    trust = TRUST if call is None else BORROWED
+    trust = TRUST if call is None and scale.min() < LARGER * FIXED else BORROWED
     known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
     return np.vstack([matrix / scale[:, None], known]), np.append(values / scale, trust)
 

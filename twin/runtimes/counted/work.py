@@ -10,7 +10,7 @@ from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
 
-SHARED = ("call", "dimension", "element", "output", "pixel", "mac")
+SHARED = ("call", "dimension", "element", "output", "biased output", "pixel", "mac")
 """Parts that code of any path may have."""
 
 VECTOR, SCALAR = "vector ", "scalar "

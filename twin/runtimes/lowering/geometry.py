@@ -50,16 +50,12 @@ class Geometry:
     @property
     def row_taps(self) -> tuple[int, ...]:
         """Window rows inside the input, by output row."""
-        return _taps_inside(self.output_rows, self.input_rows, self.kernel_rows,
-                            self.window.stride[0], self.window.dilation[0],
-                            self.window.padding[0])
+        return list_taps(self.window, (0, self.input_rows), (0, self.output_rows), 0)
 
     @property
     def column_taps(self) -> tuple[int, ...]:
         """Window columns inside the input, by output column."""
-        return _taps_inside(self.output_columns, self.input_columns, self.kernel_columns,
-                            self.window.stride[1], self.window.dilation[1],
-                            self.window.padding[2])
+        return list_taps(self.window, (0, 0, self.input_columns), (0, 0, self.output_columns), 1)
 
     @property
     def taps_inside(self) -> int:
@@ -110,15 +106,13 @@ class Geometry:
 
 
 @lru_cache(maxsize=1024)
-def _taps_inside(outputs: int, inputs: int, kernel: int, stride: int, dilation: int,
-                 before: int) -> tuple[int, ...]:
-    counts = []
-    for place in range(outputs):
-        first = place * stride - before
-        low = max(0, -(first // dilation)) if first < 0 else 0
-        high = min(kernel, (inputs - first + dilation - 1) // dilation)
-        counts.append(max(0, high - low))
-    return tuple(counts)
+def list_taps(window: Window, source: tuple[int, ...], target: tuple[int, ...],
+              axis: int) -> tuple[int, ...]:
+    """Return how many taps lie inside the image, by row (axis 0) or column (1) of the output."""
+    kernel, stride = window.kernel[axis], window.stride[axis]
+    dilation, before = window.dilation[axis], window.padding[2 * axis]
+    return tuple(sum(0 <= place * stride - before + tap * dilation < source[axis + 1]
+                     for tap in range(kernel)) for place in range(target[axis + 1]))
 
 
 def read_rows(graph: Graph, layer: Layer) -> tuple[int, int, int]:

@@ -213,21 +213,67 @@ def describe_transpose(graph: Graph, layer: Layer) -> Work:
         "call": 1, "element": target.elements, **_count_levels(target.shape)})
 
 
-def describe_resize(graph: Graph, layer: Layer) -> Work:
-    """Return the work of resizing an image: per pixel, per row of pixels, per element."""
+def _count_division(dividend: int, divisor: int) -> int:
+    """Return the steps of four bits in which libgcc divides floats without an FPU (Thumb-2)."""
+    if not dividend or not divisor & (divisor - 1):
+        return 0
+    common = math.gcd(dividend, divisor)
+    if divisor // common & (divisor // common - 1):
+        return 6
+    quotient = dividend // common
+    return -(-(quotient // (quotient & -quotient)).bit_length() // 4)
+
+
+def describe_nearest(graph: Graph, layer: Layer) -> Work:
+    """Return the work of resizing to the nearest pixel: one code for all types and options.
+
+    Each row and each pixel computes its source in float; without an FPU, what a division takes
+    follows from the sizes, and what rounding takes from whether a place is before the first pixel
+    or whole.
+    """
     source, target = graph.ends(layer)
-    rows, pixels = target.shape[1], target.shape[1] * target.shape[2]
     corners, centres = (bool(layer.option(name, False))
                         for name in ("align_corners", "half_pixel_centers"))
-    how = f"{source.dtype}{' corners' if corners else ''}{' centres' if centres else ''}"
-    if layer.op == "resize_nearest":
-        depth = target.shape[-1] * width_bytes(target)
-        return Work(variant=how, terms={
-            "call": 1, "line": rows, "pixel": pixels,
-            **count_copies(depth, pixels, from_step=depth)})
+    depth, terms = target.shape[-1] * width_bytes(target), Counter[str]()
+    rows = target.shape[1]
+    pixels = rows * target.shape[2]
+    for axis, often in ((1, 1), (2, rows)):
+        size, places = source.shape[axis], target.shape[axis]
+        if corners and places > 1:
+            size, places = size - 1, places - 1
+        at = [(2 * place + centres) * size for place in range(target.shape[axis])]
+        terms += {"quotient step": often * target.shape[axis] * _count_division(size, places),
+                  "place below one": often * sum(0 < one < 2 * places for one in at),
+                  "whole place": often * sum(not one % (2 * places) for one in at if one),
+                  "zero place": often * (not at[0])}
+    return Work(variant="rounded" if corners else "floored", terms={
+        "call": 1, "line": rows, "pixel": pixels, "centred pixel": pixels * centres,
+        f"{source.dtype} pixel": pixels, **terms,
+        **count_copies(depth, pixels, from_step=depth)})
+
+
+def describe_resize(graph: Graph, layer: Layer) -> Work:
+    """Return the work of resizing an image: per pixel, per row of pixels, per element.
+
+    A weight of zero is multiplied by sooner without an FPU: only places between pixels have none.
+    """
+    source, target = graph.ends(layer)
+    corners, centres = (bool(layer.option(name, False))
+                        for name in ("align_corners", "half_pixel_centers"))
+    between = []
+    for axis in (1, 2):
+        size, places = source.shape[axis], target.shape[axis]
+        if corners and places > 1:
+            size, places = size - 1, places - 1
+        between.append(sum(((2 * place + centres) * size - places * centres) % (2 * places) > 0
+                           for place in range(target.shape[axis])))
+    rows, pixels = target.shape[1], target.shape[1] * target.shape[2]
     return Work(variant=source.dtype, terms={
         "call": 1, "line": rows, "pixel": pixels, "element": target.elements,
-        "centred pixel": pixels if centres else 0, "cornered pixel": pixels if corners else 0})
+        "centred pixel": pixels * centres, "cornered pixel": pixels * corners,
+        "element between rows": target.elements * between[0] / rows,
+        "element between columns": target.elements * between[1] / target.shape[2],
+        "element between": between[0] * between[1] * target.elements / pixels})
 
 
 FAMILY = "data_movement"
@@ -241,5 +287,5 @@ TERMS: Terms = {
     "unpack": describe_stack, "gather": describe_gather, "transpose": describe_transpose,
     **dict.fromkeys(("space_to_depth", "depth_to_space"), describe_blocks),
     **dict.fromkeys(("space_to_batch_nd", "batch_to_space_nd"), describe_batches),
-    **dict.fromkeys(("resize_nearest", "resize_bilinear"), describe_resize),
+    "resize_nearest": describe_nearest, "resize_bilinear": describe_resize,
 }

@@ -17,7 +17,11 @@ from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.terms.windows import FAST, count_inside
 from twin.runtimes.counted.work import Terms, Work, count_blocks
-from twin.runtimes.lowering.geometry import has_one_scale, is_pointwise_product
+from twin.runtimes.lowering.geometry import (
+    has_bias,
+    has_one_scale,
+    is_pointwise_product,
+)
 
 DEEP = 16
 """Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
@@ -45,7 +49,8 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     variant = f"{source.dtype}{' per channel' if each else ''}"
     plain = Work(variant=variant, path=f"{variant} long" if long else "", terms={
         "call": 1, "vector": vectors, "output": target.elements,
-        "mac": target.elements * columns}, own={
+        "mac": target.elements * columns,
+        "biased output": target.elements * has_bias(layer)}, own={
         "vector weight": rows * -(-columns // 16),
         "scalar long pair": over * vectors * (rows // 2),
         "scalar long odd": over * vectors * (rows % 2),
@@ -126,6 +131,7 @@ def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     terms: dict[str, float] = {
         "call": 1, "output": target.elements, "mac": inside * depth * channels,
         "outside mac": (inputs * size - inside) * depth * channels,
+        "biased output": target.elements * has_bias(layer),
         "tap depth": inputs * size * depth, "input": source.elements,
         "input row": source.elements * weights.shape[1]}
     if source.dtype != "int8":

@@ -10,12 +10,14 @@ arm_depthwise_conv_3x3_s8.c, arm_depthwise_conv_s8_opt.c, arm_depthwise_conv_s8.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks, width_bytes
+from twin.runtimes.lowering.geometry import has_bias, list_taps
 
 FAST = 512
 """Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
@@ -24,39 +26,36 @@ BLOCK = 124
 """Channels CMSIS-NN's depthwise kernel for Helium takes at a time."""
 
 
-def _reached(size: int, outputs: int, kernel: int, stride: int, dilation: int, before: int) -> int:
-    """Return how many taps of one dimension lie inside, over all outputs of that dimension."""
-    return sum(1 for place in range(outputs) for tap in range(kernel)
-               if 0 <= place * stride - before + tap * dilation < size)
-
-
 def count_inside(window: Window, source: tuple[int, ...],
                  target: tuple[int, ...]) -> tuple[int, int]:
     """Return rows and columns of windows inside the image, over outputs of their dimension."""
-    rows = _reached(source[1], target[1], window.kernel[0], window.stride[0], window.dilation[0],
-                    window.padding[0])
-    return rows, _reached(source[2], target[2], window.kernel[1], window.stride[1],
-                          window.dilation[1], window.padding[2])
+    return sum(list_taps(window, source, target, 0)), sum(list_taps(window, source, target, 1))
 
 
 def describe_pool(graph: Graph, layer: Layer) -> Work:
     """Return the work of pooling."""
     source, target = graph.ends(layer)
     assert layer.window is not None
-    rows, columns = count_inside(layer.window, source.shape, target.shape)
-    taps, channels = rows * columns, target.shape[3]
-    pixels = target.shape[1] * target.shape[2]
+    down, across = (Counter(list_taps(layer.window, source.shape, target.shape, axis))
+                    for axis in range(2))
+    taps, channels = sum(down.elements()) * sum(across.elements()), target.shape[3]
+    rows, pixels = sum(down.elements()), target.shape[1] * target.shape[2]
     terms: dict[str, float] = {
         "call": 1, "pixel": pixels, "output": target.elements, "line": target.shape[1],
         "tap": taps, "tap row": rows * target.shape[2], "channel tap": taps * channels,
-        "channel row": rows * target.shape[2] * channels}
+        "channel row": rows * target.shape[2] * channels,
+        "divided output": (layer.op == "average_pool_2d") * channels * sum(  # By no power of 2.
+            often * other for taken, often in down.items() for reached, other in across.items()
+            if (taken * reached) & (taken * reached - 1))}
     oldest = Work(variant=source.dtype, path=f"{source.dtype} axes", terms=terms,
                   own=_count_axes(layer.window, source, target)) \
         if layer.op == "max_pool_2d" and source.dtype == "int8" else None
     return Work(variant=source.dtype, terms=terms, oldest=oldest, own={
         "quad tap": taps * (channels // 4), "rest tap": taps * (channels % 4),
         "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
-        "later tap": (taps - pixels) * channels,
+        "later tap": (taps - pixels) * channels,  # Without DSP every tap is asked if it is inside.
+        "window channel tap": target.elements * math.prod(layer.window.kernel),
+        "window channel row": target.elements * layer.window.kernel[0],
         **count_copies(channels, pixels, from_step=channels),
         "vector sixteen": pixels * -(-channels // 16),
         "vector sixteen tap": taps * -(-channels // 16),
@@ -106,7 +105,8 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
     terms: dict[str, float] = {
         "call": 1, "pixel": pixels, "output": target.elements,
         "output row": target.elements * window.kernel[0], "output tap": every * channels,
-        "output inside tap": taps * channels, "mac": taps * depth * channels}
+        "output inside tap": taps * channels, "mac": taps * depth * channels,
+        "biased output": target.elements * has_bias(layer)}
     name = _convolution_path(window, source, target)
     if groups > 1:
         name = f"{name} grouped"
@@ -125,6 +125,9 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
                 "scalar long last pair": over * (pixels // 2) * (each % 2),
                 "vector long four": over * (pixels // 4) * channels,
                 "vector long one": over * (pixels % 4) * channels}
+    if source.dtype == "int16":
+        own |= {"vector call": -(-pixels // 4),
+                "vector by one quads": pixels % 4 * channels * -(-min(column, FAST) // 4)}
     own |= {"channel": channels, "weight": weights.elements, "line": target.shape[1]}
     if name == "1x1 strided":
         rows_of = count_blocks(target.shape[2], each, column)
