@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from scipy.stats import binom
-
 
 def coverage_band(count: int, level: float = 0.9) -> tuple[float, float]:
     """Return between which shares of covered rows a true level would be seen by chance.
@@ -19,5 +17,7 @@ def coverage_band(count: int, level: float = 0.9) -> tuple[float, float]:
     -----
     Central interval of the binomial distribution, of probability 0.95.
     """
+    from scipy.stats import binom
+
     low, high = binom.interval(0.95, count, level)
     return float(low) / count, float(high) / count

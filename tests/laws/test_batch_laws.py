@@ -86,7 +86,11 @@ def predict_row(base, paths, row, calibration, temperature):
                               calibration=dataclasses.replace(chosen, **estimates))
 
 
-@pytest.mark.parametrize("case", range(30))
+COVERING = (0, 1, 2, 4, 5, 7, 12, 14, 15, 16, 17, 24, 26, 27, 29)
+"""Of thirty seeds those that have each network, core, library, kind of path and of prices."""
+
+
+@pytest.mark.parametrize("case", COVERING)
 def test_every_row_is_its_prediction(case) -> None:
     rng = random.Random(case)
     base = deploy_any(rng)

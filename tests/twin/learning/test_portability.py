@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from functools import cache
 
 import jsonschema
 import numpy as np
@@ -18,9 +19,11 @@ from calibration.microbench.probe_rows import learn_rows
 from calibration.microbench.probes import PROBES_KEY, RUNTIME, pack_probes
 from calibration.virtual_board.costs import state_memories
 from hwmodels.board.file import load_board
+from twin.attribution.observations import observe_rows
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.portability import port
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.plan import believe, network_rows, rank_benchmarks
 from twin.learning.portability.port import FAMILIES, check_families, gather, predict_unmeasured
@@ -45,8 +48,17 @@ def run(*arguments: object) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+@pytest.fixture(scope="module", autouse=True)
+def observed_once():
+    """Rows of a board are predicted once for all commands of this file."""
+    made = cache(observe_rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(port, "observe_rows", lambda rows: made(tuple(rows)))
+        yield
+
+
 @pytest.fixture(scope="module")
-def observed():
+def observed(observed_once):
     return gather(["nucleo_l4r5zi"])
 
 

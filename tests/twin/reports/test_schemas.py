@@ -1,6 +1,7 @@
 """Published schemas are what the shapes say, and documents are what the schemas say."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import jsonschema
@@ -20,9 +21,12 @@ from twin.cli import app
 from twin.network.zoo import build
 from twin.program.image.compile.verification import BoardRun, LayerRun
 from twin.program.image.tuning import Candidate, Tuning
-from twin.reports.documents import SCHEMAS, load_schema, write_json, write_schemas
+from twin.reports.documents import SCHEMAS, write_json, write_schemas
+from twin.reports.documents import load_schema as make_schema
 from twin.reports.outcomes import Accuracies, Flashed, Removed
 from twin.studies.accuracy import Accuracy
+
+load_schema = cache(make_schema)
 
 
 def test_every_schema_is_one_and_is_written_where_the_package_is_built(tmp_path):

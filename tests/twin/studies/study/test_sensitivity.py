@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from twin.studies.axes import Axis, Span
 from twin.studies.study import sensitivity
 from twin.studies.study.sensitivity import _draw, _make, _settle
 
-pytest.importorskip("SALib")
+pytestmark = pytest.mark.skipif(find_spec("SALib") is None, reason="SALib is not installed")
 
 AXES = (*(Axis(name=f"of {count}", values=tuple(map(str, range(count)))) for count in range(2, 8)),
         Axis(name="range", span=Span(low=0.0, high=5.0)),
