@@ -34,7 +34,7 @@ BASES: Mapping[Basis, str] = {
     "conformal": "quantiles of {} errors on held-out networks, of this library on this board",
     "borrowed": "quantiles of {} errors on held-out networks, of other boards or libraries",
     "model-based": "a spread worth {} independent errors on held-out boards, cores or libraries: "
-                   "this one was not measured",
+                   "no calibration data of this one",
 }
 """What an interval may rest on, and how many errors."""
 

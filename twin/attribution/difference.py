@@ -218,10 +218,11 @@ class Row:
                             key=lambda line: -abs(line.gap or 0)))
 
     @property
-    def reason(self) -> str:
-        """The largest cause of the gap, or that the part came or went."""
-        moved = [line for line in self.moved if line.counter != NO_FINDING]
-        return self.mark or (f"{moved[0].label} {moved[0].gap:+,}" if moved else "")
+    def terms(self) -> tuple[tuple[str, int], ...]:
+        """Named causes and what is unexplained, each with its gap, largest first."""
+        found = [(line.label, line.gap or 0) for line in self.moved if line.counter != NO_FINDING]
+        found += [("unexplained", self.unexplained)] * bool(self.unexplained)
+        return tuple(sorted(found, key=lambda term: -abs(term[1])))
 
     def exceeds(self, limit: float) -> bool:
         """Whether it grew by more than a share."""

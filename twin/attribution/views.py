@@ -25,6 +25,7 @@ from twin.attribution.diagnosis.faults import LIBRARY
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
+    find_model,
     find_runtime,
     is_stand_in,
     read_healthy,
@@ -347,7 +348,20 @@ def diff(before: Side, after: Side, *, anyway: bool = False) -> Difference:
         prediction, other = (before, after) if before.predicted else (after, before)
         raise UsageError(f"{prediction.label} is a prediction, {other.label} is {other.kind}: "
                          f"compare them by: twin attribute {prediction.label} {other.label}")
-    return compare_sides(before, after, anyway=anyway)
+    return compare_sides(_name_layers(before), _name_layers(after), anyway=anyway)
+
+
+def _name_layers(side: Side) -> Side:
+    """Name a measurement's layers as its network does, where that is known here."""
+    if side.predicted or side.scheduled or not side.numbered:
+        return side
+    try:
+        layers = read_model(find_model(side.model, side.model_sha256)).layers
+    except TwinError:
+        return side
+    return replace(side, parts=tuple(
+        replace(part, name=part.name or layer.name, op=part.op or layer.op) for part in side.parts
+        for layer in layers[part.index or 0:][:1]))
 
 
 @frozen

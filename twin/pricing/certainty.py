@@ -203,6 +203,8 @@ class Requirement:
         Of what was predicted; None where there is none, or nothing is uncertain.
     measured
         Of the same network on the same board, which is judged first; None is not known.
+    counted
+        What that is: "measured" or "simulated".
     """
 
     name: str
@@ -212,6 +214,7 @@ class Requirement:
     decimals: int = 0
     interval: Interval | None = None
     measured: float | None = None
+    counted: str = "measured"
 
     @property
     def met(self) -> bool:
@@ -222,13 +225,13 @@ class Requirement:
     @property
     def surely_met(self) -> bool:
         """Whether it was measured so, or the upper end of the interval is within the limit too."""
-        return self.met and (self.measured is not None or self.interval is None
-                             or self.interval.high <= self.limit)
+        known = self.measured is not None and self.counted == "measured"
+        return self.met and (known or self.interval is None or self.interval.high <= self.limit)
 
     @property
     def chance_above(self) -> float | None:
-        """Probability that the limit is really exceeded; None without an interval."""
-        if self.interval is None or self.predicted is None:
+        """Probability that the limit is really exceeded; None without an interval, or measured."""
+        if self.interval is None or self.predicted is None or self.measured is not None:
             return None
         return probability_above(self.limit, self.predicted, self.interval)
 
@@ -236,7 +239,7 @@ class Requirement:
     def verdict(self) -> str:
         """The sentence shown: by the point, and where the limit lies inside the interval."""
         if self.measured is not None:
-            return "ok, measured" if self.met else "not met, measured"
+            return f"{'ok' if self.met else 'not met'}, {self.counted}"
         if self.predicted is None:
             return "may: not known"
         inside = self.interval is not None and self.interval.holds(self.limit)

@@ -20,6 +20,8 @@ KIND_LOOKS: dict[str, Look] = {
 
 STOOD_IN = "predicted with another version of the runtime"
 LONGEST_LABEL = 44
+MOST, MOST_NAMED = 0.9, 6
+"""Share of a gap that parts named in a sentence make together, and how many they may be."""
 
 WORDS = {"ns": format_time, "nJ": format_energy}
 """Writers of units that are a thousandth of what they take."""
@@ -59,6 +61,28 @@ def write_amount(amount: int, unit: str, sign: str = "") -> str:
 def name_unit(unit: str) -> str:
     """Return the unit that `write_amount` does not write."""
     return "" if unit in WORDS else unit
+
+
+def say_reason(row: Row) -> str:
+    """Name the largest term of a gap, or that the part came or went; "" if no cause is counted."""
+    if row.mark or not row.moved or not row.terms:
+        return row.mark
+    label, gap = row.terms[0]
+    return f"{label} {write_amount(gap, row.unit, '+')}"
+
+
+def say_parts(account: Account, part: str) -> str:
+    """Name the few parts that make most of a gap, and their share of it; "" if they are many."""
+    gap, found = account.total.gap, list[Row]()
+    for row in sorted(account.parts, key=lambda row: -abs(row.gap)):
+        if row.gap * gap > 0 and abs(sum(one.gap for one in found)) < MOST * abs(gap):
+            found.append(row)
+    share = abs(sum(one.gap for one in found) / gap) if gap else 0.0
+    if share < MOST or len(found) > MOST_NAMED or 2 * len(found) > len(account.parts):
+        return ""
+    numbers = map(str, sorted(one.index or 0 for one in found))
+    return (f"{part}{'s' * (len(found) > 1)} {', '.join(numbers)} make{'s' * (len(found) == 1)} "
+            f"{100 * share:.0f} % of it")
 
 
 def look_of(kind: str) -> Look:

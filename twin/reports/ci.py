@@ -19,6 +19,7 @@ from twin.attribution.compatibility import NOTE
 from twin.attribution.difference import Difference, Row
 from twin.attribution.side import Side
 from twin.documents import dump_document
+from twin.reports.beside import say_reason
 from twin.reports.export import write_file
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _reasons(difference: Difference, row: Row) -> list[str]:
         (difference.main.unit, difference.main.total.moved), ("events", difference.counters))
         for line in lines][:8]
     notes = [str(one) for one in difference.findings if one.level == NOTE]
-    return [*([row.reason] if row.reason else moves), *notes]
+    return [*([reason] if (reason := say_reason(row)) else moves), *notes]
 
 
 def to_bencher(side: Side) -> dict[str, Any]:

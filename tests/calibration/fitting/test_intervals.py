@@ -82,5 +82,5 @@ def test_what_an_interval_rests_on_is_told_of_one_and_of_many() -> None:
     assert describe_basis("model-based", 1).startswith("a spread worth one independent error ")
     assert "worth 12 independent errors" in describe_basis("model-based", 12)
     assert "of 1 error on held-out networks" in describe_basis("conformal", 1)
-    assert "not measured" not in describe_basis("model-based", 4, measured=True)
+    assert "no calibration data" not in describe_basis("model-based", 4, measured=True)
     assert describe_basis("model-based", 0).startswith("an assumed spread")

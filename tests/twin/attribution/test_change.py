@@ -19,6 +19,7 @@ from twin.cli.learn import parse_percent
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.prediction import predict
+from twin.reports.beside import say_reason
 from twin.reports.ci import to_bencher, write_junit
 
 BMF = {"type": "object", "minProperties": 1, "additionalProperties": {
@@ -43,7 +44,8 @@ def test_causes_and_parts_sum_to_the_change_of_a_prediction():
     assert sum(line.gap for line in found.main.total.lines) == cycles.gap
     assert sum(part.gap for part in found.main.parts) == cycles.gap
     assert found.main.total.moved[0].label in ("flash_wait", "data_refill")
-    assert any(part.reason.startswith(("flash_wait", "data_refill")) for part in found.main.parts)
+    assert any(say_reason(part).startswith(("flash_wait", "data_refill"))
+               for part in found.main.parts)
     assert [(one.level, str(one)) for one in found.findings] == [
         ("note", "placement of weights: flash -> sram")]
 
@@ -71,7 +73,7 @@ def test_layers_that_came_and_went_are_named():
     with pytest.raises(NotTheSameError, match="other networks"):
         diff(before, after)
     found = diff(before, after, anyway=True)
-    assert {"new", "gone"} <= {part.reason for part in found.main.parts}
+    assert {"new", "gone"} <= {say_reason(part) for part in found.main.parts}
     (finding,) = found.findings
     assert finding.level == "refuse" and "kws (architecture" in finding.text
     assert "-> ad (" in finding.text

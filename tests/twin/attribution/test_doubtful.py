@@ -7,6 +7,7 @@ from twin.attribution.difference import NO_FINDING
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
+from twin.reports.beside import say_reason
 
 
 def sides(**changes):
@@ -22,7 +23,7 @@ def test_a_doubtful_price_is_no_reason() -> None:
     difference = compare_sides(*sides(calibration="mine", doubtful=("call", "pointwise")))
     marked = {line.causes: line.counter for line in difference.main.total.lines}
     assert marked["kernel_call",] == NO_FINDING and marked["mac",] == ""
-    assert not any("kernel_call" in row.reason for row in difference.main.rows)
+    assert not any("kernel_call" in say_reason(row) for row in difference.main.rows)
     assert "call, pointwise: no row identifies" in " ".join(difference.warnings)
     total = difference.main.total
     assert total.gap == total.explained + total.unexplained
@@ -31,4 +32,4 @@ def test_a_doubtful_price_is_no_reason() -> None:
 def test_one_calibration_on_both_sides_marks_nothing() -> None:
     difference = compare_sides(*sides(doubtful=("call",)))
     assert not any(line.counter for line in difference.main.total.lines)
-    assert difference.main.parts[0].reason.startswith("kernel_call")
+    assert say_reason(difference.main.parts[0]).startswith("kernel_call")

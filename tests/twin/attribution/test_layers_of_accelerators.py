@@ -220,4 +220,5 @@ def test_prices_have_one_grade_on_every_screen(board, grade):
         grade = "guess"
     assert dict(answer_pairs(stated))["prices"].startswith(f"{grade}: ")
     # --details say the same as the short view
-    assert ("this one was not measured" in describe_rest(prediction)) == row.grade.startswith("not")
+    assert ("no calibration data of this one" in describe_rest(prediction)) == (
+        row.grade.startswith("not"))

@@ -15,6 +15,7 @@ from twin.attribution.measured import side_of_measurement
 from twin.attribution.pairing import pair_parts
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import NotTheSameError
+from twin.reports.beside import say_reason
 
 
 def part(index: int, name: str = "", op: str = "", **more) -> Part:
@@ -241,12 +242,13 @@ def test_figures_of_a_row():
         Line(causes=("idle",), first=40)))
     assert (row.gap, row.explained, row.unexplained) == (30, 15, 15)
     assert (row.ratio, row.increase) == (100 / 130, 0.3)
-    assert (row.label, row.reason) == ("3 add", "mac +20")
+    assert (row.label, say_reason(row)) == ("3 add", "mac +20")
     assert [line.gap for line in row.moved] == [20, -5]
     assert row.exceeds(0.29) and not row.exceeds(0.3)
     empty = Row(name="total", unit="cycles", first=0, second=0)
-    assert (empty.ratio, empty.increase, empty.label, empty.reason) == (None, None, "total", "")
-    assert replace(row, mark="new").reason == "new"
+    assert (empty.ratio, empty.increase, empty.label, say_reason(empty)) == (
+        None, None, "total", "")
+    assert say_reason(replace(row, mark="new")) == "new"
     many = Line(causes=tuple(f"c{i}" for i in range(11)), first=0, counter="all of them")
     assert many.label == "all of them" and many.gap is None
     assert replace(many, causes=many.causes[:10]).label == ", ".join(many.causes[:10])

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from twin.program.regions import Region
 
 
+PERIOD = "within its period"
+"""Name of the limit that wake-up and inference end before the next begins."""
+
+
 @frozen
 class Check:
     """A prediction held to limits.
@@ -116,7 +120,7 @@ def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]
     wake_up_us = row.wake_up_us
     time = row.time if row.time is None else replace(
         row.time, low=(row.time.low + wake_up_us) / 1e3, high=(row.time.high + wake_up_us) / 1e3)
-    period = Requirement(name="within its period", unit="ms", limit=(limits.every_us or 0.0) / 1e3,
+    period = Requirement(name=PERIOD, unit="ms", limit=(limits.every_us or 0.0) / 1e3,
                          predicted=((row.time_us or 0.0) + wake_up_us) / 1e3, decimals=3,
                          interval=time)
     return (period,) if limits.max_mean_mw is None else (period, Requirement(

@@ -13,8 +13,8 @@ from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
 from hwmodels.errors import check_extra
 from hwmodels.files import File
+from twin.api.commands.check import PERIOD, check
 from twin.api.commands.check import Check as Checked
-from twin.api.commands.check import check
 from twin.api.commands.study import open_study
 from twin.api.commands.sweep import make_deployer
 from twin.api.commands.variants import predict_variants
@@ -35,6 +35,7 @@ from twin.pricing.prediction import Prediction
 from twin.reports.export import check_place, write_file
 from twin.reports.page.deployment import Report as Outline
 from twin.reports.page.deployment import describe_report
+from twin.reports.page.differences import say_remedy
 from twin.reports.page.memory import find_locality
 from twin.reports.page.page import render_page
 from twin.reports.page.parts import Page
@@ -45,7 +46,7 @@ from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
 from twin.reports.tables.advice import say_best
 from twin.studies.advice import give_advice, try_changes
 from twin.studies.change import Change, Explainer
-from twin.studies.limits import read_limits
+from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
@@ -178,8 +179,9 @@ def describe(asked: Report) -> Page:
     rows = views.compare_with_published(
         subject.graph, subject.board.name, calibration=calibration
     ) if asked.published else None
-    advice = "" if checked.met or not changes or not held else say_best(give_advice(
-        own, replace(limits, max_price_usd=None), deployer))
+    fault = "" if beside is None else say_remedy(beside)
+    advice = fault if fault or checked.met or not changes or not held else say_best(give_advice(
+        own, _hold_as_measured(replace(limits, max_price_usd=None), checked), deployer))
     return describe_report(Outline(
         prediction=prediction, command=command, measured=beside, published=rows,
         power=recording, row=checked.row,
@@ -191,17 +193,27 @@ def describe(asked: Report) -> Page:
 
 
 def judge_measured(checked: Checked, folder: File | None) -> Checked:
-    """Judge the limit on time by a measurement, where it is of the same network and board."""
+    """Judge limits on time by a measurement, where it is of the same network and board."""
     if folder is None:
         return checked
     theirs = side_of_measurement(read_folder(fspath(folder))[0], fspath(folder))
     time_ns = theirs.whole.amounts.get("time")
-    if time_ns is None or theirs.kind != "measured" or any(
+    if time_ns is None or any(
             one.level == REFUSE for one in agree(side_of_prediction(checked.prediction), theirs)):
         return checked
+    wake_up_us = 0.0 if checked.row is None else checked.row.wake_up_us
+    times_ms = {"time": time_ns / 1e6, PERIOD: time_ns / 1e6 + wake_up_us / 1e3}
     return replace(checked, requirements=tuple(
-        replace(one, measured=time_ns / 1e6) if one.name == "time" else one
-        for one in checked.requirements))
+        replace(one, measured=times_ms[one.name], counted=theirs.kind)
+        if one.name in times_ms else one for one in checked.requirements))
+
+
+def _hold_as_measured(limits: Limits, checked: Checked) -> Limits:
+    """Hold predictions to a limit on time as far off as they are beside the measurement."""
+    held = next((one for one in checked.requirements if one.name == "time" and one.measured), None)
+    if held is None or held.predicted is None or held.measured is None:
+        return limits
+    return replace(limits, max_time_us=1e3 * held.limit * held.predicted / held.measured)
 
 
 def read_recording(folder: File) -> Recording:

@@ -19,6 +19,8 @@ from twin.reports.beside import (
     name_unit,
     pair_latencies,
     pair_rows,
+    say_parts,
+    say_reason,
     write_amount,
 )
 from twin.reports.columns import Cell, Column, number, write_cells
@@ -51,26 +53,27 @@ def describe_comparison(view: View) -> Section:
     title = "Before and after" if kinds[0].endswith("before") else \
         f"{kinds[0].capitalize()} beside {kinds[1]}"
     return Section(name="beside", title=title,
-                   lead=f"{tell_gap(main, kinds)} From {difference.second.label}.",
+                   lead=f"{tell_gap(difference, main)} From {difference.second.label}.",
                    items=tuple(items))
 
 
-def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
-    """Say how far apart the totals are, and which cause moved most."""
-    total = main.total
+def tell_gap(difference: Difference, account: Account) -> str:
+    """Say how far apart the totals are, which term makes most of it, and in which parts."""
+    total, kinds = account.total, list_kinds(difference)
     if total.ratio is None:
-        return f"{kinds[1]} {main.quantity} is nothing."
-    moved = total.moved
+        return f"{kinds[1]} {account.quantity} is nothing."
+    first, second = (_write(side, account.unit) for side in (total.first, total.second))
     if kinds[0].endswith("before"):
-        totals = f"{_write(total.first, main.unit)} before, {_write(total.second, main.unit)} after"
-        totals += "" if total.increase is None else f", {100 * total.increase:+.1f} %"
-        return totals + (f"; most of it is {moved[0].label}, {_gap(moved[0].gap or 0, main.unit)}."
-                       if moved else ".")
-    totals = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} {main.quantity}: "
-            f"{_write(total.first, main.unit)} and {_write(total.second, main.unit)}")
-    if moved:
-        totals += (f"; most of the gap is {moved[0].label} ({_gap(moved[0].gap or 0, main.unit)})")
-    return totals + "."
+        sentence = f"{first} before, {second} after"
+        sentence += "" if total.increase is None else f", {100 * total.increase:+.1f} %"
+    else:
+        sentence = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} "
+                    f"{account.quantity}: {first} and {second}")
+    if total.moved and total.terms:
+        label, gap = total.terms[0]
+        most = "most" if 2 * abs(gap) > abs(total.gap) else "the largest part"
+        sentence += f"; {most} of the gap is {label} ({_gap(gap, account.unit)})"
+    return "; ".join(filter(None, (sentence, say_parts(account, difference.second.part)))) + "."
 
 
 def judge(difference: Difference) -> tuple[str, str]:
@@ -106,13 +109,13 @@ def head_sides(kinds: tuple[str, str]) -> tuple[Column, Column, Column]:
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
     """Return each layer or task on both sides, with the causes of its gap folded below it."""
-    known = any(row.reason for row in account.rows)
+    known = any(map(say_reason, account.rows))
     columns = (number("#", "index", "{}"), *head_sides(kinds),
                number("gap", lambda row: _cell(row, row.gap, "+")),
                *([number("unexplained", lambda row: _cell(row, row.unexplained, "+"))]
                  if any(row.unexplained for row in account.rows) else []),
                Column("operator", "op"),
-               *([Column("largest cause of the gap", "reason")] if known else []),
+               *([Column("largest cause of the gap", say_reason)] if known else []),
                Column("name", lambda row: row.name or row.op))
     return make_table(
         "beside-table",

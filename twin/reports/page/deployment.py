@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calibration.fitting.intervals import Interval
 from hwmodels.frozen import frozen
@@ -33,6 +34,7 @@ from twin.reports.page.beside import describe_comparison, describe_published
 from twin.reports.page.bill import list_bill_plots
 from twin.reports.page.changes import describe_changes, list_places, tell_best
 from twin.reports.page.charts import plot_chart
+from twin.reports.page.differences import list_answers as list_both
 from twin.reports.page.memory import draw_arena, list_cache_plots
 from twin.reports.page.parts import (
     Answer,
@@ -176,7 +178,7 @@ def judge(report: Report) -> tuple[str, str]:
         return "Fits", "good"
     unmet = [one for one in report.requirements if not one.met]
     texts = {one.name: one.name if one.measured is None else
-            f"{one.name} (measured {format_number(one.measured, one.decimals)} {one.unit}, "
+            f"{one.name} ({one.counted} {format_number(one.measured, one.decimals)} {one.unit}, "
             f"predicted {format_number(one.predicted, one.decimals)})"
             for one in report.requirements}
     measured = [text for name, text in texts.items() if text != name]
@@ -198,6 +200,9 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
         _answer("time", prediction.time_us, sure.time_us if sure else None, format_time),
         *(_answer(name, energy_uj, interval, format_energy) for name, (
             energy_uj, interval) in name_energies(prediction).items()),
+        *([] if report.measured is None else [
+            one for one in list_both(report.measured.difference)
+            if one.kind != "predicted"]),
         *([] if report.row is None else [
             _answer("mean power", report.row.mean_mw, report.row.mean, format_power)]),
         _room("RAM", prediction.ram_bytes, prediction.ram_available_bytes),
@@ -228,7 +233,7 @@ def _room(name: str, used_bytes: int, room_bytes: int) -> Answer:
 REQUIREMENTS = (
     Column("limit on", lambda one: f"{one.name}, {one.unit}"),
     number("predicted", lambda one: _write_figure(one, one.predicted), kind="predicted"),
-    number("measured", lambda one: _write_figure(one, one.measured), kind="measured"),
+    number("measured", lambda one: _write_figure(one, one.measured)),
     number("limit", lambda one: _write_figure(one, one.limit)),
     Column("interval", lambda one: "" if one.interval is None else " to ".join(
         _write_figure(one, end).text for end in (one.interval.low, one.interval.high))),
@@ -239,9 +244,10 @@ REQUIREMENTS = (
 
 def list_requirements(report: Report) -> Table:
     """Return the limits, what is predicted and measured, and how sure it is."""
-    measured = any(one.measured is not None for one in report.requirements)
+    counted = next((one.counted for one in report.requirements if one.measured is not None), "")
     return make_table("limit-table", "Limits and predictions", [
-        one for one in REQUIREMENTS if measured or one.header != "measured"], report.requirements)
+        replace(one, header=counted, kind=counted) if one.header == "measured" else one
+        for one in REQUIREMENTS if counted or one.header != "measured"], report.requirements)
 
 
 def _write_figure(one: Requirement, value: float | None) -> Cell:

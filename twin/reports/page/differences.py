@@ -7,6 +7,8 @@ from operator import attrgetter, itemgetter
 from statistics import median
 
 from hwmodels.quantities import format_energy, format_frequency, format_time, significant
+from twin.attribution.diagnosis.faults import DECLARED
+from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.difference import Difference
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskReport
@@ -47,12 +49,10 @@ def describe_view(view: View, command: str = "") -> Page:
         describe_warnings(view.remarks), describe_comparison(view),
         None if view.tasks is None else list_task_pairs(view.tasks),
         list_splits(view) if view.splits else None, list_sides(difference), made_by(command)]
-    sentence = tell_gap(difference.account("time") or difference.main, list_kinds(difference))
+    sentence = tell_gap(difference, difference.account("time") or difference.main)
     advice = ""
     if view.diagnosis is not None:
-        found = view.diagnosis.verdict
-        sentence += (f" Likeliest explanation: {found.fault.name} "
-                     f"({format_chance(found.probability)}).")
+        sentence += f" Likeliest explanation: {_say_verdict(view.diagnosis)}."
         advice = view.diagnosis.remedy if view.diagnosis.remedy != "none needed" else ""
     return Page(title=f"{first.model} on {first.board}, {first.kind} beside {second.kind}",
                 subtitle=f"{first.runtime or 'runtime not stated'} · {second.label}",
@@ -60,6 +60,19 @@ def describe_view(view: View, command: str = "") -> Page:
                 advises="What to do next",
                 answers=list_answers(difference),
                 sections=tuple(one for one in sections if one is not None))
+
+
+def _say_verdict(diagnosis: Diagnosis) -> str:
+    found = diagnosis.verdict
+    return f"{found.fault.name} ({format_chance(found.probability)})"
+
+
+def say_remedy(view: View) -> str:
+    """Say what to do about a fault a measurement shows; "" where none is likeliest."""
+    diagnosis = view.diagnosis
+    if diagnosis is None or diagnosis.verdict.fault.kind == DECLARED:
+        return ""
+    return f"what runs is not what is predicted: {_say_verdict(diagnosis)}; {diagnosis.remedy}"
 
 
 def list_answers(difference: Difference) -> tuple[Answer, ...]:
@@ -89,7 +102,7 @@ def describe_difference(difference: Difference, command: str = "") -> Page:
     main, change = account.total, account.total.increase
     word = "No change" if not main.gap or change is None else (
         f"{100 * change:+.1f} % {account.quantity}")
-    sentence = tell_gap(account, list_kinds(difference)) if main.gap else \
+    sentence = tell_gap(difference, account) if main.gap else \
         f"Both sides take the same {account.quantity}."
     sections = [describe_warnings(difference.warnings),
                 describe_comparison(View(difference=difference)), list_sides(difference),

@@ -21,7 +21,7 @@ from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskPair, TaskReport
 from twin.attribution.views import View, WhatIf
 from twin.pricing.ledger import name_energies
-from twin.reports.beside import name_account, name_unit, write_amount
+from twin.reports.beside import name_account, name_unit, say_reason, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.header import explain_side
 from twin.reports.tables.limits import format_chance
@@ -51,7 +51,7 @@ COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "ratio": lambda row: "" if row.ratio is None else significant(row.ratio, 3),
     "explained": lambda row: write_amount(row.explained, row.unit, "+"),
     "unexplained": lambda row: write_amount(row.unexplained, row.unit, "+"),
-    "mostly": lambda row: row.reason,
+    "mostly": say_reason,
 }
 """Columns after the two sides: gap = second - first = known causes + unexplained; ratio = first /
 second, headed by what the sides are; % = gap of the first."""
@@ -110,8 +110,14 @@ def difference_report(difference: Difference, limit: float | None = None) -> Con
     if difference.main.parts:
         parts.append(_rows(difference, difference.second.part, difference.main.parts,
                            ("gap", "%", "mostly")))
-    if difference.main.total.moved or difference.counters:
+    if difference.main.total.moved:
         parts.append(_causes(difference))
+    if difference.counters:
+        names = (*name_sides(difference), "gap")
+        counted = new_table(("counted, in events", *names), names)
+        for line in difference.counters:
+            add_row(counted, (line.counter, *_line_cells(line, difference.main.total)[:3]))
+        parts.append(counted)
     return spaced(parts)
 
 
@@ -242,9 +248,6 @@ def _causes(difference: Difference) -> Table:
     for line in energy.total.lines if more and energy is not None else ():
         if line.gap and line.causes not in shown:  # Costs energy and no time: the clock tree.
             add_row(table, (line.label or "not itemised", "0", "0", "0", "", f"{line.gap:+,}", ""))
-    for line in difference.counters:
-        add_row(table, (line.counter, f"{line.first:,}", f"{line.second:,}", f"{line.gap:+,}",
-                        "", "events"))
     if not billed or total.unexplained:
         add_row(table, ("unexplained", "", "", f"{total.unexplained:+,}",
                         _share(total.unexplained, total)))

@@ -17,9 +17,11 @@ import twin
 from calibration.measurement.measurement import write_measurement
 from calibration.power_trace.excerpt import Excerpt, dump_excerpt
 from hwmodels.quantities import format_energy
-from twin.api.commands.report import read_recording
+from twin.api.commands.report import describe, read_recording
 from twin.api.commands.variants import chain_stages, find_stages, make_deployer, predict_variants
+from twin.api.requests.reporting import Report as Asked
 from twin.attribution.accounts import compare_sides
+from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
 from twin.cli import app
@@ -277,8 +279,6 @@ def test_stages_build_on_each_other_and_a_refused_one_is_left_out() -> None:
 @pytest.fixture(scope="module")
 def sides():
     """A prediction, and a measurement that takes a tenth more."""
-    from twin.attribution.measured import side_of_measurement
-
     prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
     told = {"model": "kws", "runtime": "cmsis-nn@6.0"}
     return side_of_prediction(prediction), side_of_measurement(
@@ -291,6 +291,43 @@ def test_a_gap_is_told_first_and_set_ups_stand_below(sides) -> None:
     assert page.sentence.startswith("Predicted is 0.91 of measured time")
     assert [answer.kind for answer in page.answers] == ["predicted", "measured"]
     assert ["runtime", "cmsis-nn@6.0", "cmsis-nn@6.0", ""] in texts(find(page, "side-table"))
+
+
+def test_the_headline_names_what_no_counter_covers_and_the_layers_that_make_it(sides) -> None:
+    """One layer takes twice as long, its instructions are a thousandth more."""
+    first, _ = sides
+    counted = {part.index: part.amounts["instructions"] for part in first.parts}
+    prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    made = measure(prediction, model="kws", runtime="cmsis-nn@6.0", counters={
+        "instructions": lambda layer: round(1.001 * counted[layer.index])})
+    slow = next(one for one in made.samples if one.layer == 3 and one.counter == "cpu_cycles")
+    made = replace(made, samples=tuple(
+        replace(one, value=one.value + slow.value) if one is slow or (
+            one.layer is None and one.counter == "cpu_cycles") else one for one in made.samples))
+    page = describe_view(View(difference=compare_sides(first, side_of_measurement(made))))
+    assert "; most of the gap is unexplained (+" in page.sentence
+    assert page.sentence.endswith("; layer 3 makes 100 % of it.")
+    assert find(page, "beside-table").total[-2].text.startswith("unexplained +")
+
+
+def test_a_page_judges_and_advises_by_what_ran(tmp_path) -> None:
+    """Depthwise layers take twice as long in an emulator: 50 ms are met by the prediction only."""
+    deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    prediction = twin.predict(deployment)
+    made = measure(prediction, model="kws", runtime="cmsis-nn@6.0", kind="simulated")
+    more = {one.layer: one.value for one in made.samples
+            if one.layer is not None and deployment.graph.layers[one.layer].op.startswith("depth")}
+    more[None] = sum(more.values())
+    write_measurement(tmp_path / "warm", replace(made, samples=tuple(
+        replace(one, value=one.value + more.get(one.layer, 0)) for one in made.samples)))
+    limit_ms = prediction.time_us / 1e3 + 1
+    page = describe(Asked(deployment, measured=tmp_path, limits={"max_ms": limit_ms},
+                          changes=False))
+    assert page.verdict.startswith("Fits, but time (simulated ") and page.tone == "bad"
+    assert ("time", "simulated") in [(one.name, one.kind) for one in page.answers]
+    assert page.advice.startswith("what runs is not what is predicted: depthwise_conv_2d alone")
+    row = next(line for line in texts(find(page, "limit-table")) if line[0] == "time, ms")
+    assert row[-2:] == ["", "not met, simulated"]
 
 
 def test_before_and_after_is_told_as_a_change(sides) -> None:
