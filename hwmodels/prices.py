@@ -160,7 +160,7 @@ def issue_pj(power: Power) -> float | None:
     mean, ipc = _activity_pj(power), power.reference_ipc
     if mean is None or ipc is None:
         return None
-    return mean * (1.0 - (power.stall_share or 0.0) * (1.0 - min(ipc, 1.0))) / ipc
+    return mean * (1.0 - (power.stall_share or 0.0) * (1.0 - ipc)) / ipc
 
 
 def stall_pj(power: Power) -> float | None:

@@ -310,6 +310,9 @@ class Board:
         Every number of the file with its source.
     document
         The board file as canonical JSON: what a what-if edits.
+    as_shipped
+        False of a file that takes a shipped board's name and states other facts: what was measured
+        under that name is of another machine.
     """
 
     name: Annotated[str, Key(TEXT, "What the board is called.", section="board")]
@@ -337,6 +340,12 @@ class Board:
     virtual: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     document: str = field(default="{}", repr=False)
+    as_shipped: bool = True
+
+    @property
+    def measured_name(self) -> str:
+        """Name under which published measurements are of it; "" of none."""
+        return self.name if self.as_shipped else ""
 
     @property
     def core(self) -> Core:

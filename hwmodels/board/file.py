@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,19 +75,25 @@ def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | No
     path = _find(name_or_path)
     file = path.name if path.parent == SHIPPED else str(path)
     content = _content(path)
-    if overrides:
-        return _make(_parse(path, content), file, overrides)
     families = b"".join(_content(family) for family in sorted(NPUS.glob("*.yaml")))
-    return make_once("board", path, content + families, Path(__file__).parent,
-                     lambda: _make(_parse(path, content), file, {}))
+    board = make_once("board", path, content + families, Path(__file__).parent,
+                      lambda: _read(_parse(path, content), file))
+    shipped = SHIPPED / f"{board.name}.yaml"
+    if path != shipped and shipped.is_file() and hash_board(board) != hash_board(
+            load_board(shipped)):
+        board = replace(board, as_shipped=False)
+    return _change_once(board, overrides, file) if overrides else board
 
 
 def hash_board(board: Board) -> str:
-    """Return a hash of what a board's file says; without clocks and supply, which a run may set."""
+    """Return a hash of what times and energies of a board follow from, by its file.
+
+    Clocks and supply, which a run may set, and what only names or describes it are no part of it.
+    """
     document = parse_json(board.document)
     assert isinstance(document, dict)
-    facts = {name: part for name, part in document.items()
-            if name not in ("sources", "clocks", "supply")}
+    facts = {name: part for name, part in document.items() if name not in (
+        "sources", "clocks", "supply", "board", "sleep", "counters", "virtual")}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
@@ -112,22 +119,44 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
     BoardError
         On an unknown path or a value the part cannot have, naming the rule.
     """
-    if not overrides:
-        return board
-    follows = follow_clock and "supply.voltage_scale" not in overrides
+    return _change_once(board, overrides, board.name, follow_clock and (
+        "supply.voltage_scale" not in overrides)) if overrides else board
+
+
+def _change_once(board: Board, overrides: Mapping[str, object], name: str,
+                 follows: bool = False) -> Board:
     changes = tuple((path, type(value), value) for path, value in overrides.items())
+    asked = board.document, name, changes, follows, board.as_shipped
     try:
-        return _change(board.document, board.name, changes, follows=follows)
+        return _change(*asked)
     except TypeError:  # a list has no hash
-        return _change.__wrapped__(board.document, board.name, changes, follows=follows)
+        return _change.__wrapped__(*asked)
 
 
 @lru_cache(maxsize=64)
-def _change(document: str, name: str, changes: tuple[tuple[str, type, object], ...], *,
-            follows: bool) -> Board:
+def _change(document: str, name: str, changes: tuple[tuple[str, type, object], ...],
+            follow_clock: bool, as_shipped: bool) -> Board:
+    from hwmodels.board.assembly import to_plain
+    from hwmodels.board.declaration import WHAT_IF
+    from hwmodels.board.schema import validate
+
     with reworded(DocumentError, BoardError, f"{name}: "):
         section = read_section(document, name)
-    return _make(section, name, {path: value for path, _, value in changes}, follow_clock=follows)
+    overrides = {path: value for path, _, value in changes}
+    plain = to_plain(section)
+    plain["sources"][WHAT_IF] = WHAT_IF_SOURCE
+    if "npu.config" in overrides:
+        _set(section, plain, "npu.config", overrides["npu.config"], name)
+        _configure(plain, name)
+        section = validate(plain, name)
+    for path, value in _reach_pools(section.npu, overrides):
+        _set(section, plain, path, value, name)
+    stated, section = section, validate(plain, name)
+    if follow_clock:
+        from hwmodels.board.scales import follow_clocks
+
+        section = follow_clocks(stated, section)
+    return replace(_make(section, name), as_shipped=as_shipped)
 
 
 def paths_of(board: Board) -> frozenset[str]:
@@ -143,32 +172,19 @@ def read_section(document: str, name: str) -> Section:
     return validate(parse_json(document), name)
 
 
-def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str, object], *,
-          follow_clock: bool = False) -> Board:
-    from hwmodels.board.assembly import assemble, to_plain
-    from hwmodels.board.declaration import WHAT_IF
-    from hwmodels.board.rules import find_broken
+def _read(document: dict[str, Any], file: str) -> Board:
     from hwmodels.board.schema import validate
 
-    if isinstance(document, dict):
-        _configure(document, file)
-    section = validate(document, file) if isinstance(document, dict) else document
-    if isinstance(document, dict):
-        _check_family(section, file)
-    if overrides:
-        plain = to_plain(section)
-        plain["sources"][WHAT_IF] = WHAT_IF_SOURCE
-        if "npu.config" in overrides:
-            _set(section, plain, "npu.config", overrides["npu.config"], file)
-            _configure(plain, file)
-            section = validate(plain, file)
-        for path, value in _reach_pools(section.npu, overrides):
-            _set(section, plain, path, value, file)
-        stated, section = section, validate(plain, file)
-        if follow_clock:
-            from hwmodels.board.scales import follow_clocks
+    _configure(document, file)
+    section = validate(document, file)
+    _check_family(section, file)
+    return _make(section, file)
 
-            section = follow_clocks(stated, section)
+
+def _make(section: Section, file: str) -> Board:
+    from hwmodels.board.assembly import assemble
+    from hwmodels.board.rules import find_broken
+
     broken = find_broken(section)
     if broken is not None:
         raise BoardError(f"{file}:{broken[0]}: {broken[1]}")

@@ -284,6 +284,11 @@ def _wait_states(section: Section) -> Iterator[Broken]:
         table = memory.wait_states_max_hz.get(scale)
         demanded, stated = demanded_wait_states(section, memory), memory.wait_states
         path = f"memories.{name}.wait_states"
+        for each, stated_hz in memory.wait_states_max_hz.items():
+            for lower, upper in itertools.pairwise(stated_hz.value):
+                if upper <= lower:
+                    yield (f"{path}_max_hz.{each}", f"{upper / 1e6:g} MHz after {lower / 1e6:g} "
+                           "MHz; accepted: frequencies that rise, as a wait state more allows")
         if demanded is None:
             frequency_mhz = frequency_of(section, clock_of(section, memory)) / 1e6
             top = "none" if table is None else f"{table.value[-1] / 1e6:g} MHz"

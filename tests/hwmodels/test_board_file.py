@@ -36,6 +36,9 @@ RULES = {
     "memories.flash.wait_states": ("3", "fewer than the 6"),
     "memories.sram.address": ("0x20000000", "lies inside dtcm"),
     "memories.sram.bus": ("ahb", "bus 'ahb' does not exist"),
+    "memories.flash.wait_states_max_hz.vos0": (
+        ["44MHz", "280MHz", "88MHz"], "88 MHz after 280 MHz; accepted: .*rise"),
+    "power.reference_ipc": (8, "> 0 <= 1"),
     "placement.arena": ("flash", "the arena is written"),
     "clocks.axi.frequency_hz": ("100MHz", "derived from cpu"),
 }

@@ -136,7 +136,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     """
     deployment = prediction.deployment
     board, runtime = deployment.board, deployment.runtime
-    here = {row.runtime for row in list_measured() if row.board == board.name}
+    here = {row.runtime for row in list_measured() if row.board == board.measured_name}
     best = [name for name in list_best(board) if name in here
             and runs(deployment.graph, find_library(name), board)]
     if (not best or runtime.identity in here or runtime.is_compiled

@@ -88,7 +88,7 @@ def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
     if "@" in name or name.partition("@")[0] != runtime.name:
         return runtime, ""
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == runtime.name]
-    here = [row for row in rows if row.board == board.name]
+    here = [row for row in rows if row.board == board.measured_name]
     counted = "" if here else find_counted(runtime.name)
     near = here or [row for row in rows
                     if row.core == board.core.model and not runtime.accelerated]
@@ -203,7 +203,7 @@ def list_best(board: Board) -> tuple[str, ...]:
     accelerator's are known on the measured board only.
     """
     rows = list_measured()
-    near = [row for row in rows if row.board == board.name] or [
+    near = [row for row in rows if row.board == board.measured_name] or [
         row for row in rows
         if row.core == board.core.model and maker_of(row.soc) == maker_of(board.soc)
         and not load_runtime(row.runtime).accelerated]
@@ -230,7 +230,7 @@ def _note_default(graph: Graph, runtime: Runtime, board: Board) -> tuple[str, ..
     why = f"what {shipped[runtime.name]} builds" if runtime.name in shipped else "the portable one"
     first = next(iter(list_made_for(graph) or list_defaults(board)))
     refused = "" if runs(graph, first, board) else f"; {first.identity} does not run this network"
-    here = {row.runtime for row in list_measured() if row.board == board.name}
+    here = {row.runtime for row in list_measured() if row.board == board.measured_name}
     others = [name for name in list_best(board) if name in here and name != runtime.identity
               and runs(graph, load_runtime(name), board)]
     also = f"; also measured on this board: {', '.join(others)}" if others else ""

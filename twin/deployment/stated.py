@@ -72,7 +72,7 @@ def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:
     from calibration.fitting.cell import list_measured
 
     rows = [row for row in list_measured() if row.runtime.partition("@")[0] == name]
-    near = [row for row in rows if row.board == board.name] or [
+    near = [row for row in rows if row.board == board.measured_name] or [
         row for row in rows if row.core == board.core.model and not load_runtime(name).accelerated]
     return tuple(identify(row.runtime) for row in near)
 

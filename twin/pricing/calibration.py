@@ -62,6 +62,8 @@ class Calibration:
         Time prices of a file that are `FAR` from those shipped: not believed.
     sources, contents
         What it was learnt from: rows of tables, folders and their layers; hashes of measurements.
+    namesake
+        Shipped board the board has the name of, and not the facts.
     """
 
     origin: str
@@ -76,6 +78,7 @@ class Calibration:
     far: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
+    namesake: str = ""
 
     def rests_on(self, folder: Path, content: str) -> bool:
         """Whether it was learnt from the measurement in a folder, or that of such a hash.
@@ -139,7 +142,9 @@ class Calibration:
             doubts.append(", ".join(f"{name} at {factors[name]:.3g} x" for name in self.far)
                           + " what is stated, further than its spread: a fault, or what no price "
                           "counts")
-        text = "; doubted: ".join((self._describe(), *doubts))
+        text = "; doubted: ".join((self._describe() + (
+            f"; this file has the name of the shipped {self.namesake}, but other facts"
+            if self.namesake else ""), *doubts))
         if "simulated" not in self.kinds:
             return text
         others = " and ".join(kind for kind in self.kinds if kind not in ("simulated", *DOUBTS))
@@ -185,7 +190,7 @@ def grade_prices(deployment: Deployment, measured: bool | None) -> str:
     known = measured is not None
     if deployment.runtime.accelerated:
         spread = deployment.runtime.mapping.spread
-        measured = measured or deployment.board.name in spread.measured
+        measured = measured or deployment.board.measured_name in spread.measured
         known = bool(spread.families)
     return "measured here" if measured else "not measured here" if known else "guess"
 
@@ -265,7 +270,7 @@ def name_far(learnt: Learnt, names: Sequence[str], start: Calibration | None
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
     """Return what is shipped for a runtime on a board, or for boards like it; None without."""
-    cell = locate(board.name, board.core.model, runtime)
+    cell = locate(board.measured_name, board.core.model, runtime)
     overlay = read_shipped(cell.library, cell.board)
     entry = None if overlay is None else find_entry(
         overlay, board=cell.board, core=cell.core, runtime=runtime)
@@ -349,9 +354,9 @@ def is_read(deployment: Deployment) -> bool:
 
 def unseen_prices(board: Board) -> Calibration | None:
     """Return what is shipped for a board under a library nobody measured."""
-    overlay = read_shipped("", board.name)
+    overlay = read_shipped("", board.measured_name)
     entry = None if overlay is None else find_entry(
-        overlay, board=board.name, core=board.core.model, runtime=UNSEEN_RUNTIME)
+        overlay, board=board.measured_name, core=board.core.model, runtime=UNSEEN_RUNTIME)
     return None if overlay is None or entry is None else _take(
         overlay, entry, "shipped", board)
 
@@ -365,7 +370,7 @@ def _take_powers(entry: Entry, board: Board) -> Entry:
     overlay, regulator = read_shipped("", ""), board.power.regulator
     if overlay is None or not overlay.powers:
         return entry
-    names = (board.name, regulator, "")
+    names = (board.measured_name or regulator, regulator, "")
     name = next(one for one in names if one in overlay.powers)
     energy, count = overlay.powers[name], len(ENERGY_PRICES)
     if board.power.of_networks:
@@ -389,4 +394,5 @@ def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibrat
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
         spread=overlay.spread, energy_spread=overlay.energy_spread,
         operators=overlay.operators, kinds=overlay.data.kinds, sources=overlay.data.sources,
-        contents=overlay.data.contents)
+        contents=overlay.data.contents,
+        namesake="" if board.as_shipped or origin != "shipped" else board.name)

@@ -98,9 +98,9 @@ def test_a_run_current_is_the_whole_current_of_a_busy_loop(like, regulator, tmp_
     """Issue slots at the reference rate, waiting cycles between, clock tree and leakage."""
     _, board = write_board(wanted(like=like, run_ma_per_mhz=0.0195, supply_v=1.8,
                                   regulator=regulator), tmp_path / "mine.yaml")
-    power, slots = board.power, min(board.power.reference_ipc, 1.0)
+    power, slots = board.power, board.power.reference_ipc
     waiting = (1 - slots) * stall_pj(power)
-    cycle_pj = (board.power.reference_ipc * issue_pj(power) + waiting + clock_tree_pj(power)
+    cycle_pj = (slots * issue_pj(power) + waiting + clock_tree_pj(power)
                 + leakage_pj(power) * 1e9 / 96e6)
     assert cycle_pj == pytest.approx(0.0195 * 1.8 * 1000, rel=1e-3)
     expected = regulator or (load_board(like).power.regulator if like else "ldo")

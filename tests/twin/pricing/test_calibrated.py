@@ -16,7 +16,7 @@ from calibration.fitting.overlay import STANDS_IN, read_overlay, write_overlay
 from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
-from hwmodels.board.file import load_board
+from hwmodels.board.file import SHIPPED, load_board
 from twin import calibrate
 from twin.attribution.observations import observe_any, observe_folder, observe_rows
 from twin.deployment.deploy import deploy
@@ -461,3 +461,21 @@ def test_prices_are_doubted_beside_those_shipped_not_beside_datasheets() -> None
     moved = replace(sure, log=tuple(log + (name == "call") for name, log in zip(
         names, sure.log, strict=True)))
     assert name_far(moved, names, shipped) == ("call",)
+
+
+@pytest.mark.parametrize(("key", "value", "here"), [
+    ("  aliases", "  part_price_usd: [9, assumed, chip]", True),
+    ("    read_bytes", "    read_bytes: [1, derived, hal]", False)])
+def test_measurements_are_of_a_board_by_what_its_file_states(tmp_path, key, value, here) -> None:
+    """A file of the shipped board's name; a what-if is of the board that was measured."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(re.sub(f"(?m)^{key}: .*$", value, "".join(
+        line for line in (SHIPPED / f"{BOARD}.yaml").open() if "part_price" not in line)))
+    board = load_board(path)
+    kept = load_board(path, overrides={"clocks.cpu.frequency_hz": "100MHz"})
+    assert (board.name, board.as_shipped, kept.as_shipped) == (BOARD, here, here)
+    sure = predict_calibrated(deploy("kws", board, runtime=RUNTIME)).certainty
+    assert sure.measured is here and ("other facts" in sure.calibration) is not here
+    what_if = deploy("kws", load_board(BOARD, overrides={"memories.flash.read_bytes": 1}),
+                     runtime=RUNTIME)
+    assert predict_calibrated(what_if).certainty.measured

@@ -80,7 +80,7 @@ def assure_tasks(prediction: Prediction) -> Certainty:
         extrapolating=tuple(reason.format(shares[PARTS.index(name)])
                             for name, reason in _REASONS.items()
                             if shares[PARTS.index(name)] >= NOTABLE),
-        measured=board.name in spread.measured,
+        measured=board.measured_name in spread.measured,
         draw=Draw(source=("accelerator", board.name, deployment.runtime.identity),
                   covariance=np.diag([spread.sd(name) ** 2 for name in PARTS]),
                   time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
