@@ -202,6 +202,18 @@ def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector(DONE)
     assert page.locator(".stale").count() == 0 and page.inner_text("#strip-time") != before
+    assert page.text_content("#path-help") == ""
+
+
+def test_what_is_taken_along_gives_the_figures_shown(visit) -> None:
+    """A slider that goes too far is refused: figures, command and link are of the state before."""
+    page = visit("?set=clocks.cpu.frequency_hz=26MHz", refused=True)
+    shown = page.inner_text("#command"), page.url
+    with page.expect_response("**/api/export"):
+        page.press("#c-load-dma1-bytes_per_second", "End")
+    page.wait_for_selector("#problem:visible")
+    assert "load.dma1" in page.inner_text("#changed")
+    assert (page.inner_text("#command"), page.url) == shown
 
 
 def test_another_library_is_asked_for_and_shown(visit) -> None:

@@ -8,7 +8,7 @@ import { drawVariants, nameState } from "./variants.js";
 const { element } = draw;
 const at = (id) => document.getElementById(id);
 
-let state = null, answer = null, known = null, catalogue = null, pins = [], base = 0;
+let state = null, answered = null, answer = null, known = null, catalogue = null, pins = [], base = 0;
 let asked = 0, moves = 0, moving = false, repricing = false, waiting = null, settled = "", failed = false;
 let underway = new AbortController();
 const files = new Map();
@@ -223,6 +223,7 @@ const predict = async (fresh = false, back = null) => {
   moving = false;
   const wanted = fresh || !known || known.for !== `${state.model} ${state.board} ${state.runtime}`;
   tell("busy", "predicting");
+  at("path-help").textContent = "";
   drawChanged(state, turn);
   const found = await ask("/api/predict", { state, controls: wanted }, underway.signal).catch(() => ({ error: "the server does not answer; is it still running?" }));
   if (mine !== asked || moved !== moves) return;
@@ -240,6 +241,7 @@ const predict = async (fresh = false, back = null) => {
     tell("refused", "refused");
   } else {
     answer = { ...found, repriced: false };
+    answered = state;
     settled = rest(state);
     complain(null);
     tell("done", "predicted in full");
@@ -293,10 +295,12 @@ const reprice = async (wanted, path, begin, quiet) => {
   drawAll();
 };
 
+// Of the figures shown: those of the state before, where one is refused.
 let exported = 0;
 const exportAll = async () => {
+  if (!answered) return;
   const mine = ++exported;
-  const variants = [...pins.map((pin) => ({ label: pin.label, state: pin.state })), { label: "now", state }];
+  const variants = [...pins.map((pin) => ({ label: pin.label, state: pin.state })), { label: "now", state: answered }];
   const found = await ask("/api/export", { variants: variants.reverse() }).catch(() => ({ error: "the server does not answer" }));
   if (mine !== exported) return;
   at("command").textContent = found.command ?? found.error;
@@ -360,7 +364,7 @@ const connect = () => {
   const setPath = () => {
     const path = at("path").value.trim(), value = at("value").value.trim();
     if (!path || !value) { at("path-help").textContent = "a path and its value are needed"; return; }
-    at("path").value = at("value").value = at("path-help").textContent = "";
+    at("path").value = at("value").value = "";
     turnPath({ [path]: value });
   };
   at("set").addEventListener("click", setPath);
