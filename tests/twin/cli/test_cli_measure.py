@@ -370,7 +370,7 @@ def test_the_bar_names_what_holds_the_network_up(tmp_path):
     master, slave = os.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
-         "unicorn-m4", "--runs", "12", "--fixed", "-o", str(tmp_path / "m")],
+         "unicorn-m4", "--runs", "5", "--fixed", "-o", str(tmp_path / "m")],
         stdout=subprocess.DEVNULL, stderr=slave, env={**os.environ, "COLUMNS": "200"})
     os.close(slave)
     shown = b""
@@ -380,5 +380,5 @@ def test_the_bar_names_what_holds_the_network_up(tmp_path):
     os.close(master)
     assert process.wait(120) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
-    assert "12/12" in text
+    assert "5/5" in text
     assert re.search(r"(cache|compute|stalled) \d+%: .*\d+% of .*\[(simulated|modelled)\]", text)
