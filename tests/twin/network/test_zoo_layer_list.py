@@ -18,7 +18,7 @@ ONE_OF_EACH = sorted({path.name[:14]: path for path in sorted(FOLDER.glob("*.jso
 
 
 def test_the_lists_are_here():
-    assert len(list(FOLDER.glob("*.json"))) == 58
+    assert len(list(FOLDER.glob("*.json"))) == 80
 
 
 def test_a_list_without_its_outputs_counts_as_stated():
@@ -61,6 +61,25 @@ def test_residuals_are_connected_as_in_the_zoo():
     assert _edges("resnet_v1_8_32_tfs_int8") == expected
     # miniresnet: each stack adds its 1x1 shortcut (4, 8, 12, 16) to its last convolution.
     assert _edges("miniresnet_2stacks_64x50_int8") == [(4, 6), (8, 10), (12, 14), (16, 18)]
+
+
+def test_a_list_may_say_what_a_layer_reads(tmp_path):
+    document = json.loads((FOLDER / "st_resnetpico_actrelu_pt_224_int8.json").read_text())
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(document))
+    graph = read_model(path)
+    first = next(layer for layer in graph.layers if layer.op == "add")
+    stated = next(entry for entry in document["layers"] if entry["op"] == "ADD")
+    makers = {layer.outputs[0]: layer.index for layer in graph.layers}
+    assert [makers[i] for i in first.inputs] == stated["from"]
+    assert first.activation == "relu"
+    pool = next(layer for layer in graph.layers if layer.op == "max_pool_2d")
+    assert pool.window.kernel == (3, 3) and any(pool.window.padding)
+    for places, said in (([90], "accepted: numbers of layers"), ([-1], "is")):
+        document["layers"][3]["from"] = places
+        path.write_text(json.dumps(document))
+        with pytest.raises(ModelError, match=rf"layer 3 CONV_2D: .*{said}"):
+            read_model(path)
 
 
 def test_a_detectors_anchors_pyramid_and_outputs_are_read():

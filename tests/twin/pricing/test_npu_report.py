@@ -61,7 +61,7 @@ def test_mcu_and_npu_cycles_give_the_same_time(prediction):
         assert waited_s == pytest.approx(epoch.counts["core_npu_cycles"] / sheet.clocks_hz["npu"],
                                          abs=1 / sheet.clocks_hz["cpu"])  # whole cycles of both
     totals = sheet.whole.counts
-    assert totals["cpu_cycles"] / 800 == pytest.approx(prediction.time_us)
+    assert totals["cpu_cycles"] / 800 == pytest.approx(prediction.time_us, abs=1 / 800)
     assert totals["npu_cycles"] / 1000 == pytest.approx(prediction.time_us)
     assert sum(totals[f"{phase}_share"] for phase in ("pre", "core", "post")) == pytest.approx(100)
 
@@ -128,10 +128,10 @@ def test_weights_moved_and_clocks_changed_move_the_report():
     # At 450 MHz these epochs do not wait for the interconnect: what is left is order of service.
     assert time_us(clocks__nic__frequency_hz="90MHz") > plain
     assert time_us(clocks__npu__frequency_hz="500MHz") > plain
-    # fewer units compute longer; one more waits for its weights here, and is one more to set up
-    four, five = predict(deployment), changed(npu__units__CONV_ACC__count=5)
-    assert computed(changed(npu__units__CONV_ACC__count=1)) > computed(four) >= computed(five)
-    assert sum(e.pre_cpu_cycles for e in five.tasks) > sum(e.pre_cpu_cycles for e in four.tasks)
+    # fewer units compute longer; more wait for their weights here, and are more to set up
+    four, eight = predict(deployment), changed(npu__units__CONV_ACC__count=8)
+    assert computed(changed(npu__units__CONV_ACC__count=1)) > computed(four) >= computed(eight)
+    assert sum(e.pre_cpu_cycles for e in eight.tasks) > sum(e.pre_cpu_cycles for e in four.tasks)
     # weights are read once and in order: the cache has nothing to give; scattered walks need it
     assert time_us(npu__cache__enabled="false") == plain
     outside = deploy("kws", "stm32n6570_dk", runtime="neural-art", arena="hyperRAM")

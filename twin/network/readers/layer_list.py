@@ -2,7 +2,8 @@
 
 The JSON form is that of calibration/datasets/stm32_zoo/layers: an object with "name", "inputs"
 ([[shape, type], ...]), "macs" and "layers", each {"op", "inp", "out", "dt"} and, for weighted
-ones, "w", "stride", "pad" and "act".
+ones, "w", "stride", "pad" and "act". "from" may say which layers one reads, "act" what follows a
+sum or product, "pad" how a pool is padded.
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ class _Reader:
         if entry["op"] == "RESHAPE":
             shapes = shapes[:1]
         sources = [self._constant(entry)] if entry["op"] == "TILE" else \
-            self._sources(number, entry, shapes)
+            self._sources(number, entry, shapes) if "from" not in entry else \
+            self._stated(entry["from"], shapes)
         output = self._convert(entry, sources)
         stated = tuple(entry["out"][0])
         if self._net.shape(output) != stated:
@@ -192,6 +194,18 @@ class _Reader:
                 self._unread.remove(tensor)
         return sorted(chosen) if entry["op"] == "ADD" else chosen
 
+    def _stated(self, places: list[int], shapes: list[tuple[int, ...]]) -> list[int]:
+        """Tensors a layer says it reads: results of earlier layers by number, -1 the input."""
+        if not all(place in range(-1, len(self._made) - 1) for place in places):
+            raise ModelError(f"{self._path}: {self.place}from {places}; accepted: numbers of "
+                             "layers before it, -1 for the input")
+        sources = [self._made[place + 1] for place in places]
+        found = [self._net.shape(tensor) for tensor in sources]
+        if found != shapes:
+            raise ModelError(f"{self._path}: {self.place}inp {shapes}; from {places} is {found}")
+        self._unread = [tensor for tensor in self._unread if tensor not in sources]
+        return sources
+
     def _is_shortcut(self, tensor: int) -> bool:
         return (tensor in self._linear and tensor in self._unread
                 and self._net.shape(self._source[tensor]) == self._net.shape(tensor))
@@ -212,7 +226,8 @@ class _Reader:
             return net.fully_connected(sources[0], entry["w"][0],
                                        self._word(_ACTIVATIONS, entry.get("act"), "act"))
         if op in _POOLED:
-            kernel, stride, padding = _pool_window(net.shape(sources[0]), output)
+            kernel, stride, padding = _pool_window(net.shape(sources[0]), output,
+                                                   entry.get("pad"))
             return net.pool(op.lower(), sources[0], kernel, stride, padding=padding)
         if op in _REDUCED:
             axes = tuple(range(1, len(net.shape(sources[0])) - 1))
@@ -222,7 +237,8 @@ class _Reader:
         if op in _PAIRED:
             if len(sources) == 1:
                 sources = [*sources, self._constant(entry)]
-            return net.layer(op.lower(), sources, output)
+            return net.layer(op.lower(), sources, output, activation=self._word(
+                _ACTIVATIONS, entry.get("act"), "act"))
         if op == "SOFTMAX":
             return net.softmax(sources[0])
         if op == "CONCATENATION":
@@ -268,15 +284,15 @@ class _Reader:
                                 data=values.astype(np.int8).reshape(shape))
 
 
-def _pool_window(source: tuple[int, ...],
-                 output: tuple[int, ...]) -> tuple[tuple[int, int], int, str]:
-    """First likely window that turns one shape into the other."""
+def _pool_window(source: tuple[int, ...], output: tuple[int, ...],
+                 stated: str | None) -> tuple[tuple[int, int], int, str]:
+    """First likely window, of the padding that is stated, that turns one shape into the other."""
     if output[1:3] == (1, 1):
         return (source[1], source[2]), max(source[1:3]), "valid"
     stride = max(1, round(source[1] / output[1]))
     for kernel, padding in ((3, "valid"), (2, "valid"), (3, "same")):
         reach = 0 if padding == "same" else kernel - 1
-        if all(-(-(size - reach) // stride) == made
+        if stated in (None, padding.upper()) and all(-(-(size - reach) // stride) == made
                for size, made in zip(source[1:3], output[1:3], strict=True)):
             return (kernel, kernel), stride, padding
     raise ValueError(f"no pooling window turns {source} into {output}")

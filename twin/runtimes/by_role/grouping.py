@@ -48,9 +48,9 @@ def plan_groups(graph: Graph, planner: Planner, rules: LayerRules) -> Grouping:
 
     Notes
     -----
-    A task is a layer followed by the element-wise ones that read its output and nothing of it
-    later, while units and channels last. Padding and a change of 8-bit types join the layer that
-    follows.
+    A task is a layer followed by those the compiler lets follow that read its output, and nothing
+    of it later, while units and channels last. Padding and a change of 8-bit types join the layer
+    that follows.
     """
     return _Cut(graph, planner, rules).run()
 
@@ -149,8 +149,8 @@ class _Cut:
             if follower is None or follower != chain[-1] + 1 or self.reasons[follower]:
                 return tuple(chain)
             layer = self.graph.layers[follower]
-            same = (self.graph.output(last).shape
-                    == self.graph.output(layer).shape)
+            same = traits(layer).form is Form.WINDOW or (
+                self.graph.output(last).shape == self.graph.output(layer).shape)
             if not (same and self.rules.follows(layer) and self._fits((*chain, follower))):
                 return tuple(chain)
             chain.append(follower)

@@ -60,6 +60,11 @@ class NeuralArt(UnitRules):
         Weights a unit holds of a 1x1 convolution that it computes an input channel a cycle.
     least_deep_channels, deep_channels
         Input channels from which on a unit takes several of them in a cycle, and how many it holds.
+    window_channels, window_kernels
+        Input channels and kernels of a dense window that a unit holds at once, at most; half as
+        many kernels where no activation clips the input.
+    deep_units
+        Units that hold the input channels of a deep 1x1 convolution together, at most.
     chained_units
         Units a 1x1 convolution is spread over that one could compute, at most.
     packed_weight_bytes_per_cycle
@@ -86,6 +91,9 @@ class NeuralArt(UnitRules):
     unit_weights: int
     least_deep_channels: int
     deep_channels: int
+    window_channels: int
+    window_kernels: int
+    deep_units: int
     chained_units: int
     packed_weight_bytes_per_cycle: int
     pool_window_elements: int
@@ -124,6 +132,12 @@ class NeuralArt(UnitRules):
     def list_model(self, totals: Counters, clocks_hz: Clocks) -> list[str]:
         """Return the last lines of ST's profiler."""
         return list_model(totals, clocks_hz)
+
+    def follows(self, layer: Layer) -> bool:
+        """Whether a layer may share an epoch: element by element, or a maximum without padding."""
+        return super(NeuralArt, self).follows(layer) or (
+            layer.op == "max_pool_2d" and layer.window is not None
+            and not any(layer.window.padding))
 
     def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
         """Return why a layer stays on the host: it averages too many elements; or ""."""
@@ -185,10 +199,11 @@ class NeuralArt(UnitRules):
             # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
             count = 1 if depthwise else min(_list_counts(npu, unit)[-1], math.ceil(
                 weights.shape[-1] * _KERNEL_ROWS**2 / _peak_macs(unit, 8)))
-            rate = count * min(_peak_macs(unit, bits), self.kernels_at_once
-                               * min(_kernel(layer)[1], _KERNEL_ROWS))
-            cycles = self._count_cycles(
-                graph, layer, math.ceil(macs / rate), stored_bytes, alone)
+            passes = math.ceil(macs / count / min(_peak_macs(unit, bits), self.kernels_at_once
+                                                  * min(_kernel(layer)[1], _KERNEL_ROWS)))
+            if not depthwise and _kernel(layer)[1] > 1:
+                count, passes = self._pass_windows(graph, layer, npu)
+            cycles = self._count_cycles(graph, layer, passes, stored_bytes, alone)
         else:
             count, cycles = self._share(graph, layer, macs, stored_bytes, [
                 number for number in _list_counts(npu, unit)
@@ -228,6 +243,22 @@ class NeuralArt(UnitRules):
         return max(mac_cycles, outputs * rows, math.ceil(stored_bytes / packed),
                    math.ceil(inputs / taken))
 
+    def _pass_windows(self, graph: Graph, layer: Layer, npu: Npu) -> tuple[int, int]:
+        """Return units and cycles of a dense window; the input passes once for some kernels.
+
+        Units in a chain share channels and parts of 3x3 of a larger kernel; what they cannot hold
+        takes a round more, with sums in memory.
+        """
+        source, result = graph.input(layer), graph.output(layer)
+        depth, outputs = source.shape[-1], result.shape[-1]
+        channels = _divide(depth, self.window_channels)
+        narrow = layer.inputs[0] in graph.inputs or _is_clipped(graph, layer)
+        kernels = _divide(outputs, self.window_kernels if narrow else self.window_kernels // 2)
+        parts = depth // channels * math.prod(-(-size // _KERNEL_ROWS) for size in _kernel(layer))
+        count = _divide(parts, _list_counts(npu, self._unit(npu, layer))[-1])
+        return count, parts // count * (outputs // kernels) * max(
+            source.elements // depth * channels, result.elements // outputs * kernels)
+
     def _share(self, graph: Graph, layer: Layer, macs: int, stored_bytes: int,
                counts: Sequence[int], peak_macs: float) -> tuple[int, int]:
         """Return units and compute cycles of a 1x1 convolution: the fewest that are fastest.
@@ -238,21 +269,31 @@ class NeuralArt(UnitRules):
         packed = self.packed_weight_bytes_per_cycle
         kernels = next(number for number in range(self.kernels_at_once, 0, -1)
                        if output.shape[-1] % number == 0)
-        # What no activation clips at zero is 16 bits wide and read two channels a cycle.
-        clipped = any(other.outputs[0] == layer.inputs[0] and (other.activation or not (
-            traits(other).filters is not None or traits(other).form is Form.BROADCAST))
-            for other in graph.layers)
+        clipped = _is_clipped(graph, layer)
         deep = clipped and depth >= self.least_deep_channels
         ways = [(count, kernels * (1 if clipped else 2), 1) for count in counts
                 if kernels * depth <= self.unit_weights * count
                 and (count <= self.chained_units or not deep)]
         if deep:
-            held = [count for count in counts if depth <= self.deep_channels * count]
+            held = [count for count in counts if count <= self.deep_units
+                    and depth <= self.deep_channels * count]
             ways += [(count, kernels * packed, packed) for count in {1, *held[:1]}]
         cycles, count = min((max(math.ceil(macs / (count * min(peak_macs, rate))), output.elements,
                                  math.ceil(stored_bytes / stream)), count)
                             for count, rate, stream in ways or [(counts[-1], kernels, 1)])
         return count, cycles
+
+
+def _is_clipped(graph: Graph, layer: Layer) -> bool:
+    """Whether an activation clips what a layer reads at zero; else it is 16 bits wide."""
+    return any(other.outputs[0] == layer.inputs[0] and bool(other.activation or not (
+        traits(other).filters is not None or traits(other).form is Form.BROADCAST))
+        for other in graph.layers)
+
+
+def _divide(total: int, most: int) -> int:
+    """Largest divisor of a total up to a limit."""
+    return next(number for number in range(most, 0, -1) if total % number == 0)
 
 
 def _list_counts(npu: Npu, unit: UnitKind) -> range:
