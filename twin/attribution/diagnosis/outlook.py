@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import entity
@@ -52,6 +53,9 @@ HALF = 0.5
 
 CONTRADICTING = 0.05
 """Share of "another board or network" in which each number is of another build: assumed."""
+
+SELDOM = 0.1
+"""Share of a clock that no menu of the chip's software offers, beside those it does: assumed."""
 
 DATA = read_yaml_once(Path(__file__).with_name("causes.yaml"))
 CAUSES: Mapping[str, Mapping[str, Any]] = DATA["causes"]
@@ -324,10 +328,26 @@ def _suppose(fault: Fault, effect: Sequence[Effect], declared: Sequence[Effect],
     sd = 0.0 if known else math.hypot(errors.common, share * float(moved.max()))
     causes = _name_causes(fault)
     return Hypothesis(causes=causes, faults=(fault,), sizes=(float(moved[0]),), logs=moved,
-                      sd=math.hypot(sd, fault.slowdown_sd), share=1 / sizes[causes],
+                      sd=math.hypot(sd, fault.slowdown_sd),
+                      share=(SELDOM if _is_seldom(fault) else 1.0) / sizes[causes],
                       added=np.expm1(moved) * (fault.kind in FIXED),
                       own_sd=math.hypot(NETWORK_SD, family) * others, is_released=not (
                           fault.deployment and fault.deployment.runtime.name != library))
+
+
+def _is_seldom(fault: Fault) -> bool:
+    """Whether a fault is a clock that no menu of the chip's software offers."""
+    board = fault.deployment.board if fault.kind == "clock" and fault.deployment else None
+    return board is not None and board.core_clock.frequency_hz < choose(
+        CAUSES["clock"]["seldom_below_hz"], board, 0.0)
+
+
+def choose(values: Mapping[str, Any], board: Board, otherwise: Any) -> Any:
+    """Return the value for a board: by how the name of its chip, core or instruction set begins."""
+    names = board.soc.lower(), board.core.model, board.core.isa
+    return next((value for start, value in values.items()
+                 if start and any(name.startswith(start) for name in names)),
+                values.get("", otherwise))
 
 
 def _join(one: Fault, two: Fault, effect: Effect, other: Effect, declared: Effect) -> float:

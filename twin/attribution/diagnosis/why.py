@@ -44,6 +44,7 @@ from twin.attribution.diagnosis.outlook import (
     TAILED_90,
     Hypothesis,
     Outlook,
+    choose,
 )
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -53,6 +54,9 @@ EXPECTED = "as expected"
 
 BEYOND = 2.0
 """Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
+
+LEAST_LEFT = 0.1
+"""Share of what is to be explained from which a stated cause is said to leave it."""
 
 ARENA_SD = 0.07
 """Of the logarithm of the least arena: other commits, kernels and alignments of a release ask for
@@ -181,53 +185,111 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     UsageError
         Where what is known leaves no cause.
     """
+    weighed = _weigh(outlook, measured_us, published_us, present, absent, priors or {}, arena_bytes)
+    base, rows, pairs = weighed.base, weighed.list_rows(), weighed.list_pairs()
+    doubted = [] if not present else _doubt(explain(
+        outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
+        arena_bytes=arena_bytes), present)
+    kept = np.flatnonzero(weighed.fits >= min(CERTAIN, weighed.fits.max()))
+    healthy, names = weighed.chances.get((), 0.0), [*outlook.releases]
+    return Why(
+        model=base.deployment.graph.name, board=base.deployment.board.name,
+        runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
+        expected_us=weighed.expected_us, low_us=float(weighed.find_ends(-1)[kept].min()),
+        high_us=float(weighed.find_ends(1)[kept].max()),
+        as_expected=healthy, rows=rows, pairs=pairs, asked=_ask(rows, present, healthy),
+        releases=tuple((names[place], float(weighed.times_us[place]),
+                        float(weighed.releases[place])) for place in kept),
+        also=(*_describe_unexplained(measured_us[0], max(
+                  weighed.reach_us, weighed.expected_us / BEYOND)),
+              *_describe_left(measured_us[0] - weighed.expected_us, rows, present,
+                              math.fsum(chance for _, chance, _ in pairs)),
+              *_describe_compiled(outlook)),
+        remarks=(*doubted, *_name_contradiction(outlook, weighed.found, weighed.weights,
+                                                weighed.offs),
+                 *_note_misfits(outlook, published_us, arena_bytes)),
+        indistinct=weighed.indistinct,
+        wider="" if published_us else DATA["libraries"][outlook.library]["says"])
+
+
+@entity
+class _Weighed:
+    """Hypotheses with their probabilities, and what is expected without any.
+
+    Parameters
+    ----------
+    base
+        Of the first number, as predicted.
+    weights : ndarray of float, (hypotheses,)
+        Probabilities of `found`; `chances` sums them by causes.
+    fits, times_us, spreads, releases : ndarray of float, (releases,)
+        How likely each runs in the arena, its expected time, the deviation of that time's
+        logarithm, and how likely it runs and nothing is the matter.
+    offs : ndarray of float, (numbers,)
+        Logarithms of measured over predicted.
+    reach_us
+        Of `find_reach`.
+    """
+
+    base: Prediction
+    found: Sequence[Hypothesis]
+    weights: np.ndarray
+    chances: Mapping[tuple[str, ...], float]
+    fits: np.ndarray
+    times_us: np.ndarray
+    spreads: np.ndarray
+    releases: np.ndarray
+    offs: np.ndarray
+    expected_us: float
+    reach_us: float
+    indistinct: tuple[str, ...]
+
+    def find_ends(self, way: int) -> np.ndarray:
+        """Return the lower (-1) or upper (1) end of each release's 90 % interval, in us."""
+        return np.asarray(self.times_us * np.exp(way * TAILED_90 * self.spreads))
+
+    def list_rows(self) -> tuple[Row, ...]:
+        """Return a row for each cause, most probable first."""
+        return tuple(sorted((_write_row(cause, self.found, self.weights, self.chances,
+                                        self.expected_us, self.base)
+                             for cause in {name for key in self.chances for name in key}),
+                            key=lambda row: -row.probability))
+
+    def list_pairs(self) -> tuple[tuple[tuple[str, ...], float, float], ...]:
+        """Return two causes at once, most probable first, and what both add, in us."""
+        likeliest = {tuple(sorted(self.found[place].causes)): self.found[place]
+                     for place in self.weights.argsort()}
+        return tuple(sorted(
+            ((key, chance, likeliest[key].take_us(self.expected_us, self.base.time_us)
+              - self.expected_us) for key, chance in self.chances.items() if len(key) == 2),
+            key=lambda pair: -pair[1]))
+
+
+def _weigh(outlook: Outlook, measured_us: Sequence[float], published_us: float | None,
+           present: Collection[str], absent: Collection[str], priors: Mapping[str, float],
+           arena_bytes: int | None) -> _Weighed:
+    """Weigh what is left of an outlook's hypotheses; parameters are those of `explain`."""
     runs, base = np.array(list(outlook.releases.values())), outlook.bases[0]
     parts = expect(outlook, published_us, runs[:, 0])
-    sums = [sum_up(*parts[:3], place) for place in range(len(runs))]
-    outlook = _drop_small(outlook, (runs + [[mean] for mean, _ in sums]).min(axis=0))
+    shifts, spreads = np.array([sum_up(*parts[:3], place) for place in range(len(runs))]).T
+    outlook = _drop_small(outlook, (runs + shifts[:, None]).min(axis=0))
     indistinct = tuple(name for name in CAUSES if not any(
         name in one.causes for one in outlook.hypotheses))
     fits = _find_fitting(outlook, arena_bytes)
     found = _select(outlook, present, absent, arena_bytes, indistinct,
                     is_run=bool(fits.max() >= CERTAIN))
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
-    weights, releases = weigh_hypotheses(found, offs, runs, parts,
-                                         find_priors(found, priors or {}), fits)
-    shift, _ = sums[[*outlook.releases].index(base.deployment.runtime.identity)]
-    times_us = base.time_us * np.exp(runs[:, 0] + [mean for mean, _ in sums])
-    reach_us = find_reach(found, weights, times_us.max(), base.time_us)
+    weights, releases = weigh_hypotheses(found, offs, runs, parts, find_priors(found, priors), fits)
+    times_us = base.time_us * np.exp(runs[:, 0] + shifts)
     chances = defaultdict[tuple[str, ...], float](float)
     for one, weight in zip(found, weights.tolist(), strict=True):
         chances[tuple(sorted(one.causes))] += weight
-    expected_us = base.time_us * math.exp(shift)
-    rows = sorted((_write_row(cause, found, weights, chances, expected_us, base)
-                   for cause in {name for key in chances for name in key}),
-                  key=lambda row: -row.probability)
-    likeliest = {tuple(sorted(found[place].causes)): found[place] for place in weights.argsort()}
-    pairs = sorted(((key, chance, likeliest[key].take_us(expected_us, base.time_us) - expected_us)
-                    for key, chance in chances.items() if len(key) == 2),
-                   key=lambda pair: -pair[1])
-    doubted = [] if not present else _doubt(explain(
-        outlook, measured_us, published_us=published_us, absent=absent, priors=priors,
-        arena_bytes=arena_bytes), present)
-    kept = np.flatnonzero(fits >= min(CERTAIN, fits.max()))
-    ends = [base.time_us * np.exp(runs[:, 0] + [mean + way * TAILED_90 * spread
-                                                for mean, spread in sums]) for way in (-1, 1)]
-    return Why(
-        model=base.deployment.graph.name, board=base.deployment.board.name,
-        runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
-        expected_us=expected_us, low_us=float(ends[0][kept].min()),
-        high_us=float(ends[1][kept].max()),
-        as_expected=chances.get((), 0.0), rows=tuple(rows), pairs=tuple(pairs),
-        asked=_ask(rows, present, chances.get((), 0.0)),
-        releases=tuple(([*outlook.releases][place], float(times_us[place]), float(releases[place]))
-                       for place in kept),
-        also=(*_describe_unexplained(measured_us[0], max(reach_us, expected_us / BEYOND)),
-              *_describe_compiled(outlook)),
-        remarks=(*doubted, *_name_contradiction(outlook, found, weights, offs),
-                 *_note_misfits(outlook, published_us, arena_bytes)),
-        indistinct=indistinct,
-        wider="" if published_us else DATA["libraries"][outlook.library]["says"])
+    own = [*outlook.releases].index(base.deployment.runtime.identity)
+    return _Weighed(
+        base=base, found=found, weights=weights, chances=chances, fits=fits, times_us=times_us,
+        spreads=spreads, releases=releases, offs=offs, indistinct=indistinct,
+        expected_us=base.time_us * math.exp(shifts[own]),
+        reach_us=find_reach(found, weights, times_us.max(), base.time_us))
 
 
 def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
@@ -267,6 +329,17 @@ def _describe_unexplained(measured_us: float, reach_us: float) -> tuple[tuple[st
              f"that are left, two at once, reach at most {format_time(reach_us)}; is the unit "
              "right, and is it of this network and board?"),) * (
         measured_us > BEYOND * reach_us)
+
+
+def _describe_left(gap_us: float, rows: Sequence[Row], present: Collection[str],
+                   both: float) -> tuple[tuple[str, str], ...]:
+    """Return what stated causes leave of a gap, where that is a notable part of it."""
+    stated_us = math.fsum(row.explains_us for row in rows if row.cause in present)
+    left_us = gap_us - stated_us
+    return (("left", f"{format_time(left_us)} of the {format_time(gap_us)}: "
+             f"{' and '.join(present)} by itself makes {format_time(stated_us)}; the rest is a "
+             f"second cause ({100 * both:.0f} %) or within the interval of what is expected"),) * (
+        len(present) == 1 and left_us > LEAST_LEFT * gap_us)
 
 
 def count_answers(outlook: Outlook, measured_us: Sequence[float], *, present: Collection[str],
@@ -370,12 +443,7 @@ def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
 
 
 def _choose_text(texts: str | Mapping[str, str], board: Board) -> str:
-    """Return the text for a board: by how the name of its chip, core or instruction set begins."""
-    if isinstance(texts, str):
-        return texts
-    names = board.soc.lower(), board.core.model, board.core.isa
-    return next((text for start, text in texts.items()
-                 if start and any(name.startswith(start) for name in names)), texts.get("", ""))
+    return texts if isinstance(texts, str) else str(choose(texts, board, ""))
 
 
 def _list_open(rows: Sequence[Row], known: Collection[str], as_expected: float) -> Sequence[Row]:

@@ -483,3 +483,22 @@ def test_a_row_names_the_cause_it_is_likeliest_beside():
     together_us = next(us for key, _, us in found.pairs if {*key} == {row.cause, cause})
     assert added == f"+{format_time(together_us)} together"
     assert row.explains_us < 0.9 * together_us
+
+
+def test_a_clock_no_menu_offers_does_not_come_first():
+    """ESP-IDF offers 80, 160 and 240 MHz; power management alone sets 10 MHz."""
+    slow = foresee([deploy("vww", "esp32s3_devkitc")], library="none")
+    found = weighing.explain(slow, [1.4e6])
+    assert found.verdict != "clock" and 0.0 < chance(found, "clock") < 0.15
+    clock = next(row for row in found.rows if row.cause == "clock")
+    assert "esp_pm_configure() below 80 MHz" in clock.change
+
+
+def test_what_a_stated_cause_leaves_is_said(outlook):
+    found = weighing.explain(outlook, [20 * time_us()], present=["simd"])
+    left = dict(found.also)["left"]
+    row = next(row for row in found.rows if row.cause == "simd")
+    gap_us = found.measured_us - found.expected_us
+    assert left.startswith(f"{format_time(gap_us - row.explains_us)} of the {format_time(gap_us)}")
+    exact = weighing.explain(outlook, [found.expected_us + row.explains_us], present=["simd"])
+    assert "left" not in dict(exact.also)
