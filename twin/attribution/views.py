@@ -24,6 +24,7 @@ from twin.attribution.diagnosis.diagnosis import choose_errors, diagnose
 from twin.attribution.diagnosis.faults import LIBRARY
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.setup import (
+    choose_prices,
     deploy_measured,
     find_model,
     find_runtime,
@@ -56,7 +57,7 @@ from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.pricing import calibrated
-from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.calibration import AUTO, Calibration
 from twin.pricing.certainty import probability_faster
 from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import deviate_causes, state_prior
@@ -234,33 +235,28 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     right, other_image = read_healthy(healthy, measurement, where)
     same = not any(one.what in ("network", "board") and one.level == REFUSE
                    for one in difference.findings)
-    fitted = deployment is not None and (chosen := choose_calibration(
-        deployment, calibration)) is not None and chosen.rests_on(
-            where, measurement.sha256)
+    prices = None if deployment is None else choose_prices(deployment, measurement, calibration)
+    stands_in = deployment is not None and is_stand_in(deployment, measurement)
+    fitted = prices is not None and prices.rests_on(where, measurement.sha256)
     if same and deployment is not None and verdicts and not (deployment.accelerated or fitted):
-        diagnosis = diagnose(deployment, measurement,
-                             healthy=right,
-                             stands_in=is_stand_in(deployment, measurement),
-                             calibration=calibration, on_progress=on_progress)
+        diagnosis = diagnose(deployment, measurement, healthy=right, stands_in=stands_in,
+                             calibration=prices, on_progress=on_progress)
         if any(one.text == HIDING for one in difference.findings):
             diagnosis = diagnosis.of_inferred()
     return View(kind="attribution", difference=difference, diagnosis=diagnosis,
-                possible=_explain(difference, deployment, measurement, calibration),
-                splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},
+                possible=_explain(difference, deployment, prices, stands_in=stands_in),
+                splits=_split(deployment, diagnosis, ours, prices) if shapley else {},
                 remarks=(*([f"{calibration} was learnt from {where}: gaps are what its prices "
                             "leave; no fault is weighed (`twin diagnose` does, without it)"]
                            if fitted else []), *difference.warnings, *remarks,
                          *([other_image] if other_image else []), *_judge_overlay(ours, theirs)))
 
 
-def _explain(difference: Difference, deployment: Deployment | None, measurement: Measurement,
-             calibration: str) -> tuple[Possible, ...]:
+def _explain(difference: Difference, deployment: Deployment | None, prices: Calibration | None, *,
+             stands_in: bool) -> tuple[Possible, ...]:
     """Return the causes whose prices could explain a gap that nothing counted."""
     if deployment is None:
         return ()
-    stands_in = is_stand_in(deployment, measurement)
-    prices = choose_calibration(deployment, calibration,
-                                runtime=measurement.header.runtime if stands_in else None)
     if not deployment.accelerated:
         return explain_gap(difference.main, choose_errors(deployment, stands_in),
                            price_sds(prices))
@@ -310,11 +306,10 @@ def _predict_beside(predicted: str | Prediction, measurement: Measurement, their
 
 
 def _split(deployment: Deployment | None, diagnosis: Diagnosis | None, ours: Side,
-           calibration: str) -> dict[str, Split]:
+           prices: Calibration | None) -> dict[str, Split]:
     if deployment is None or deployment.accelerated:
         raise UsageError("--shapley needs a model that can be predicted again, on a core: give the "
                          "model instead of its prediction")
-    prices = choose_calibration(deployment, calibration)
     found = {"as predicted": split_time(deployment, ours.temperature or "warm", prices)}
     changed = diagnosis.verdict.fault.deployment if diagnosis is not None else None
     if changed is not None:

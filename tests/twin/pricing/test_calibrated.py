@@ -23,7 +23,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.evidence import time_evidence
 from twin.learning.overlays import learn, make_overlays
-from twin.learning.own import learn_own
+from twin.learning.own import Total, learn_own
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import (
@@ -37,7 +37,7 @@ from twin.pricing.design import make_design
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
-from twin.reports.tables.calibration import overlay_table
+from twin.reports.tables.calibration import overlay_table, totals_table
 from twin.runtimes import load_runtime
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
@@ -430,6 +430,28 @@ def test_a_price_that_takes_up_a_fault_is_doubted_wherever_it_is_used(runtime, t
         learnt[factor] = predict_calibrated(deployment, calibration=str(path)).certainty.calibration
     assert "doubted: " in learnt[2.5] and "depthwise at " in learnt[2.5].partition("doubted")[2]
     assert "doubted" not in learnt[1.1]
+
+
+def test_layers_taken_for_outliers_of_prices_that_moved_are_called_a_fault(tmp_path) -> None:
+    """Depthwise layers at four times: all other prices move with what is left of them."""
+    from typer.testing import CliRunner
+
+    from twin.cli import app
+
+    deployment = deploy("kws", BOARD, runtime=RUNTIME)
+    usual = dict(zip(TIME_PRICES, np.exp(choose_calibration(deployment).time.log), strict=True))
+    for factor, is_fault in ((1.0, False), (4.0, True)):
+        folder = write_folder(tmp_path / f"{factor:g}", deployment,
+                              usual | {"depthwise": factor * usual["depthwise"]}, layers=True)
+        result = CliRunner().invoke(app, ["calibrate", str(folder), "-b", BOARD, "-o",
+                                          str(tmp_path / f"{factor:g}.yaml")])
+        assert ("or a fault: `twin diagnose` first" in result.stdout) is is_fault, result.stdout
+
+
+def test_a_network_further_from_its_own_log_is_named() -> None:
+    rows = [Total(folder=name, before_us=8437, now_us=now_us, measured_us=8443)
+            for name, now_us in (("ad", 8469), ("near", 8444))]
+    assert "; ad: further from it than before" in str(totals_table(rows).title)
 
 
 def test_what_nobody_measured_here_draws_what_networks_do_on_the_board(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
 from twin.attribution.diagnosis.setup import (
+    choose_prices,
     deploy_measured,
     is_stand_in,
     other_clock,
@@ -27,7 +28,6 @@ from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.stated import is_known
 from twin.errors import UsageError
-from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 
 
@@ -58,8 +58,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
                              "TIME` weighs causes, `twin attribute` sets epochs side by side")
         return counted
     stands_in = is_stand_in(deployment, measurement)
-    chosen = choose_calibration(deployment, fspath(asked.calibration),
-                                runtime=measurement.header.runtime if stands_in else None)
+    chosen = choose_prices(deployment, measurement, fspath(asked.calibration))
     if chosen is not None and chosen.rests_on(where, measurement.sha256):
         raise UsageError(f"--calibration {fspath(asked.calibration)} was learnt from {where}: its "
                          "faults are in the prices, so that none would show; accepted: prices "

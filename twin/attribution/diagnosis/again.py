@@ -22,6 +22,7 @@ from twin.attribution.diagnosis.fault_effects import Effect, hidden_under
 from twin.attribution.diagnosis.faults import MOVED, REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
     AGAIN,
+    FULL_EFFECT,
     effect_errors,
     hiding_errors,
     kernel_errors,
@@ -30,11 +31,18 @@ from twin.attribution.diagnosis.likelihood import (
     log_total,
     price_errors,
 )
-from twin.attribution.diagnosis.marks import weigh_marks
+from twin.attribution.diagnosis.mark_chances import weigh_marks
 from twin.deployment.deployment import Deployment
 
 SAME_CLOCK = 0.01
 """Clocks that differ by less, as a share, are one."""
+
+SAME_IMAGE_SD = 0.001
+"""What two measurements of one image may differ by in a layer besides the scatter of their runs:
+assumed; where code and data lie is the same."""
+
+PLACED = "placement."
+"""How paths of weights and arena begin, among what is otherwise."""
 
 LEAST_FACTOR = math.log(1.3)
 """A layer that is off by less is within what kernels of other shapes are off by."""
@@ -137,6 +145,11 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     """Log likelihood of the second pattern; arrays of both measurements stand one after another."""
     errors, count, families = evidence.errors, len(first), evidence.pattern.families
     shares = np.concatenate([one.shares for one in effects])
+    # an effect is as large in both where the hypothesis changes nothing from one to the other
+    most = np.abs(effects[1].logs - effects[0].logs) + (math.inf if second.placed else 0.0)
+    if fault.rebuilds and len(moves) == 1:  # of other kernels it is not known how much waits
+        most = np.maximum(most, np.abs(second.declared.logs - evidence.declared.logs))
+    moves = [(one, one + np.clip(other - one, -most, most)) for one, other in moves]
     both = dataclasses.replace(effects[0], core=np.concatenate([one.core for one in effects]),
                                waits=np.concatenate([one.waits for one in effects]))
     shared, own = effect_errors(
@@ -150,7 +163,8 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     layer, noise = own[here] + errors.layer**2, evidence.marks.noise**2
     grown = layer * log_pattern(first, shared[here, here] + noise * np.eye(count), layer)[1]
     across = shared[here, there] + np.diag(grown)
-    gain = np.linalg.solve(shared[here, here] + np.diag(grown + REPEATED**2 + noise), across)
+    repeated = (REPEATED if second.placed else SAME_IMAGE_SD) ** 2
+    gain = np.linalg.solve(shared[here, here] + np.diag(grown + repeated + noise), across)
     spread = shared[there, there] + np.diag(grown) - across.T @ gain
     same = np.equal.outer(np.array(families), np.array(families))
     for one, other in moves:
@@ -159,11 +173,14 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
         spread = spread + (CHANGED_SD**2 + errors.effect**2 * same) * np.outer(
             change, change) + CHANGED_SD**2 * np.outer(scaled, scaled)
     residual = np.log(second.pattern.measured) - effects[1].logs - gain.T @ first
-    alone = REPEATED**2 + second.marks.noise**2 + sum(
+    alone = repeated + second.marks.noise**2 + sum(
         (CHANGED_LAYER_SD * (other - one)) ** 2 for one, other in moves)
     if not np.array_equal(second.declared.logs, evidence.declared.logs):  # taken otherwise
-        spread = spread + kernel_errors(MOVED, families)
-        alone = alone + MOVED.layer**2
+        spread = spread + MOVED.common**2
+    # and is predicted without error but for all layers alike in those it does not change
+    scales = np.minimum(1.0, most / FULL_EFFECT)
+    spread = spread + MOVED.family**2 * same * np.outer(scales, scales)
+    alone = alone + (scales * MOVED.layer) ** 2
     if second.placed:  # what leaves a memory is as unsure as what a fault moves
         placed = second.declared.logs - evidence.declared.logs
         spread = spread + CHANGED_SD**2 * np.outer(placed, placed)

@@ -26,6 +26,7 @@ from hwmodels.errors import did_you_mean
 from hwmodels.isa import load_isa
 from twin.attribution.compatibility import require_network_and_board
 from twin.attribution.diagnosis.again import (
+    PLACED,
     describe_changes,
     find_changes,
     is_masked,
@@ -95,6 +96,9 @@ LEAST, TYPICAL = 0.0, 50.0
 SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
 
+
+EXPOSED = (DECLARED, "placement", "cache off", "wait states", "flash width")
+"""Kinds under which what is hidden of waits is predicted; of others it is as much as declared."""
 
 LOG_WRONG_HEADER = math.log(0.02)
 """How likely a header names another level of optimisation than its image was built with: a build
@@ -176,6 +180,7 @@ def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
     second = () if case.also is None else ("a second measurement (" + describe_changes(
         case.also.changes, masked=is_masked(case.also.measurement)) + ")",)
     same = (SAME_IMAGE,) if is_one_image(healthy, measurement) else ()
+    found = dataclasses.replace(found, origin=measurement.header.kind)
     return dataclasses.replace(
         found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
         observations=(*found.observations, *same),
@@ -232,7 +237,7 @@ def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
     measurement = case.also.measurement
     own = dataclasses.replace(
         evidence, pattern=case.also.pattern, declared=declared.also, reference=None, right=None,
-        placed=any(path.startswith("placement.") for path in case.also.changes),
+        placed=any(path.startswith(PLACED) for path in case.also.changes),
         marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
                                   ticks_hz=None))  # no other clock than the first's
     if is_masked(measurement):  # its scatter is that without interrupts
@@ -310,9 +315,10 @@ def _expose(faults: Sequence[Fault], effects: list[Effect], case: Case) -> list[
     ahead = [effect for fault, effect in zip(faults, effects, strict=True)
              if fault.kind == "prefetch" and fault.unhides]
     return [expose(effect, effects[0], () if fault.unhides else ahead, case.foresee(
-                [dataclasses.replace(fill, name=f"{fault.name}: {fill.name}")
+                [dataclasses.replace(fill, name=f"{fault.name}: {fill.name}",
+                                     longer=() if fault.kind == "wait states" else fill.longer)
                  for fill in list_fills(fault.deployment or case.deployment)], len(faults)))
-            if fault.unhides or fault.kind in (DECLARED, "placement", "cache off") else effect
+            if fault.unhides or fault.kind in EXPOSED else effect
             for fault, effect in zip(faults, effects, strict=True)]
 
 

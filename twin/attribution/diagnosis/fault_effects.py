@@ -163,7 +163,7 @@ def expose(effect: Effect, declared: Effect, ahead: Sequence[Effect],
         declared, and beside this effect.
     """
     hidden = sum((one.logs - declared.logs for one in ahead), 0.0 * effect.logs) + sum(
-        one.logs - effect.logs for one in fills)
+        np.abs(one.logs - effect.logs) for one in fills)
     return dataclasses.replace(
         effect, hidden=np.asarray(hidden), also=effect.also and declared.also and expose(
             effect.also, declared.also, *([one.also for one in several if one.also]

@@ -258,7 +258,12 @@ def _lengthen(memory: Memory, times: float) -> dict[str, object]:
 
 
 def list_fills(deployment: Deployment) -> Iterator[Fault]:
-    """Yield lines of a flash that the core waits for whole, where fills hide part of them."""
+    """Yield by how much it is unsure what is hidden of a flash's waits, as other predictions.
+
+    Lines that the core waits for whole, where fills hide part of them; and waits twice as long
+    where a prefetch, which is predicted to hide none of data that come through the cache of code,
+    may hide all of them.
+    """
     board = deployment.board
     cache = board.cache(board.core.dcache)
     for memory in board.memories:
@@ -268,6 +273,11 @@ def list_fills(deployment: Deployment) -> Iterator[Fault]:
                     {} if memory.line_latency_cycles is None else
                     {f"memories.{memory.name}.latency.line_cycles": memory.latency_cycles + 1}),
                 kind="fills", name=f"fills from {memory.name} hide nothing", remedy="")
+        if (memory.role == "flash" and memory.prefetch and cache and cache.enabled
+                and board.core.dcache == board.core.icache):
+            yield from change(deployment, _lengthen(memory, 2.0), kind="fills",
+                              longer=((memory.name, 2.0),), remedy="",
+                              name=f"lines of {memory.name} are read ahead")
 
 
 def _other_clocks(deployment: Deployment, observed_hz: float | None,

@@ -117,6 +117,8 @@ class Diagnosis:
         Which further measurement would tell the two likeliest explanations apart; "" without.
     inferred
         Whether the library was inferred from the measured times.
+    origin
+        "measured" or "simulated": of the runs.
     """
 
     findings: tuple[Finding, ...]
@@ -134,6 +136,7 @@ class Diagnosis:
     left_out: str = ""
     rests_on: tuple[str, ...] = ()
     inferred: bool = False
+    origin: str = "measured"
 
     def of_inferred(self) -> Diagnosis:
         """Return this as of a library that was inferred from the measured times."""
@@ -241,7 +244,7 @@ class Diagnosis:
     @property
     def gap(self) -> str:
         """How far what was measured is from what was expected, in words."""
-        return (f"measured is {say_ratio(self.declared_ratio)} x what "
+        return (f"{self.origin} is {say_ratio(self.declared_ratio)} x what "
                 f"{'is known to be right' if self.healthy else 'is predicted'}")
 
     @property
@@ -260,7 +263,7 @@ class Diagnosis:
     def _advise(self) -> str:
         verdict = self.verdict
         if verdict.fault.kind == UNKNOWN:
-            return _advise(self.declared_ratio)
+            return f"{self.origin} is {_advise(self.declared_ratio)}"
         if verdict.fault.kind != DECLARED:
             return "; or ".join(dict.fromkeys(one.fault.remedy for one in self.members))
         if self.repeats_as_declared:
@@ -311,10 +314,10 @@ def say_ratio(ratio: float) -> str:
 def _advise(ratio: float) -> str:
     """Say what to look at where nothing listed explains a ratio of measured to predicted."""
     if ratio < 1:
-        return (f"measured is {say_ratio(ratio)} x what is predicted, and no listed fault makes "
+        return (f"{say_ratio(ratio)} x what is predicted, and no listed fault makes "
                 "it so fast: look for another board or unit, a higher clock (--clock), another "
                 "kernel library or level of optimisation (--runtime), or layers that were not run")
-    return (f"measured is {say_ratio(ratio)} x what is predicted, and no listed fault fits: look "
+    return (f"{say_ratio(ratio)} x what is predicted, and no listed fault fits: look "
             "for another board, clock, unit or library, and compare cause by cause: twin attribute")
 
 

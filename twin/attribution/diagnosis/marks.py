@@ -14,25 +14,15 @@ from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
 from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 from twin.attribution.compatibility import find_ticks_hz
-from twin.attribution.diagnosis.faults import Fault
 from twin.deployment.deployment import Deployment
 
-QUIET_DRIFT, LOUD_DRIFT = 0.002, 0.2
-"""Standard deviations of a drift over the runs, without and with the fault that causes it."""
-
-QUIET_SCATTER, LOUD_SCATTER = (2e-4, 1.3), (1e-2, 2.3)
+QUIET_SCATTER = 2e-4, 1.3
 """Median of how far a layer's runs scatter and the standard deviation of its logarithm, without
-and with interrupts: assumed; a core without caches repeats to the cycle, one with an operating
-system to a percent, a tick of 2 kHz to a thousandth."""
+interrupts: assumed; a core without caches repeats to the cycle."""
 
 LOG_SCATTER = 1e-3, 1.5
 """The same without a fault of a program that is not our firmware: the tick of its system goes on.
 Assumed: a tick of 2 kHz makes a thousandth."""
-
-SERVED_SCATTER = 0.2, 1.5
-"""The same of interrupts that take a share of the time, by that share: they come as whole services,
-so layers and runs get unequal numbers of them. Assumed: ticks of 2 kHz make 0.03, a radio's more
-than 1."""
 
 EVEN, LOUD_EVEN = 0.5, 0.05
 """How far the least of runs is below their median over how far the most is above it, from which
@@ -41,35 +31,14 @@ they lie on both sides, as no interrupts do; and how far they scatter at least. 
 LEAST_MOVES = 0.02
 """How far the least of runs is off at most, however far they scatter."""
 
-LEAST_SCATTER = 1e-5
-"""Scatter below this is none."""
-
-SAME_SCATTER_SD = 0.5
-"""How far the logarithm of scatter of the same set-up, measured twice, is apart."""
-
 RUN_COUNTERS = ("latency", "timer_ticks", "cpu_cycles")
 """Counters that tell of drift and scatter, best first."""
 
 CLOCK_SD = 0.004
 """Error of an observed clock at least, as a logarithm; a check may state more."""
 
-LOG_STATED = math.log(0.5)
-"""How likely a clock that is only stated is stated as asked for where the core runs at another: a
-header says what was set, not what runs. Assumed."""
-
-CHECKED_ELSEWHERE = 0.05
-"""How likely the host's clock was held against another counter than the one that was read: our
-firmware has one, but its runs may have been added up. Assumed."""
-
-LOG_OWN_TICKS, LOG_OTHER_TICKS = math.log(0.9), math.log(0.01)
-"""How likely a log's ticks are of the core's clock (a profiler reads the core's counter of cycles),
-and of one other frequency: assumed, ten are common."""
-
 SAME_TICKS = 0.01
 """Clocks that differ by less, as a share, are one."""
-
-CLOCK_RANGE = math.log(100.0)
-"""The range a wrong clock may lie in, as a logarithm."""
 
 SET_CLOCK = "unicorn"
 """Port of the emulator whose cycles are those of a clock it is set to."""
@@ -88,14 +57,6 @@ FEWEST_DEGREES = 6
 SERVICE_CYCLES = 40
 """An interrupt takes so many at least: entry and return of a Cortex-M (12 and 10, Arm), and a few
 instructions of a handler."""
-
-NOTABLE_SHARE = 0.01
-"""Interrupts that take less of a run are what any system has: a tick, a line that is idle."""
-
-LOG_SERVED, LOG_LOADED, LOG_UNCOUNTED = math.log(0.2), math.log(0.02), math.log(0.01)
-"""How likely some interrupts are counted where they are no fault, some that take a notable share,
-and none where they are the fault: assumed."""
-
 
 UNCHECKED = (": stated, and set against no other: cycles are the same at another clock but for "
              "what waits; time by the host shows it (twin measure on a board)")
@@ -195,7 +156,7 @@ def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str
     clock = not settable or not (is_clock_set(measurement, deployment)
                                  or may_be_other(measurement, deployment))
     quiet = measurement.count("interrupts") and not measurement.values("interrupts").any()
-    return frozenset({"throttling", *(["clock"] if clock else []),
+    return frozenset({"throttling", "load", *(["clock"] if clock else []),
                       *(["interrupts"] if quiet else [])})
 
 
@@ -327,96 +288,6 @@ def repeats_within(measurement: Measurement) -> float | None:
     """Return the standard deviation of the whole network's runs, as a share; None of one run."""
     values = _whole_runs(measurement)
     return None if values is None else float(np.std(values) / np.median(values))
-
-
-def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float:
-    """Log likelihood of clock, drift and scatter.
-
-    Parameters
-    ----------
-    fault, marks
-        The hypothesis, and what was seen.
-    right
-        Of a measurement known to be right: what runs scatter without interrupts.
-    """
-    total = 0.0
-    if marks.clock_log is not None and marks.unchecked and marks.is_clock_right:
-        total += LOG_STATED if fault.shifts_clock else 0.0
-    elif marks.clock_log is not None:
-        total += _weigh_clock(fault, marks.clock_log, marks.clock_sd)
-    total += weigh_ticks(fault, marks)
-    if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
-        # runs that interrupts hit may have come in this order by chance
-        total += math.log(marks.step[1])
-        total += _weigh_scatter(fault, marks.loose, marks, right)
-        return total + _weigh_interrupts(fault, marks, right)
-    if marks.drift is not None:
-        total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
-    if marks.scatter is not None and not marks.even:
-        weights = [_weigh_scatter(fault, marks.scatter, marks, right)]
-        if fault.scatters and marks.interrupts:  # a tick comes as often in each run
-            weights.append(_weigh_scatter(None, marks.scatter, marks, right))
-        total += max(weights)
-    return total + _weigh_interrupts(fault, marks, right)
-
-
-def weigh_ticks(fault: Fault, marks: Marks) -> float:
-    """Log likelihood of a log's ticks, as assumed: they are of the core's clock, or another."""
-    if marks.ticks_hz is None:
-        return 0.0
-    core_hz = marks.core_hz if fault.deployment is None else clock_hz_of(fault.deployment)
-    return LOG_OWN_TICKS if marks.own_ticks(core_hz) else LOG_OTHER_TICKS
-
-
-def _weigh_clock(fault: Fault, seen: float, sd: float) -> float:
-    """Log likelihood of a clock as the host saw it.
-
-    A counter that counts double may be the one the host's clock was held against.
-    """
-    if fault.counted:
-        return float(np.logaddexp(
-            math.log(CHECKED_ELSEWHERE) + _log_normal(seen, sd),
-            math.log1p(-CHECKED_ELSEWHERE) + _log_normal(seen - fault.counted, sd)))
-    if fault.shifts_clock and fault.clock_log is None:
-        # Where a wrong clock lies is not known before: every logarithm in the range alike.
-        return -math.log(CLOCK_RANGE)
-    return _log_normal(seen - (fault.clock_log or 0.0), sd)
-
-
-def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
-    """Log likelihood of how many interrupts were counted."""
-    counted = marks.interrupts
-    known = None if right is None else right.interrupts
-    if counted is None:
-        return 0.0
-    if not counted:
-        return LOG_UNCOUNTED if fault.scatters else 0.0
-    if known is not None and counted <= known + 3 * math.sqrt(known + 1):
-        return 0.0  # as many as where all is right
-    if fault.scatters:
-        return 0.0 if math.expm1(fault.stretch) >= marks.least_share - NOTABLE_SHARE else LOG_LOADED
-    return LOG_LOADED if known is not None or marks.least_share > NOTABLE_SHARE else LOG_SERVED
-
-
-def _weigh_scatter(fault: Fault | None, scatter: float, marks: Marks,
-                   right: Marks | None) -> float:
-    """Log likelihood of how far runs scatter; without a fault, of quiet ones."""
-    middle, sd = marks.quiet
-    if fault is not None and fault.scatters:
-        middle, sd = LOUD_SCATTER
-        if fault.stretch:
-            share, sd = SERVED_SCATTER
-            middle = share * math.expm1(fault.stretch)
-    elif right is not None and right.scatter is not None:
-        # Runs that repeat better than those known to be right are no fault's.
-        middle, sd = min(right.scatter, max(scatter, LEAST_SCATTER)), SAME_SCATTER_SD
-    return _log_normal(math.log(max(scatter, LEAST_SCATTER) / max(middle, LEAST_SCATTER)), sd)
-
-
-def _log_normal(value: float, sd: float) -> float:
-    """Logarithm of a normal density with tails no thinner than thirty standard deviations'."""
-    away = min(abs(value) / sd, 30.0)
-    return -0.5 * away * away - math.log(sd * math.sqrt(2 * math.pi))
 
 
 def describe_marks(marks: Marks) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
 from twin.attribution.diagnosis.likelihood import choose_temper
-from twin.attribution.diagnosis.marks import describe_marks, weigh_ticks
+from twin.attribution.diagnosis.mark_chances import weigh_ticks
+from twin.attribution.diagnosis.marks import describe_marks
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight
 
 ADDED = "what each does alone, added up: not predicted together"

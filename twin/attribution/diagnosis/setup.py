@@ -28,6 +28,7 @@ from twin.errors import (
 )
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
+from twin.pricing.calibration import Calibration, choose_calibration
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
@@ -201,6 +202,13 @@ def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
     """Whether other kernels are predicted than were measured: a log of "tflm" leaves them open."""
     stated, own = measured_runtime(measurement).partition("@")[0], deployment.runtime.name
     return own != stated and (bool(list_releases(stated)) or not own.startswith(f"{stated}-"))
+
+
+def choose_prices(deployment: Deployment, measurement: Measurement,
+                  calibration: str) -> Calibration | None:
+    """Return learnt prices of the runtime that was measured, also where another stands in."""
+    return choose_calibration(deployment, calibration, runtime=(
+        measurement.header.runtime if is_stand_in(deployment, measurement) else None))
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:

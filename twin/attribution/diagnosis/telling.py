@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.again import alter, describe_changes
+from twin.attribution.diagnosis.again import CHANGED_SD, PLACED, alter, describe_changes
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
 from twin.attribution.diagnosis.faults import (
     COUNTER,
@@ -117,7 +117,8 @@ def tell_otherwise(found: Diagnosis, ticks: str = "", *, native: bool = False) -
     text = f"{first} or {second}: "
     pair = next((kind for kind in (first, second) if JOINED in kind), "")
     ways = [OTHERWISE[part] for kind in (first, second) for part in kind.split(JOINED)
-            if part in OTHERWISE and not (native and part == "interrupts")]
+            if part in OTHERWISE and not (native and part == "interrupts")
+            and (found.origin == "measured" or OTHERWISE[part] != TIMED)]
     if pair:
         ways.append(f"mend {pair.split(JOINED)[0]} alone and measure again: what is left is "
                     "the other, or none")
@@ -166,7 +167,10 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
             continue
         (first, moved), (second, other) = (one for one in found if one is not None)
         unsure = (moved - other)[None, :]
-        sd = math.sqrt(float(price_errors(unsure, unsure)[0, 0]) + 2 * REPEATED**2)
+        # what data do elsewhere is as unsure as it is where it was measured so
+        placed = CHANGED_SD * max(abs(first), abs(second)) * any(
+            path.startswith(PLACED) for path in changes)
+        sd = math.sqrt(float(price_errors(unsure, unsure)[0, 0]) + 2 * REPEATED**2 + placed**2)
         apart = abs(first - second) / sd
         if apart > max(best[0], DISTINCT_SD):
             best = (apart, f"measure again {describe_changes(changes)}: {math.exp(first):.3f} x "

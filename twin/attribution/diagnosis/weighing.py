@@ -43,7 +43,7 @@ from twin.attribution.diagnosis.likelihood import (
     own_errors,
     price_errors,
 )
-from twin.attribution.diagnosis.marks import weigh_marks
+from twin.attribution.diagnosis.mark_chances import weigh_marks
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be distinguished from its

@@ -56,7 +56,7 @@ BEYOND = 2.0
 """Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
 
 LEAST_LEFT = 0.1
-"""Share of what is to be explained from which a stated cause is said to leave it."""
+"""Share of what is to be explained a stated cause leaves at least, to be worth a line."""
 
 ARENA_SD = 0.07
 """Of the logarithm of the least arena: other commits, kernels and alignments of a release ask for

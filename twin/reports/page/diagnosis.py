@@ -25,7 +25,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     explains = ("No listed fault explains {} well" if verdict.fault.kind == UNKNOWN else
                 f"{_head(diagnosis.answer)} explains {{}} best")
     sentence = (explains.format(f"the {diagnosis.quantity} of {diagnosis.over}")
-                + f" ({kind}: {format_chance(chance)}); measured is "
+                + f" ({kind}: {format_chance(chance)}); {diagnosis.origin} is "
                 f"{say_ratio(diagnosis.declared_ratio)} of what was expected.")
     if chance < SURE:
         sentence += f" It is only the likeliest of several: {', '.join(others)}."
@@ -71,7 +71,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
                    kind=""),
             Answer(name="probability of the fault", value=format_chance(verdict.probability),
                    range=f"{format_chance(verdict.prior)} before the evidence", kind=""),
-            Answer(name="measured over expected", kind="",
+            Answer(name=f"{diagnosis.origin} over expected", kind="",
                    value=say_ratio(diagnosis.declared_ratio), range=f"{diagnosis.quantity}, "
                    + ("known to be right" if diagnosis.healthy else "as declared"))),
         sections=tuple(one for one in sections if one is not None))

@@ -14,11 +14,16 @@ from hwmodels.quantities import significant
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
+AWAY = 1e-3
+"""Of the logarithm of a total: a smaller move away from what was measured is not named."""
+
 AS_BEFORE, MOVED = "as far from what is stated as before", 0.1
 """Of a price the rows do not move, by less than this as a logarithm (assumed)."""
 
-FAULTY = 1.6
-"""Logarithm of five: a row so far from what prices explain is likelier a fault (assumed)."""
+FAULTY, FAULTY_AMONG_MOVED = 1.6, math.log(1.8)
+"""Logarithm of five: a row so far from what prices explain is likelier a fault; and of what is
+enough where half of all prices moved by `MOVED`, as they do where rows of one operator are taken
+for outliers (assumed)."""
 
 
 def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) -> Content:
@@ -55,19 +60,27 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
     worst = max([*time.residuals.items(), *((f"energy of {name}", off) for name, off in
                                             drawn.items())],
                 key=lambda item: abs(item[1]), default=None)
+    moved = [abs(log - math.log(old)) for log, old in zip(time.log, before, strict=False)]
+    limit = FAULTY_AMONG_MOVED if moved and np.median(moved) > MOVED else FAULTY
     if worst is not None:
         percent = round(100 * math.expm1(worst[1]), 1) + 0.0  # no minus before a zero
         parts.append(Text(f"largest residual: {percent:+.1f} % ({worst[0]})"
-                          + ", or a fault: `twin diagnose` first" * (abs(worst[1]) > FAULTY)))
+                          + ", or a fault: `twin diagnose` first" * (abs(worst[1]) > limit)))
     return spaced(parts)
 
 
 def totals_table(totals: Sequence[Any], kind: str = "measured") -> Table:
-    """Return what each folder's timed layers take: as predicted before, now, and measured."""
+    """Return what each folder's timed layers take: as predicted before, now, and measured.
+
+    A network that is further from what was measured than before is named.
+    """
+    away = ", ".join(one.folder for one in totals if abs(math.log(one.now_us / one.measured_us))
+                     > AWAY + abs(math.log(one.before_us / one.measured_us)))
     return tabulate((
         Column("folder", "folder"), number("before, ms", "before_us", _show_ms),
         number("now, ms", "now_us", _show_ms), number(f"{kind}, ms", "measured_us", _show_ms)),
-        totals, f"Sum of layers: predicted before and now, {kind}")
+        totals, f"Sum of layers: predicted before and now, {kind}" + bool(away) * (
+            f"; {away}: further from it than before, as prices are shared with the other rows"))
 
 
 def _show_ms(time_us: float) -> str:

@@ -33,7 +33,6 @@ from twin.reports.tables.why import why_report
 
 MOST_FAULTS = 6
 MOST_ALIKE = 8
-FIT = "measured /\npredicted"
 SPREAD = "layers\napart by"
 SETTLED = 0.9
 """Below this probability other kinds are named beside the verdict's."""
@@ -105,7 +104,8 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
         number("of its\nkind", lambda one: diagnosis.kinds[one.kind], _say_chance),
         number("probability", "probability", _say_chance),
         Column("fault", "fault.name"), Column("kind", "fault.kind"),
-        number(FIT, lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
+        number(f"{diagnosis.origin} /\npredicted",
+               lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
         number(SPREAD, lambda one: "".join(one.evidence[:1]).rpartition(APART)[2], "{}"),
         *([Column("evidence", lambda one: "; ".join(own[id(one)]))] if any(own.values()) else [])]
     table = tabulate(columns, shown, "what explains the pattern", drops=("kind",),

@@ -25,7 +25,8 @@ from twin.attribution.diagnosis.faults import (
     join_faults,
     prior_of,
 )
-from twin.attribution.diagnosis.marks import read_marks, weigh_ticks
+from twin.attribution.diagnosis.mark_chances import weigh_ticks
+from twin.attribution.diagnosis.marks import read_marks
 from twin.attribution.diagnosis.ranking import _cap_apart
 from twin.attribution.diagnosis.setup import deploy_measured
 from twin.attribution.diagnosis.weighing import Weight
@@ -368,7 +369,9 @@ def test_an_emulators_clock_is_its_own(deployment):
     for asked in (deployment, found):
         diagnosis = diagnose(asked, measured)
         assert diagnosis.verdict.fault.kind == DECLARED
-        assert not {"clock", "throttling"} & set(diagnosis.kinds) and not diagnosis.observations
+        assert not {"clock", "throttling", "load"} & set(diagnosis.kinds)
+        assert not diagnosis.observations and diagnosis.gap.startswith("simulated is ")
+        assert "logic analyser" not in diagnosis.telling
     # one a host timed is judged
     timed = measure_fault(deployment, right, kind="simulated",
                           environment=(("clock_by_host", "0.25000 +- 0.00100"),))

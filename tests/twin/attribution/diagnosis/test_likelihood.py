@@ -19,7 +19,8 @@ from twin.attribution.diagnosis.likelihood import (
     log_student,
     log_total,
 )
-from twin.attribution.diagnosis.marks import Marks, read_marks, weigh_marks
+from twin.attribution.diagnosis.mark_chances import weigh_marks
+from twin.attribution.diagnosis.marks import Marks, read_marks
 from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 

@@ -136,6 +136,23 @@ def test_a_placement_that_does_a_tenth_of_what_is_predicted_is_no_fault(deployme
     assert next(iter(found)) == DECLARED and found["placement"] < 0.08  # 0.13 were it as sure
 
 
+@pytest.mark.parametrize("share", [0.15, 0.5, 0.9])
+def test_weights_that_wait_for_no_flash_take_as_long_at_any_clock(share):
+    """A prefetch may hide a part of what is predicted; weights in SRAM change by nothing at all."""
+    board = deploy("mobilenet_v1_0.25_32", "nucleo_u575zi_q", runtime="cmsis-nn")
+    declared, *others = list_faults(board)
+    moved = next(one for one in others if one.name == "weights in sram")
+    first, second = (_take(board, declared, clocks, bias=0.02) for clocks in (
+        (("cpu", 160e6),), SLOW))
+    partly = dataclasses.replace(second, samples=tuple(dataclasses.replace(
+        two, value=round(one.value ** (1 - share) * two.value ** share))
+        for one, two in zip(first.samples, second.samples, strict=True)))
+    healthy = diagnose(board, first, also=partly).kinds
+    assert next(iter(healthy)) == DECLARED and healthy.get("placement", 0.0) < 0.05, healthy
+    first, second = (_take(board, moved, clocks, bias=0.02) for clocks in ((("cpu", 160e6),), SLOW))
+    assert diagnose(board, first, also=second).kinds["placement"] > 0.5
+
+
 def test_runs_that_drift_are_taken_at_their_median(deployment):
     """The fastest of ten runs that slow down is as declared; the typical one is not."""
     right = _take(deployment, list_faults(deployment)[0], HERE, bias=0.0)
