@@ -152,6 +152,12 @@ def significant(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def write_setting(path: str, value: object) -> str:
+    """Write a change as a command takes it, PATH=VALUE: a frequency in megahertz."""
+    hertz = isinstance(value, int | float) and path.endswith("frequency_hz")
+    return f"{path}={value / 1e6:.12g}MHz" if hertz else f"{path}={value}"  # type: ignore[operator]
+
+
 def join_words(words: Sequence[str]) -> str:
     """List words as a sentence does: "a, b and c"."""
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

@@ -33,6 +33,8 @@ FLOAT, VECTOR = ("f_add", "f_mac", "f_div"), ("v_alu", "v_mul", "v_mac", "v_load
 """Timing classes any core's file states, one with an FPU, and one with vectors: others have parents
 among them, or are of few instruction sets."""
 
+OWN_CORE = "one of your own is a file in a folder TWIN_CORES names"
+
 CPUID_PART = 0xFF00FFF0
 """Bits of CPUID that are alike in every revision of a core (Armv7-M ARM, B3.2.3)."""
 
@@ -95,8 +97,8 @@ def load_core(model: str) -> CoreTiming:
         return load_core(read_name(model))
     files = _find_files()
     if model not in files:
-        raise BoardError(f"core model {model!r} does not exist; {did_you_mean(model, files)}; one "
-                         "of your own is a file in a folder TWIN_CORES names")
+        raise BoardError(f"core model {model!r} does not exist; {did_you_mean(model, files)}; "
+                         f"{OWN_CORE}")
     changed = files[model].stat()
     return _load(files[model], (changed.st_mtime_ns, changed.st_size))
 

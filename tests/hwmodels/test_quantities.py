@@ -11,6 +11,7 @@ from hwmodels.quantities import (
     read_quantity,
     significant,
     suggest_unit,
+    write_setting,
 )
 
 
@@ -61,3 +62,12 @@ def test_a_count_is_digits_up_to_a_bound(text, number):
 def test_numbers_and_words_end_as_they_are_read():
     assert [significant(value) for value in (2.0, 20.5, 1200.0)] == ["2", "20.5", "1,200"]
     assert join_words(["a", "b", "c"]) == "a, b and c"
+
+
+@pytest.mark.parametrize(("path", "value", "written"), [
+    ("clocks.cpu.frequency_hz", 300_000_000, "300MHz"), ("clocks.cpu.frequency_hz", 1e6, "1MHz"),
+    ("clocks.cpu.frequency_hz", 80.5e6, "80.5MHz"), ("clocks.cpu.frequency_hz", "2MHz", "2MHz"),
+    ("power.voltage_v", 1.8, "1.8"), ("caches.l1d.enabled", True, "True"),
+])
+def test_changes_are_written_as_commands_take_them(path, value, written):
+    assert write_setting(path, value) == f"{path}={written}"

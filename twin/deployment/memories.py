@@ -197,7 +197,7 @@ def check_room(network: str, board: Board, arena: str, needs: Mapping[str, int],
     """
     short = {memory: needed - size for memory, needed in needs.items()
              if needed > (size := board.memory(memory).size_bytes)}
-    for memory in short:
+    for memory in sorted(short, key=lambda name: -short[name]):
         held = join_words([what for name, what in holds if name == memory])
         what = f"RAM ({held})" if memory == arena else held
         check_fit(f"{network}: {what}", needs[memory], f"{memory} of {board.name}",

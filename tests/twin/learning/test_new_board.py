@@ -175,6 +175,7 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     (("mine", "--like", "nucleo_l4r5zi", "--clock", "9MHz"), "needed: --flash, --sram"),
     (("mine", "--clock", "96", *FULL[:2], *FULL[4:]), "96' is not understood"),
     (("mine", "--core", "cortx-m4", *FULL[2:]), "did you mean cortex-m4"),
+    (("mine", "--core", "cortx-m4", *FULL[2:]), "a file in a folder TWIN_CORES names"),
     (("mine", "--like", "nuclo_l4r5zi", *FULL), "did you mean nucleo_l4r5zi"),
     (("nucleo_l4r5zi", *FULL), "exists already"),
     (("mine", *FULL, "--regulator", "smp"), "did you mean smps"),

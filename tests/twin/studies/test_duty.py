@@ -316,7 +316,7 @@ def test_commands_take_a_duty_and_show_days() -> None:
     words = ("ad", "-b", "nucleo_u575zi_q", "--every", "1s", "--cell", "1000mAh@3.7V",
              "--sleep", "nucleo_u575zi_q=4uA,10us")
     checked = run("check", *words, "--min-days", "90")
-    assert checked.exit_code == 0 and "mean power" in checked.stdout
+    assert checked.exit_code == 0 and "mean power for 90 days" in checked.stdout
     assert "days" in checked.stdout and "as stated" in checked.stdout
     document = json.loads(run("check", *words, "--json").stdout)
     assert document["duty"]["life_days"] > 90 and document["duty"]["sleep"] == "as stated"

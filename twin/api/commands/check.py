@@ -123,9 +123,10 @@ def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]
     period = Requirement(name=PERIOD, unit="ms", limit=(limits.every_us or 0.0) / 1e3,
                          predicted=((row.time_us or 0.0) + wake_up_us) / 1e3, decimals=3,
                          interval=time)
+    days = "" if limits.min_life_days is None else f" for {limits.min_life_days:,.4g} days"
     return (period,) if limits.max_mean_mw is None else (period, Requirement(
-        name="mean power", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw, decimals=3,
-        interval=row.mean))
+        name=f"mean power{days}", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw,
+        decimals=3, interval=row.mean))
 
 
 MUCH = 0.1

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import write_setting
 from twin.api.live.state import State, is_upload
 
 _NAME = "live what-if"
@@ -41,7 +42,7 @@ def command_line(state: State, names: Mapping[str, str]) -> str:
     if state.runtime is not None:
         words += ["--runtime", state.runtime]
     for path, value in state.set.items():
-        words += ["--set", f"{path}={value}"]
+        words += ["--set", write_setting(path, value)]
     if state.temperature == "cold":
         words.append("--cold")
     if state.calibration != "auto":

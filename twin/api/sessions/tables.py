@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from itertools import starmap
 
+from hwmodels.quantities import write_setting
 from twin.api.sessions.agreement import Agreement, Comparison
+from twin.api.sessions.request import FORMS
 from twin.api.sessions.session import Session
 from twin.reports.columns import Column
 from twin.reports.tables.parts import (
@@ -30,15 +34,23 @@ def sessions_table(sessions: Sequence[Session]) -> Table:
 
 
 def _write_request(session: Session) -> str:
-    words = [session.request.verb]
+    """Write what a run was asked as a command; what is as by default is omitted."""
+    verb, words = session.request.verb, [session.request.verb]
+    defaults = {each.name: each.default for each in fields(FORMS[verb])}  # type: ignore[arg-type]
     for name, value in session.request.arguments.items():
-        option = f"--{name.replace('_', '-')}"
-        words += ([f"{path}={one}" for path, one in value.items()] if isinstance(value, dict)
-                  else [str(one).rpartition("/")[2] for one in value] if isinstance(value, list)
-                  else [value.rpartition("/")[2]] if isinstance(value, str)
-                  else [f"clock {value / 1e6:g} MHz"] if name == "clock_hz"
-                  else [option] if value is True else [] if value in (None, False)
-                  else [f"{option} {value}"])
+        option = FORMS[verb].option(name)
+        named = option.names.replace("/", " ").split()[:1]
+        if value in (defaults.get(name), None, False):
+            continue
+        if named and option.metavar is None:
+            words += named
+            continue
+        listed = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, dict):
+            listed = list(starmap(write_setting, value.items()))
+        for one in listed:
+            text = f"{one / 1e6:g}MHz" if name == "clock_hz" else str(one).rpartition("/")[2]
+            words += [*named, text]
     return " ".join(words)
 
 

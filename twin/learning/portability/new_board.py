@@ -11,7 +11,7 @@ from hwmodels.board.declaration import MOST_WAIT_STATES
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
-from hwmodels.core.file import SHIPPED, list_built_cores, load_core
+from hwmodels.core.file import OWN_CORE, SHIPPED, list_built_cores, load_core
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
@@ -72,7 +72,8 @@ class Wanted:
         object.__setattr__(self, "core", read_name(self.core))
         known = list_built_cores()
         if self.core not in known:
-            raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, known)}")
+            raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, known)}; "
+                             f"{OWN_CORE}")
         check_name(self.name)
         if self.regulator is not None and self.regulator not in REGULATORS.words:
             raise UsageError(f"--regulator {self.regulator!r}; "

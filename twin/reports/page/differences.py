@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import starmap
 from operator import attrgetter, itemgetter
 from statistics import median
 
-from hwmodels.quantities import format_energy, format_frequency, format_time, significant
+from hwmodels.quantities import (
+    format_energy,
+    format_frequency,
+    format_time,
+    significant,
+    write_setting,
+)
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.difference import Difference
@@ -119,7 +126,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     from dataclasses import replace
 
     page = describe_difference(changed.difference, command)
-    settings = ", ".join(f"{path}={value}" for path, value in changed.changes.items())
+    settings = ", ".join(starmap(write_setting, changed.changes.items()))
     deployment = changed.before.deployment
     odds = "" if changed.odds is None or changed.before.time_us == changed.after.time_us else (
         f" It is faster with a probability of {format_chance(changed.odds)}: what is not known of "

@@ -22,6 +22,7 @@ from hwmodels.quantities import (
     format_size,
     format_time,
     significant,
+    write_setting,
 )
 from twin.pricing.calibration import grade_prices
 from twin.pricing.ledger import (
@@ -114,7 +115,7 @@ def _name_board(board: Board) -> list[str]:
     except BoardError:
         return [] if changes else [f"{board.name}.yaml"]
     return [board.name, *(word for path, value in changes.items()
-                          for word in ("--set", f"{path}={value}"))]
+                          for word in ("--set", write_setting(path, value)))]
 
 
 def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:

@@ -61,7 +61,7 @@ def test_requests_are_listed_as_words_of_a_command() -> None:
     session = SimpleNamespace(folder=Path("run"), head={}, request=SimpleNamespace(
         verb="select", arguments=asked))
     (cells, _), = sessions_table([session]).rows
-    assert cells[1] == "select kws.tflite ad nucleo_l4r5zi --advise --max-ms 50 npu.engines=2"
+    assert cells[1] == "select kws.tflite ad --board nucleo_l4r5zi --max-ms 50 --set npu.engines=2"
 
 
 def test_a_run_leaves_what_stood_between(root) -> None:

@@ -265,6 +265,16 @@ def test_sizes_of_an_image_are_its_parts_and_too_large_is_told(tmp_path):
                        deployment=replace(fitting(), board=boards[1]))
 
 
+@pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None or shutil.which("make") is None,
+                    reason="needs arm-none-eabi-gcc and make")
+def test_a_core_the_compiler_does_not_know_is_refused_in_a_line(tmp_path):
+    deployment, port = deploy("ad", "nucleo_l4r5zi"), load_port("rtt-m4")
+    unknown = replace(port, settings={**port.settings, "CPU": "-mcpu=cortex-m99 -mthumb"})
+    with pytest.raises(FirmwareError, match=r"cortex-m99; accepted: core\.build") as refused:
+        build_firmware(deployment.graph, unknown, tmp_path, compiler="gcc", deployment=deployment)
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_a_map_of_the_ports_own_is_where_it_says_and_nothing_else(tmp_path, monkeypatch):
     pytest.importorskip("elftools", reason="needs the boards extra")
     board = load_board("stm32n6570_dk")

@@ -41,6 +41,9 @@ _THEIRS = ", CMSIS-NN"
 _OVERFLOW = re.compile(r"region [`']MEMORY_(\w+)' overflowed by (\d+) bytes"
                        r"|section '([\w.]+)' will not fit in region '(?:MEMORY_)?(\w+)'")
 
+_REFUSED = re.compile(r"error: (unrecognized -m.*|unsupported (?:option|argument) .*"
+                      r"|unknown target CPU .*)")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Build:
@@ -374,5 +377,9 @@ def _make(folder: Path, named: Path, port: Port, used: str, optimisation: str, k
         region = overflow[1] or overflow[4]
         by = f" by {int(overflow[2]):,} bytes" if overflow[2] else ""
         raise DoesNotFitError(f"does not fit: the image exceeds {region.lower()}{by}")
+    refused = _REFUSED.search(result.stderr)
+    if refused:
+        raise FirmwareError(f"{port.name}: the compiler refuses the core's flags: {refused[1]}; "
+                            "accepted: core.build of the core's file with options it knows")
     raise FirmwareError(f"{port.name}: the image cannot be built:\n"
                         + "\n".join(result.stderr.strip().splitlines()[-12:]))
