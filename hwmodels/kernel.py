@@ -188,6 +188,10 @@ class Kernel:
     calls: int = 1
 
 
+Lowered = tuple[Kernel, ...]
+"""What a layer is lowered to, in the order it runs; none for an alias and off the core."""
+
+
 def walk_accesses(nests: tuple[Nest, ...]) -> Iterator[tuple[tuple[int, ...], Access]]:
     """Yield each access with the extents of the loops around it, outermost first."""
     for nest in nests:

@@ -13,7 +13,7 @@ from hwmodels.board.facts import Board, Cache
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError, reworded
 from hwmodels.isa import load_isa
-from hwmodels.kernel import Kernel, Operand
+from hwmodels.kernel import Lowered, Operand
 from hwmodels.paths.ways import code_cache, data_cache
 from hwmodels.quantities import format_frequency
 from hwmodels.simulator import add_background
@@ -46,10 +46,10 @@ MOST_LOWERED = 1024
 """Layers of a network in all the places they are kept lowered for."""
 
 _LOWERED: WeakKeyDictionary[
-    Graph, dict[tuple[int, Lowering, Site, bool], tuple[Kernel, ...]]] = WeakKeyDictionary()
+    Graph, dict[tuple[int, Lowering, Site, bool], Lowered]] = WeakKeyDictionary()
 
 
-def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+def lower_network(deployment: Deployment) -> tuple[Lowered, ...]:
     """Return the kernels of every layer, in execution order, as the runtime's target has them.
 
     Returns
@@ -74,7 +74,7 @@ def list_caches(deployment: Deployment) -> tuple[Cache, ...]:
     return tuple(cache for cache in found if cache is not None)
 
 
-def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+def lower_on_core(deployment: Deployment) -> tuple[Lowered, ...]:
     """Return what the runtime's library makes of every layer that runs on the core.
 
     Raises
@@ -90,7 +90,7 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
             f"the chip, {deployment.board.soc}; accepted: libgcc")
     _check_core(deployment.board)
     parameter_offset = 0
-    lowered: list[tuple[Kernel, ...]] = []
+    lowered: list[Lowered] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
     for position, layer in enumerate(graph.layers):
         if is_alias(layer) or position in accelerated:
@@ -126,7 +126,7 @@ def _check_core(board: Board) -> None:
 
 
 def _lower_layer(graph: Graph, position: int, lowering: Lowering, site: Site,
-                 in_loops: bool) -> tuple[Kernel, ...]:
+                 in_loops: bool) -> Lowered:
     """Return a layer's kernels: the same ones each time, as what is known of them is found so."""
     kept = _LOWERED.setdefault(graph, {})
     key = position, lowering, site, in_loops
@@ -141,7 +141,7 @@ def _lower_layer(graph: Graph, position: int, lowering: Lowering, site: Site,
 
 
 def _run_lowering(graph: Graph, layer: Layer, lowering: Lowering, site: Site,
-                  in_loops: bool) -> tuple[Kernel, ...]:
+                  in_loops: bool) -> Lowered:
     if reads_packed(graph, layer):
         from twin.runtimes.lowering.packed import take_apart
 
@@ -153,14 +153,14 @@ def _run_lowering(graph: Graph, layer: Layer, lowering: Lowering, site: Site,
     return lowering.lower(graph, layer, site)
 
 
-def _doubt_packed(graph: Graph, layer: Layer, kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+def _doubt_packed(graph: Graph, layer: Layer, kernels: Lowered) -> Lowered:
     """Mark kernels on weights of less than a byte: taking them apart is not counted."""
     if all(tensor is None or DTYPE_BITS[tensor.dtype] >= 8 for tensor in graph.layer_inputs(layer)):
         return kernels
     return tuple(replace(kernel, assumed=True) for kernel in kernels)
 
 
-def _take_turns(layer: Layer, kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+def _take_turns(layer: Layer, kernels: Lowered) -> Lowered:
     """Return the kernels as often as the layer's loop turns."""
     if layer.repeats == 1:
         return kernels
@@ -372,7 +372,7 @@ class Core:
     def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Nothing more has to fit than what `needs` says."""
 
-    def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    def lower(self, deployment: Deployment) -> tuple[Lowered, ...]:
         """Return the library's kernels of every layer."""
         return lower_on_core(deployment)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.deployment.changed_board import change_own_board
 from twin.deployment.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.deployment.costs import LayerCost, TaskPrediction
@@ -95,7 +95,7 @@ class Target(Placer, Protocol):
 
     executes: bool
 
-    def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    def lower(self, deployment: Deployment) -> tuple[Lowered, ...]:
         """Return the core's kernels, one tuple per layer; of an alias none."""
 
     def content(self, deployment: Deployment) -> str:

@@ -13,7 +13,7 @@ from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.frozen import entity
-from hwmodels.kernel import Kernel, count_accesses
+from hwmodels.kernel import Kernel, Lowered, count_accesses
 from hwmodels.paths.ways import data_cache
 from hwmodels.simulator import run_until
 from twin.deployment.core import code_address, lower_network
@@ -130,7 +130,7 @@ def run_layer_bus(deployment: Deployment, position: int, *,
 
 
 def _reach(deployment: Deployment, position: int,
-           cold: bool) -> tuple[tuple[Kernel, ...], dict[str, CacheState]]:
+           cold: bool) -> tuple[Lowered, dict[str, CacheState]]:
     """Return a layer's kernels and the caches' contents before them."""
     groups = lower_network(deployment)
     layers = deployment.executed.layers

@@ -15,7 +15,7 @@ from typing import Any
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.frozen import frozen
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Kernel, Lowered
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import data_cache, data_caches
 from hwmodels.simulator import count_traffic
@@ -149,7 +149,7 @@ def _sum_lower(runs: Sequence[KernelTraffic]) -> dict[str, tuple[int, int]]:
     return sums
 
 
-def lower_kernels(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+def lower_kernels(deployment: Deployment) -> tuple[Lowered, ...]:
     """Return the kernels of each layer, in the order the core's caches meet them.
 
     Parameters
@@ -173,7 +173,7 @@ def lower_kernels(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     return lower_network(deployment)
 
 
-def _run(deployment: Deployment, board: Board, groups: Sequence[tuple[Kernel, ...]],
+def _run(deployment: Deployment, board: Board, groups: Sequence[Lowered],
          cold: bool) -> tuple[KernelTraffic, ...]:
     return count_traffic([kernel for group in groups for kernel in group], board, cold=cold,
                          code_address=code_address(deployment), code_memory=deployment.code)

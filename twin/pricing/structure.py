@@ -26,7 +26,7 @@ from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
 from hwmodels.frozen import entity, frozen
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import TrafficArrays
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
@@ -39,7 +39,7 @@ from twin.runtimes import Runtime
 MOST_IN_MEMORY = 256
 """Structures; one of fifty kernels takes half a megabyte."""
 
-Groups = Callable[[], Sequence[tuple[Kernel, ...]]]
+Groups = Callable[[], Sequence[Lowered]]
 """Lowers: kernels of each layer."""
 
 
@@ -163,7 +163,7 @@ def _load(key: str) -> Found | None:
         return None
 
 
-def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], *,
+def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *,
            cold: bool) -> Found:
     """Simulate, and keep what is counted."""
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
@@ -176,7 +176,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[tuple[Kernel, ...]
     return layers, traffic
 
 
-def _count_once(deployment: Deployment, kernels: tuple[Kernel, ...],
+def _count_once(deployment: Deployment, kernels: Lowered,
                 cold: bool) -> tuple[KernelTraffic, ...]:
     """Simulate kernels unless another library on this board was just found to run the same."""
     from hwmodels.simulator import count_traffic

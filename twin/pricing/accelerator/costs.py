@@ -23,7 +23,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from hwmodels.schedule import Task, TaskRun
 from hwmodels.schedule.run import gather_counts, run_tasks
 from twin.deployment.accelerator.plan import plan_of
@@ -144,8 +144,8 @@ def list_host_groups(steps: Sequence[Step]) -> list[list[int]]:
     return groups
 
 
-def pick_layers(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
-                group: Sequence[int]) -> list[tuple[Kernel, ...]]:
+def pick_layers(lower: Callable[[], Sequence[Lowered]],
+                group: Sequence[int]) -> list[Lowered]:
     """Lower, and return the kernels of some layers."""
     kernels = lower()
     return [kernels[position] for position in group]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.board.facts import FLASH_ROLES, Board
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.deployment.core import Core
 from twin.deployment.deployment import Deployment
 from twin.deployment.draft import KEPT, Draft
@@ -54,7 +54,7 @@ class Image(Core):
 
         return read_fixed_places(board)
 
-    def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    def lower(self, deployment: Deployment) -> tuple[Lowered, ...]:
         """Build the image where it is not, and read its kernels."""
         from twin.program.image.read.network import read_network
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -39,7 +39,7 @@ from twin.runtimes.lowering.nests import bound, closing, guarded, load, repeat, 
 _CODE = CODE["average_pool"]
 
 
-def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_c(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """One channel of one position at a time."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
@@ -63,7 +63,7 @@ def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                    store("output", 1, c=1, **output_steps(shape))))),)
 
 
-def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Return sums of all channels of a position in a buffer of 32-bit words."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
@@ -95,7 +95,7 @@ def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
     return 4 * read_geometry(graph, layer).input_channels
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Sixteen channels at a time; the sums stay in vector registers."""
     shape = read_geometry(graph, layer)
     full, tail = divmod(shape.input_channels, 16)

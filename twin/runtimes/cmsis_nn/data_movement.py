@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
@@ -47,7 +47,7 @@ _CODE = CODE["data_movement"]
 _CAUSE = "data_copy"
 
 
-def _build(name: str, site: Site, *drafts: Any) -> tuple[Kernel, ...]:
+def _build(name: str, site: Site, *drafts: Any) -> Lowered:
     return (draft_kernel(name, "data_movement", site, *drafts,
                          assumed=has_extension(site.isa, "mve")),)
 
@@ -58,7 +58,7 @@ def _runs(dialect: str, size_bytes: int, count: int) -> tuple[Block, ...]:
                   min(1, count), _CAUSE), *copy_blocks(dialect, size_bytes, count))
 
 
-def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_copy(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a copy or a reshape that cannot share memory: one memcpy."""
     dialect = choose_dialect(site.isa)
     size_bytes = graph.output(layer).size_bytes
@@ -67,7 +67,7 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                   *copy_moves(dialect, size_bytes, load("input", 1), store("output", 1)))
 
 
-def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run of bytes per outer index."""
     dialect = choose_dialect(site.isa)
     output = graph.output(layer).shape
@@ -82,7 +82,7 @@ def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
                   *run_drafts(dialect, outer, runs, joined=True))
 
 
-def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_pad(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower padding: rows of the input copied, everything around them filled."""
     dialect = choose_dialect(site.isa)
     source, target = (tensor.shape for tensor in graph.ends(layer))
@@ -103,7 +103,7 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                                       store("output", 1, first, **by_axis(strides(target))))))
 
 
-def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a transposition: output written in order, input read with strides, byte by byte."""
     dialect = choose_dialect(site.isa)
     source, target = (tensor.shape for tensor in graph.ends(layer))

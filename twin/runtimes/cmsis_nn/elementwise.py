@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -61,7 +61,7 @@ OPERATIONS = {
 }
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Four elements at a time with DSP; a broadcast operand runs element by element."""
     operation = OPERATIONS[layer.op]
     dialect = choose_dialect(site.isa)
@@ -99,7 +99,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                          assumed=broadcast),)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Four elements at a time; a broadcast operand is read again for every repetition."""
     operation = OPERATIONS[layer.op]
     count = graph.output(layer).elements

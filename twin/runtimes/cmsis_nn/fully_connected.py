@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Kernel, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -66,13 +66,13 @@ def _name(shape: _Rows) -> str:
     return "arm_fully_connected_per_channel_s8" if shape.per_channel else "arm_fully_connected_s8"
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Weights are (rows, columns)."""
     shape = _read_rows(graph, layer)
     return (_lower_rows(_name(shape), shape, site),)
 
 
-def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a product of two activations: the same inner function for each left row.
 
     Of (..., m, k) and (..., k, n); the right side as if already transposed, and on a core with
@@ -148,7 +148,7 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
         single if rows == 1 else several), peeled=True)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Scratch holds the sums over weight rows, bias included."""
     shape = _read_rows(graph, layer)
     rows, columns, per_channel = shape.rows, shape.columns, shape.per_channel

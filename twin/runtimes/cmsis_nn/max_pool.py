@@ -7,7 +7,7 @@ ARM-software/CMSIS-NN 6.0, Source/PoolingFunctions/arm_max_pool_s8.c.
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -45,7 +45,7 @@ from twin.runtimes.lowering.nests import bound, closing, guarded, load, repeat, 
 _CODE = CODE["max_pool"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Four channels of a position at a time; at an edge every position inside is a comparison."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     text, end, channels = plain(dialect), BRANCH[dialect], shape.input_channels
@@ -89,7 +89,7 @@ def _parts(count: int, text: str) -> tuple[tuple[int, int, int, int, int], ...]:
     return (quads, 0, 4, *((4, 1) if text == "thumb2" else (1, 4))), (rest, 4 * quads, 1, 1, 1)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Sixteen channels of a position at a time.
 
     The first position of a window only writes; as accesses it reads the output too.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, requantise_tensor
@@ -53,7 +53,7 @@ def _row_drafts(rows: int, columns: int, weights: str, vector: str, **outer: int
                load(weights, 1, 4 * words, rest=1, row=columns)))
 
 
-def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a singular-value-decomposed filter.
 
     Inputs are data, feature weights (filters, features), time weights (filters, memory). The
@@ -91,7 +91,7 @@ def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
 
 
-def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_gates(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an LSTM or a GRU: per step, gates from input and state, then the new state.
 
     Inputs are data, input weights (gates x units, features), recurrent weights.

@@ -9,7 +9,7 @@ is the polynomial and the seven conditional multiplications of gemmlowp's fixed-
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -45,7 +45,7 @@ def _extents(graph: Graph, layer: Layer) -> tuple[int, int]:
     return tensor.elements // tensor.shape[-1], tensor.shape[-1]
 
 
-def lower_scalar(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_scalar(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a softmax one element at a time: what reference kernels run, too.
 
     Parameters
@@ -89,7 +89,7 @@ def lower_scalar(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                       read_one, store("output", 1, row=width, column=1)))),)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Four exponentials at a time, twice.
 
     Every group of four is taken to hold an element close enough to the maximum for its

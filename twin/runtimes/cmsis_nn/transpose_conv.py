@@ -10,7 +10,7 @@ ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions/arm_transpose_conv_s8.c.
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, in_fours, requantise
@@ -35,7 +35,7 @@ def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     return 4 * rows * columns * shape.output_channels
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Weights are (filters, rows, columns, channels)."""
     shape = read_geometry(graph, layer)
     dialect = choose_dialect(site.isa)

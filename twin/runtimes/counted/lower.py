@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from hwmodels.board.facts import Core
 from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Kernel, Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import is_assumed
@@ -149,7 +149,7 @@ def _find_amounts(kernels: str, level: str, graph: Graph, layer: Layer,
 
 
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
-           site: Site) -> tuple[Kernel, ...]:
+           site: Site) -> Lowered:
     amounts, foreign = _find_amounts(kernels, level, graph, layer, site)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)
@@ -187,15 +187,15 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
 
 
 def _try_base(base: Lowering | None, graph: Graph, layer: Layer,
-              site: Site) -> tuple[Kernel, ...] | None:
+              site: Site) -> Lowered | None:
     try:
         return (base and base.lower(graph, layer, site)) or None
     except RuntimeRefusedError:
         return None
 
 
-def _bring_to(lowered: tuple[Kernel, ...], amounts: Amounts,
-              site: Site) -> tuple[Kernel, ...]:
+def _bring_to(lowered: Lowered, amounts: Amounts,
+              site: Site) -> Lowered:
     """Return lowered kernels with as many instructions as were counted."""
     total, kinds = amounts.total, _count_kinds(lowered)
     missing = total - kinds.total()
@@ -241,7 +241,7 @@ def _scale(block: Block, scale: float) -> Block:
     return replace(block, trips=trips, entries=min(block.entries, trips))
 
 
-def _replace_blocks(lowered: tuple[Kernel, ...], amounts: Amounts,
+def _replace_blocks(lowered: Lowered, amounts: Amounts,
                     blocks: tuple[Block, ...]) -> Kernel:
     """Return one kernel with the accesses of the lowered ones and the counted instructions."""
     first = lowered[0]

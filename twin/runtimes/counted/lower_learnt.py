@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hwmodels.isa import load_isa
-from hwmodels.kernel import Block, Kernel, split_runs
+from hwmodels.kernel import Block, Kernel, Lowered, split_runs
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs
 from twin.runtimes.counted.describe import family_of, is_described
@@ -30,7 +30,7 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
     base
         What runs where the code is not the core's: of the library it is taken to be like, assumed.
     """
-    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
         kernel, stands_in = learnt.choose(graph, layer, dtype)
         if kernel is None or learnt.isa not in load_isa(site.isa).learnt_from:
             return tuple(replace(one, assumed=True) for one in base.lower(graph, layer, site))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import traits
@@ -68,7 +68,7 @@ def _products(site: Site, depth: int, taps: int, groups: int, rest: int,
         looped("pixel", _LEVELS["pixel"], pixels, 1))
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution: 16 outputs a vector, pixel by pixel."""
     shape = read_geometry(graph, layer)
     depth, pixels = shape.input_channels // layer.groups, shape.positions
@@ -101,7 +101,7 @@ def _conv_accesses(shape: Geometry, depth: int, size: int) -> Any:
         store("output", lanes, 0, **output_steps(shape, size), out=lanes)))
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution of each channel: 16 channels a vector."""
     shape = read_geometry(graph, layer)
     channels, pixels = shape.output_channels, shape.positions
@@ -124,7 +124,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
         taps * channels),)
 
 
-def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dense(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a fully connected layer, which is a convolution of a pixel a row."""
     vectors, rows, columns = read_rows(graph, layer)
     groups, rest = divmod(rows, LANES)
@@ -135,7 +135,7 @@ def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         vectors * rows * columns),)
 
 
-def _lower_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a product of two computed matrices by the same kernel, a row a pixel."""
     *_, columns, rows = graph.input(layer, 1).shape
     vectors, size = graph.input(layer).elements // columns, _bytes(graph, layer)
@@ -156,7 +156,7 @@ def _lower_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         resolve(nest), vectors * rows * columns),)
 
 
-def _lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_elements(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower what goes element by element: sums and products by 16, all else by a table."""
     level = layer.op if layer.op in _LEVELS else "clamp" if traits(layer).clamps else "table"
     turns, left = divmod(graph.output(layer).size_bytes, LANES)
@@ -167,7 +167,7 @@ def _lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
         resolve(*element_accesses(graph, layer, site, LANES))),)
 
 
-def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _refuse(graph: Graph, layer: Layer, site: Site) -> Lowered:
     raise RuntimeRefusedError(f"layer {layer.name}: ESP-DL's kernels are vector code of ESP32-S3 "
                               f"and ESP32-P4, not plain C or {site.isa}; accepted: a board of "
                               "these with its vectors, or another library of `twin runtimes`")

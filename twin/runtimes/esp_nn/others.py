@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from hwmodels.isa import Extension
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
@@ -43,7 +43,7 @@ _LEVELS = LEVELS["others"]
 
 
 def _lower_elements(part: str, levels: dict[str, Any], graph: Graph, layer: Layer,
-                    site: Site) -> tuple[Kernel, ...]:
+                    site: Site) -> Lowered:
     """Lower an addition, multiplication or relu6: some elements a turn, the rest one by one."""
     turn, single, lanes = levels["elements"][layer.op]
     count, clamps = math.prod(graph.output(layer).shape), layer.op == "relu6"
@@ -57,7 +57,7 @@ def _lower_elements(part: str, levels: dict[str, Any], graph: Graph, layer: Laye
                                   else 1))),)
 
 
-def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower pooling: eight channels at once, widened to words for an average."""
     shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
     lanes = 8 if shape.input_channels % 8 == 0 else 4
@@ -76,7 +76,7 @@ def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
         resolve(*pool_accesses(shape, lanes))),)
 
 
-def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a fully connected layer: sums of weights first, then sixteen products at a time."""
     vectors, rows, columns = read_rows(graph, layer)
     outputs, (whole, left) = vectors * rows, divmod(columns, 16)

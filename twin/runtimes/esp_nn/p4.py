@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, pool_accesses
 from twin.runtimes.esp_nn_ansi.sequences import (
@@ -58,7 +58,7 @@ def _rest(name: str, length: int, times: int) -> tuple[Block, ...]:
             _loop(f"{name}, one", "one", times * ones, times))
 
 
-def lower_conv(first: bool, graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_conv(first: bool, graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution by the size of its window, as the library chooses; 1.1.0 is the `first`.
 
     That multiplies positions and rows of fewer than 16 values one by one.
@@ -164,7 +164,7 @@ def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
             _loop("output left over", "output", left * channels, left))
 
 
-def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a depthwise convolution of a filter a channel, in vectors of 16 channels.
 
     Eight channels or more behind the last sixteen are a vector too, fewer scalar. Windows at an
@@ -204,7 +204,7 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
         shape.products),)
 
 
-def lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_dense(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a fully connected layer: vectors without an input offset, else scalar."""
     vectors, rows, columns = read_rows(graph, layer)
     outputs = vectors * rows
@@ -216,7 +216,7 @@ def lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         resolve(*dense_accesses(layer, vectors, rows, columns, LANES)), outputs * columns),)
 
 
-def lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_pool(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower pooling in vectors of 16 channels, averages divided one by one, scalar ends."""
     shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
     (groups, left), pixels = divmod(shape.input_channels, LANES), shape.positions

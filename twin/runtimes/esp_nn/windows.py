@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
@@ -60,7 +60,7 @@ _LANES_OUTPUT = _LEVELS["lanes_output"].plus(
     _LEVELS["quantise_own"], 2).plus(_LEVELS["call_8"], 2)
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution in generic C: four channels a turn; grouped ones in ANSI C."""
     if layer.groups != 1:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
@@ -85,7 +85,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         resolve(*conv_accesses(INT8, shape, 1)), taps * shape.input_channels),)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a depthwise convolution in generic C: four outputs a turn of the window's loops."""
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
@@ -113,7 +113,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
 
 
 # ---- vectors of the ESP32-S3 ----
-def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution of the S3: by the size of its window, as the library chooses."""
     if layer.groups != 1:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
@@ -195,7 +195,7 @@ def _row_blocks(shape: Geometry, outputs: int, row: int, summed: bool) -> tuple[
         looped("pixel", _LEVELS["pixel"], pixels, 1))
 
 
-def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a depthwise convolution of the S3: 16 lanes for 3x3, else 8, else generic C."""
     shape = read_geometry(graph, layer)
     multiplier = shape.output_channels // shape.input_channels
@@ -260,7 +260,7 @@ def widest(count: int, most: int = 16) -> int:
     return next(one for one in (16, 8, 4, 2, 1) if one <= most and count % one == 0)
 
 
-def lower_conv_p4(first: bool, graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_conv_p4(first: bool, graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution of the P4, some in generic C.
 
     Unpadded windows of fewer than 16 values; in the `first` releases padded ones.
@@ -274,7 +274,7 @@ def lower_conv_p4(first: bool, graph: Graph, layer: Layer, site: Site) -> tuple[
     return p4.lower_conv(first, graph, layer, site)
 
 
-def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a depthwise convolution of the P4: vectors for a filter a channel, else generic C."""
     shape = read_geometry(graph, layer)
     plain = shape.output_channels != shape.input_channels or shape.input_channels < 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn.others import SOFTMAX
@@ -19,7 +19,7 @@ from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 
 
-def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _refuse(graph: Graph, layer: Layer, site: Site) -> Lowered:
     raise RuntimeRefusedError(f"layer {layer.name}: the ESP32-S3's assembly of this release was "
                               "not counted; accepted: --runtime esp-nn@1.2.3")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
@@ -53,7 +53,7 @@ _POOLS = {"average_pool_2d": ("esp_nn_avg_pool_s8_ansi", 0, _SUM),
           "max_pool_2d": ("esp_nn_max_pool_s8_ansi", 1, _LARGEST)}
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a convolution: channels of the input innermost."""
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
@@ -69,7 +69,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         resolve(*conv_accesses(INT8, shape, layer.groups)), taps * depth),)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a depthwise convolution: the window innermost."""
     check_core(graph, layer, site)
     shape = read_geometry(graph, layer)
@@ -108,7 +108,7 @@ def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
             looped("row", levels["line"], lines, shape.batches))
 
 
-def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dense(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a fully connected layer."""
     check_core(graph, layer, site)
     vectors, rows, columns = read_rows(graph, layer)
@@ -133,7 +133,7 @@ def dense_accesses(layer: Layer, vectors: int, rows: int, columns: int, width: i
                                         out=1) if move.operand != "parameters"]))]
 
 
-def _lower_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_pool(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower average or maximum pooling."""
     check_core(graph, layer, site)
     name, which, text = _POOLS[layer.op]
@@ -157,7 +157,7 @@ def pool_accesses(shape: Geometry, width: int) -> Any:
         store("output", width, 0, channel=width, **output_steps(shape, 1))))
 
 
-def _lower_elements(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_elements(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an addition, a multiplication or relu6."""
     check_core(graph, layer, site)
     name, level, call = _LEVELS["elements"][layer.op]
@@ -184,13 +184,13 @@ def element_accesses(graph: Graph, layer: Layer, site: Site, width: int) -> list
     return found
 
 
-def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a softmax over the last axis."""
     return lower_softmax("esp_nn_softmax_s8_ansi", _LEVELS["softmax"], graph, layer, site)
 
 
 def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Layer,
-                  site: Site) -> tuple[Kernel, ...]:
+                  site: Site) -> Lowered:
     """Return a softmax: three passes over a row (largest, sum, results)."""
     check_core(graph, layer, site)
     tensor = graph.input(layer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
@@ -54,7 +54,7 @@ def tile_scratch(lowering: Lowering, windows: int) -> Lowering:
     return replace(lowering, scratch_bytes=scratch_bytes)
 
 
-def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _refuse(graph: Graph, layer: Layer, site: Site) -> Lowered:
     raise RuntimeRefusedError("the firmware's kernels are compiled, not lowered: their blocks come "
                               "from the image")
 

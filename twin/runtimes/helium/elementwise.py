@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Kernel, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.elementwise import OPERATIONS
 from twin.runtimes.cmsis_nn.sequences import CODE, entry
@@ -63,7 +63,7 @@ _PAIRS = {"add": (_SUM, _SUM_CONSTANT, 4), "sub": (_SUM, _SUM_CONSTANT, 4),
 """Loop of two operands, of one and a constant, and elements a turn."""
 
 
-def _lower_pair(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_pair(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an operator of two operands; a shorter one is read again for every repetition."""
     both, constant, lanes = _PAIRS[layer.op]
     names = {operand.name for operand in site.operands}
@@ -79,24 +79,24 @@ def _lower_pair(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                    rows=-(-count // inner), repeated=short),)
 
 
-def _lower_rescaled(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_rescaled(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower relu or relu6: bytes rescaled and clamped."""
     return (_build(layer, site, "activation", _RESCALE, _count(graph, layer), 4, {"input": 1}),)
 
 
-def _lower_table(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_table(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a function of one byte: a table, whose own lines are omitted."""
     return (_build(layer, site, "activation", _TABLE, _count(graph, layer), 1, {"input": 1}),)
 
 
-def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower quantising: floats scaled and rounded, bytes rescaled."""
     source = graph.input(layer).dtype
     code, width = (_TO_BYTES, 4) if source == "float32" else (_RESCALE, 1)
     return (_build(layer, site, "quantize", code, _count(graph, layer), 4, {"input": width}),)
 
 
-def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower dequantising: four bytes become four floats."""
     return (_build(layer, site, "quantize", _TO_FLOATS, _count(graph, layer), 4, {"input": 1},
                    output_bytes=4),)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hwmodels.errors import KernelError
 from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
-from hwmodels.kernel import Kernel, Operand
+from hwmodels.kernel import Lowered, Operand
 from twin.network.graph import Graph, Layer
 
 MOST_KEPT = 256
@@ -68,14 +68,14 @@ class Lowering:
         (graph, layer, isa) -> bytes of working memory the kernels need besides their operands.
     """
 
-    lower: Callable[[Graph, Layer, Site], tuple[Kernel, ...]]
+    lower: Callable[[Graph, Layer, Site], Lowered]
     scratch_bytes: Callable[[Graph, Layer, str], int] = no_scratch
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def assume(lowering: Lowering) -> Lowering:
     """Return the same kernels, marked as having nothing behind them for this library."""
-    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
         return tuple(replace(kernel, assumed=True) for kernel in lowering.lower(graph, layer, site))
 
     return replace(lowering, lower=lower)

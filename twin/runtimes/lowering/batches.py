@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Kernel, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Lowering, Site
 
 
-def lower_batch(lowering: Lowering, graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_batch(lowering: Lowering, graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Return the kernels of every input of a batch, one after another.
 
     Parameters

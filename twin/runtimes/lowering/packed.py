@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hwmodels.kernel import Access, Kernel, Loop, Operand
+from hwmodels.kernel import Access, Kernel, Loop, Lowered, Operand
 from twin.network.graph import Graph, Layer
 from twin.network.operators import traits
 from twin.runtimes.lowering import Lowering, Site
@@ -57,7 +57,7 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     rows = outputs // graph.output(layer).shape[-1]
     times = rows if traits(layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
 
-    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
         first, *others = lowering.lower(graph, layer, site)
         split = block("split", _CODE.split[plain(choose_dialect(site.isa))],
                       times * -(-weights.elements // 2), cause="weight_decode")
@@ -88,7 +88,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     weights = graph.input(layer, 1)
     room = -(-weights.elements // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
-    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
         packed, scratch = site.operand("weights"), site.operand("scratch")
         unpacked = Operand(name="unpacked", role="scratch", memory=scratch.memory,
                            address=scratch.address, size_bytes=weights.elements)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hwmodels.kernel import Access, Kernel, Loop, Nest
+from hwmodels.kernel import Access, Kernel, Loop, Lowered, Nest
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import MOST_KEPT, Lowering, Site
 
@@ -31,7 +31,7 @@ def pass_weights(lowering: Lowering, passes: int) -> Lowering:
     kept or a tile in scratch. Ignores the room the tile takes in a cache and what filling it
     costs beyond the loads.
     """
-    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
         return tuple(_pass_once(kernel, passes) for kernel in lowering.lower(graph, layer, site))
 
     return replace(lowering, lower=lower)

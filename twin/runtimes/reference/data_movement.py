@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
@@ -34,7 +34,7 @@ _COPY = "data_copy"
 _CALL: Counts = (12, 9, 20)
 
 
-def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_copy(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a copy, or a reshape that cannot share memory: one memcpy of the output's size."""
     machine = choose_machine(graph, layer, site)
     size = min(graph.output(layer).size_bytes,
@@ -45,14 +45,14 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         assumed=layer.assumed)
 
 
-def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run per outer index."""
     parts = [graph.tensors[place].shape for place in layer.inputs]
     whole = graph.output(layer).shape
     return _lower_runs("reference_ops::Concatenation", graph, layer, site, parts, whole, True)
 
 
-def _lower_split(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_split(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a split: of each output, one run per outer index."""
     parts = [graph.tensors[place].shape for place in layer.outputs]
     whole = graph.input(layer).shape
@@ -60,7 +60,7 @@ def _lower_split(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[tuple[int, ...]],
-                whole: tuple[int, ...], joined: bool) -> tuple[Kernel, ...]:
+                whole: tuple[int, ...], joined: bool) -> Lowered:
     machine = choose_machine(graph, layer, site)
     outer, runs = split_runs(parts, whole, layer.option("axis", len(whole) - 1),
                              machine.element_bytes)
@@ -71,7 +71,7 @@ def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[t
         *run_drafts(machine.dialect, outer, runs, joined))
 
 
-def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_slice(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a slice, strided or not: one element at a time."""
     source = graph.input(layer).shape
     begin = layer.option("begin", (0,) * len(source))
@@ -83,7 +83,7 @@ def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         [step * stride for step, stride in zip(steps, every, strict=False)])
 
 
-def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a transposition: one element at a time, in the order of the output."""
     source = graph.input(layer).shape
     perm = layer.option("perm", tuple(reversed(range(len(source)))))
@@ -93,7 +93,7 @@ def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
 
 
 def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
-                 steps: list[int]) -> tuple[Kernel, ...]:
+                 steps: list[int]) -> Lowered:
     machine = choose_machine(graph, layer, site)
     shape, size = graph.output(layer).shape, machine.element_bytes
     count = math.prod(shape)
@@ -106,7 +106,7 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
                           block("element", code, count, 1, _COPY), *drafts)
 
 
-def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_pad(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower padding: every output element is tested, then copied or filled."""
     machine = choose_machine(graph, layer, site)
     source, shape = (tensor.shape for tensor in graph.ends(layer))
@@ -126,7 +126,7 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         block("copy element", machine.load(size), math.prod(source), cause=_COPY), *drafts)
 
 
-def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower nearest-neighbour resizing: all channels of a pixel in one memcpy (assumed)."""
     machine = choose_machine(graph, layer, site)
     run = graph.output(layer).shape[-1] * machine.element_bytes
@@ -140,7 +140,7 @@ def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
         assumed=True)
 
 
-def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower bilinear resizing: four neighbours weighted per element (assumed)."""
     machine = choose_machine(graph, layer, site)
     output = graph.output(layer)

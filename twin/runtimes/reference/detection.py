@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer, Tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, choose_dialect, join, plain
@@ -68,7 +68,7 @@ def _width(tensor: Tensor) -> int:
     return max(1, tensor.size_bytes // max(1, tensor.elements))
 
 
-def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Decode every anchor's box, find the best class of each, keep the best boxes."""
     machine = _machine(site)
     boxes = graph.input(layer).shape[-2]
@@ -91,7 +91,7 @@ def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
         assumed=True)
 
 
-def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Sort the scores of each class, and compare the boxes that may be kept."""
     machine = _machine(site)
     scores = graph.input(layer, 1)

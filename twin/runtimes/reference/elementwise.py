@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
@@ -29,7 +29,7 @@ _WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2}
 """Bytes of what is written in another type; of others 4."""
 
 
-def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_add(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an addition or subtraction: int8 operands and result are rescaled."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.requantise(3), machine.math("add"), _soft_clamp(machine))
@@ -37,14 +37,14 @@ def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                        graph, layer, machine, code, _COUNTS["add"])
 
 
-def _lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mul(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a multiplication: an int8 product is rescaled once."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.requantise(), machine.math("mul"), _soft_clamp(machine))
     return _lower_pair("reference_ops::Mul", graph, layer, machine, code, _COUNTS["multiply"])
 
 
-def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an element-wise maximum or minimum: indices computed as for a broadcast (assumed)."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.math("compare"), machine.loop(_COUNTS["indexed"]))
@@ -53,7 +53,7 @@ def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
                            family="elementwise", assumed=True)
 
 
-def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_relu(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower relu, relu6 or leaky relu: int8 elements are rescaled, then clamped."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.math(*["compare"] * (2 if layer.op == "relu6" else 1),
@@ -62,7 +62,7 @@ def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return _lower_elements(name, graph, layer, machine, code, _COUNTS["relu"])
 
 
-def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower prelu: broadcast indices per element, negative ones scaled by a slope (assumed)."""
     machine = choose_machine(graph, layer, site)
     code = join(machine.load(machine.weight_bytes), machine.math("compare", "mul"),
@@ -71,7 +71,7 @@ def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                            operands=("input", "weights"), assumed=True)
 
 
-def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower logistic, tanh or hard swish (assumed).
 
     Fixed point: an exponential and a reciprocal take about 23 high multiplies; hard swish three.
@@ -94,7 +94,7 @@ _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 5
 beside a single-precision FPU)."""
 
 
-def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower quantisation: floats divided, rounded and clamped; integers rescaled."""
     machine = choose_machine(graph, layer, site)
     code = (join(machine.math("div"), machine.routine(14), machine.math("convert"))
@@ -103,7 +103,7 @@ def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
                            _COUNTS["quantize"], family="quantize")
 
 
-def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower dequantisation: the scale is a double, so each element takes three library calls."""
     machine = choose_machine(graph, layer, site)
     code = join(*[machine.routine(size) for size in _DOUBLES[machine.dialect]])
@@ -116,7 +116,7 @@ def _soft_clamp(machine: Machine) -> str:
 
 
 def _lower_pair(name: str, graph: Graph, layer: Layer, machine: Machine, code: str,
-                counts: Table) -> tuple[Kernel, ...]:
+                counts: Table) -> Lowered:
     shapes = [graph.tensors[place].shape for place in layer.inputs[:2]]
     if shapes[0] != shapes[1]:
         code = join(code, machine.loop(_COUNTS["indexed"]))
@@ -126,7 +126,7 @@ def _lower_pair(name: str, graph: Graph, layer: Layer, machine: Machine, code: s
 
 def _lower_elements(name: str, graph: Graph, layer: Layer, machine: Machine, code: str,
                     counts: Table, *, operands: tuple[str, ...] = ("input",),
-                    family: str = "activation", assumed: bool = False) -> tuple[Kernel, ...]:
+                    family: str = "activation", assumed: bool = False) -> Lowered:
     """Return a loop over the elements; all but pairs read their input in the result's shape."""
     assert machine.site is not None
     output, size = graph.output(layer), machine.element_bytes

@@ -8,7 +8,7 @@ integer_ops/pooling.h.
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
@@ -30,7 +30,7 @@ _CALL: Counts = (16, 13, 25)
 _LONG_DIVISION = 60  # shift-and-subtract of a small sum by a small count (assumed)
 
 
-def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_average(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower average pooling: sum and count over the window inside the input, then divide."""
     machine = choose_machine(graph, layer, site)
     soft = machine.number == "soft"
@@ -41,7 +41,7 @@ def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
                   inner, divide)
 
 
-def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_max(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower maximum pooling."""
     machine = choose_machine(graph, layer, site)
     inner = join(machine.load(machine.element_bytes), machine.math("compare"))
@@ -51,7 +51,7 @@ def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _lower(name: str, machine: Machine, shape: Geometry, levels: dict[str, Table], inner: str,
-           finish: str) -> tuple[Kernel, ...]:
+           finish: str) -> Lowered:
     pixels, rows = shape.positions, shape.batches * shape.output_rows
     channels, size = shape.input_channels, machine.element_bytes
     window_rows = shape.rows_run * channels

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
@@ -24,7 +24,7 @@ _COUNTS = COUNTS["products"]
 _CALL: Counts = (15, 10, 22)
 
 
-def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a fully connected layer."""
     machine = choose_machine(graph, layer, site)
     vectors, rows, columns = read_rows(graph, layer)
@@ -41,7 +41,7 @@ def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
         macs=vectors * rows * columns)
 
 
-def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a product of two activations, the right side transposed first where it is not yet."""
     machine = choose_machine(graph, layer, site)
     left, output = graph.ends(layer)

@@ -7,7 +7,7 @@ tensorflow/tflite-micro, tensorflow/lite/micro/kernels: svdf_common.cc, lstm_eva
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
@@ -21,7 +21,7 @@ _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _CALL: Counts = (15, 10, 22)
 
 
-def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank."""
     machine = choose_machine(graph, layer, site)
     filters, inputs = graph.input(layer, 1).shape
@@ -50,7 +50,7 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         macs=batches * filters * (inputs + memory), assumed=True)
 
 
-def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_gates(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower an LSTM or GRU: per time step the gates' products, activations and the state."""
     machine = choose_machine(graph, layer, site)
     rows, inputs = graph.input(layer, 1).shape[-2:]

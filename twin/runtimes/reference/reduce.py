@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
@@ -23,7 +23,7 @@ _COUNTS = COUNTS["reduce"]
 _CALL: Counts = (16, 13, 25)
 
 
-def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mean(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a mean: over both spatial axes by plain sums, otherwise by the general reduction."""
     machine = choose_machine(graph, layer, site)
     spatial = tuple(sorted(_axes(graph, layer))) == (1, 2)
@@ -32,7 +32,7 @@ def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                    _COUNTS["sum"] if spatial else _COUNTS["element"], not spatial)
 
 
-def lower_mean_in_order(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def lower_mean_in_order(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a mean that reads in the order of the data and keeps a sum of 32 bits a result.
 
     Time goes with the elements, not with how many lines a walk along one channel loads again.
@@ -50,7 +50,7 @@ def lower_mean_in_order(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
         repeat("result", results, store("output", size, 0, result=size)), assumed=True)
 
 
-def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_max(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a maximum over axes by the general reduction."""
     machine = choose_machine(graph, layer, site)
     return _reduce("reference_ops::ReduceGeneric", graph, layer, machine,
@@ -64,7 +64,7 @@ def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
 
 
 def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: str, finish: str,
-            per_element: Table, assumed: bool) -> tuple[Kernel, ...]:
+            per_element: Table, assumed: bool) -> Lowered:
     """Every result in turn: all elements that fall into it read, then it is stored."""
     shape, axes = graph.input(layer).shape, _axes(graph, layer)
     results, size = graph.output(layer).elements, machine.element_bytes

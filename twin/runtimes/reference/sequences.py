@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Site
@@ -160,7 +160,7 @@ class Machine(NamedTuple):
         return CODE["stores"][self.dialect][width_bytes]
 
     def kernel(self, name: str, family: str, call: Counts, *drafts: Any, macs: int = 0,
-               assumed: bool = False) -> tuple[Kernel, ...]:
+               assumed: bool = False) -> Lowered:
         """Return the kernel of loops; blocks without instructions are omitted.
 
         Parameters

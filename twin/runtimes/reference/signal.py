@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, choose_dialect, plain
@@ -35,7 +35,7 @@ def _count_elements(graph: Graph, layer: Layer) -> int:
     return size if layer.op != "signal_rfft" else points * max(1, math.ceil(math.log(points, 4)))
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     machine = Machine(plain(choose_dialect(site.isa)), "int16", site=site)
     names = [f"input{place + 1}" if place else "input" for place in range(len(layer.inputs))]
     return machine.kernel(

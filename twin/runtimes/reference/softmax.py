@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hwmodels.isa import load_isa, plain_isa
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.softmax import lower_scalar
 from twin.runtimes.lowering import Kernels, Lowering, Site
@@ -20,7 +20,7 @@ from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 from twin.runtimes.reference.sequences import choose_machine
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a softmax over the last axis."""
     machine = choose_machine(graph, layer, site)
     if not machine.is_float:

@@ -8,7 +8,7 @@ integer_ops/transpose_conv.h (float adds into the output itself).
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
@@ -20,7 +20,7 @@ from twin.runtimes.reference.windows import multiply_once
 _COUNTS = COUNTS["transpose_conv"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Lower a transposed convolution (counts assumed)."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     target = "output" if machine.is_float else "scratch"

@@ -7,7 +7,7 @@ tensorflow/tflite-micro, tensorflow/lite/micro/kernels/elementwise.cc: AbsEval, 
 
 from __future__ import annotations
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import join
@@ -17,7 +17,7 @@ from twin.runtimes.reference.sequences import COUNTS, choose_machine
 _COUNTS = COUNTS["unary"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Integers have their offset taken off and are rescaled; floats lose their sign."""
     machine = choose_machine(graph, layer, site)
     size = machine.element_bytes

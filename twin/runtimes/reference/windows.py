@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site, assume
 from twin.runtimes.lowering.blocks import block, join
@@ -51,7 +51,7 @@ def tile_outputs(lowering: Lowering, tile: int) -> Lowering:
     return assume(replace(lowering, lower=partial(lowering.lower, tile=tile)))
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> tuple[Kernel, ...]:
+def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> Lowered:
     """Lower a convolution: for each output the window, input channels innermost."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
@@ -67,7 +67,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> tuple[
         macs=inside * depth)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> tuple[Kernel, ...]:
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> Lowered:
     """Lower a depthwise convolution: channels outermost of the window loops."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     name = "DepthwiseConv" if machine.is_float else "DepthwiseConvPerChannel"

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hwmodels.frozen import frozen
-from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, split_runs
+from hwmodels.kernel import Access, Block, Kernel, Loop, Lowered, Nest, Operand, split_runs
 from twin.deployment.placement import Placement
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias, layer_macs
@@ -42,7 +42,7 @@ MemoryOf = Callable[[int], str]
 
 
 def read_kernels(image: Elf, graph: Graph, placement: Placement, constants: Image,
-                 memory_of: MemoryOf) -> tuple[tuple[Kernel, ...], ...]:
+                 memory_of: MemoryOf) -> tuple[Lowered, ...]:
     """Return the kernel of every layer, as the image has it; an alias has none.
 
     Parameters

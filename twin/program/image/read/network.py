@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.isa import MACHINES, load_isa
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Lowered
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
 from twin.program.elf import Elf, read_elf
@@ -16,7 +16,7 @@ from twin.program.image.compile.source import Source
 from twin.program.image.compile.store import keep_image, port_of
 from twin.program.image.read.kernels import read_kernels
 
-Network = tuple[tuple[Kernel, ...], ...]
+Network = tuple[Lowered, ...]
 
 
 def read_network(deployment: Deployment) -> Network:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel, Nest
+from hwmodels.kernel import Block, Kernel, Lowered, Nest
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.product import Product, product_drafts
 from twin.runtimes.cmsis_nn.convolution.product_mve import (
@@ -36,7 +36,7 @@ from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 _CODE = CODE["convolution"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site, tile_bytes: int = 0) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site, tile_bytes: int = 0) -> Lowered:
     """Return the wrapper's choice in C and with DSP."""
     shape = read_geometry(graph, layer)
     if shape.is_pointwise and layer.groups == 1:
@@ -61,7 +61,7 @@ def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     return 0 if direct else scratch_bytes(shape, layer.groups)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Return the wrapper's choice with Helium."""
     shape = read_geometry(graph, layer)
     if shape.is_pointwise and layer.groups == 1:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Kernel, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.windows import lower_windows_mve, scratch_bytes_mve
 from twin.runtimes.cmsis_nn.sequences import (
@@ -166,7 +166,7 @@ def _is_3x3(shape: Geometry) -> bool:
             and window.padding[0] <= 1 and window.padding[2] <= 1)
 
 
-def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_c(graph: Graph, layer: Layer, site: Site) -> Lowered:
     shape = read_geometry(graph, layer)
     if _is_3x3(shape):
         return (lower_3x3(shape, site),)
@@ -175,7 +175,7 @@ def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (lower_generic(shape, site),)
 
 
-def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> Lowered:
     shape = read_geometry(graph, layer)
     if _is_simple(shape) and not _is_3x3(shape):
         from twin.runtimes.cmsis_nn.depthwise.column import lower_column
@@ -193,7 +193,7 @@ def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
     return column_scratch_bytes(shape)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """Choose scalar code for a dilated window or a channel multiplier above one, like elsewhere."""
     shape = read_geometry(graph, layer)
     if _is_convolution(shape):
