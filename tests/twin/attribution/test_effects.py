@@ -28,7 +28,7 @@ def effects(deployment, changes):
 
 @pytest.mark.parametrize(("path", "value", "why"), [
     ("npu.cache.enabled", "false", "read once and in order"),
-    ("npu.units.CONV_ACC.count", 8, "no epoch uses more than 4"),
+    ("npu.units.CONV_ACC.count", 5, "no epoch uses more than 4"),
     ("npu.engines", 9, "no epoch uses more than 6"),
     ("npu.pools.npuRAM6.size_bytes", "64KiB", "in npuRAM6"),
     ("npu.engines", 10, "it is that already"),
