@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,7 @@ def test_a_board_of_ones_own_is_named_by_its_file_and_built_through_its_core(tmp
     assert typed[0] == f"twin predict kws -b {mine}"
     assert f"twin firmware build kws -b {mine} -o out/kws --port rtt-m33" in typed
     assert not any("-b mine" in line or "firmware flash" in line for line in typed)
+    assert typed[-1] == f"twin attribute kws out/m -b {mine}"
 
 
 def test_a_machine_without_tools_is_told_what_to_type(tmp_path, monkeypatch):
@@ -61,7 +63,9 @@ def test_a_machine_without_tools_is_told_what_to_type(tmp_path, monkeypatch):
     assert result.exit_code == 0 and result.stderr == ""
     assert "apt-get install gcc-arm-none-eabi" in result.stdout
     board = run("-b", "nucleo_l4r5zi")
-    assert board.exit_code == 1 and "(needed)" in board.stdout
+    assert board.exit_code == 1 and "riscv64" not in board.stdout
+    assert "apt-get install make gcc-arm-none-eabi && pip install pyocd\n" in board.stdout
+    assert not re.search("(?m)^(esptool|openocd .*needed)", board.stdout)  # One tool writes flash.
     assert "twin firmware flash kws -b nucleo_l4r5zi" in board.stdout
     document = json.loads(run("-b", "nucleo_l4r5zi", "--json").stdout)
     assert document["kind"] == "checkup" and document["ready"] is False

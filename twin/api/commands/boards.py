@@ -45,7 +45,7 @@ def list_boards() -> Boards:
     found, broken = [], {}
     for name in file.list_boards():
         try:
-            found.append(file.load_board(name))
+            found.append(replace(file.load_board(name), name=name))  # What `-b` takes.
         except BoardError as error:
             broken[name] = str(error)
     return Boards(boards=tuple(found), broken=broken)

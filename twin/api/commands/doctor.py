@@ -38,9 +38,12 @@ from twin.reports.outcomes import Check, Checkup
 EXTRAS = {"plot": "matplotlib", "onnx": "onnx", "boards": "serial"}
 """A package of each extra."""
 
-FLASHERS = {"pyocd": "pip install pyocd", "openocd": "apt-get install openocd",
-            "esptool": "pip install esptool",
-            "STM32_Programmer_CLI": "comes with STM32CubeProgrammer, bin/ on the PATH"}
+FLASHERS = {"PYOCD": ("pyocd", "pip install pyocd"),
+            "OPENOCD": ("openocd", "apt-get install openocd"),
+            "ESPTOOL": ("esptool", "pip install esptool"),
+            "CUBEPROG": ("STM32_Programmer_CLI",
+                         "comes with STM32CubeProgrammer, bin/ on the PATH")}
+"""By what a port's settings name, of which any one will do."""
 
 VERSION_S = 20
 
@@ -52,7 +55,7 @@ def doctor(asked: Doctor) -> Checkup:
     No board is touched: tools that write flash are asked whether they know the part.
     """
     board = None if asked.board is None else load_board(asked.board)
-    checks = [*_check_machine(), *_check_tools(), _try("emulators", _list_emulators),
+    checks = [*_check_machine(), *_check_tools(board), _try("emulators", _list_emulators),
               *_check_ports(needed=board is not None)]
     if board is not None:
         checks += _check_board(board)
@@ -86,12 +89,25 @@ def _check_machine() -> Iterator[Check]:
                     advice=f"pip install 'embedded-twin[{extra}]'")
 
 
-def _check_tools() -> Iterator[Check]:
-    tools = {"make": "apt-get install make", **FLASHERS,
-             **{one.compiler[0]: one.compiler[1] for one in MACHINES.values() if one.compiler}}
-    for tool, advice in tools.items():
+def _check_tools(board: Board | None) -> Iterator[Check]:
+    """Look for all tools, or for those a board needs: its compiler, and one that flashes it."""
+    flashers, arches = dict(FLASHERS), list(MACHINES)
+    if board is not None:
+        try:
+            port = _port_of(board)
+        except TwinError:  # No port of our firmware: it is built in a project of the user's.
+            return
+        arches = [port.arch]
+        flashers = {key: tool for key, tool in FLASHERS.items() if key in port.settings
+                    or (port.derived and key == "OPENOCD")}
+    absent = not any(shutil.which(tool) for tool, _ in flashers.values())
+    needed = [("make", "apt-get install make"),
+              *(MACHINES[one].compiler for one in arches if MACHINES[one].compiler)]
+    for place, (tool, advice) in enumerate((*needed, *flashers.values())):
         path = shutil.which(tool)
-        yield Check(name=tool, found="" if path is None else _ask_version(path), advice=advice)
+        yield Check(name=tool, found="" if path is None else _ask_version(path), advice=advice,
+                    needed=board is not None and (place < len(needed) or (
+                        absent and place == len(needed))))
 
 
 def _ask_version(path: str) -> str:
@@ -194,7 +210,7 @@ def list_steps(board: Board, file: File | None = None) -> Iterator[tuple[str, st
     if port.derived:
         yield (f'openocd {config} -c "program out/kws/firmware.elf verify reset exit"',
                "writes it; BOARD.cfg is OpenOCD's file of the board, or of its probe and chip")
-    if {"PYOCD", "OPENOCD", "ESPTOOL", "CUBEPROG"} & set(settings):
+    if set(FLASHERS) & set(settings):
         yield (f"twin firmware flash kws -b {name}",
                f"writes it: {_name_flasher(port)}")
     where = "/dev/ttyACM0"
@@ -203,7 +219,8 @@ def list_steps(board: Board, file: File | None = None) -> Iterator[tuple[str, st
         yield (f'openocd {config} -c "init; reset run" -c "rtt setup 0x20000000 0x40000 '
                '{SEGGER RTT}; rtt start; rtt server start 9090 0"', "the line through the probe")
     yield f"twin measure kws -b {name} --port {where} --runs 5 -o out/m", "times of every layer"
-    yield "twin attribute kws out/m", "beside the prediction: where the gap is, and why"
+    own = f" -b {name}" if file is not None and name != board.name else ""
+    yield f"twin attribute kws out/m{own}", "beside the prediction: where the gap is, and why"
 
 
 def _name_flasher(port: ports.Port) -> str:
@@ -212,9 +229,8 @@ def _name_flasher(port: ports.Port) -> str:
         return "STM32CubeProgrammer"
     if "ESPTOOL" in settings:
         return "esptool"
-    return " or ".join(tool for tool, key in (
-        (f"pyocd ({settings.get('PYOCD')})", "PYOCD"),
-        (f"openocd ({settings.get('OPENOCD')})", "OPENOCD")) if key in settings)
+    return " or ".join(f"{FLASHERS[key][0]} ({settings[key]})" for key in ("PYOCD", "OPENOCD")
+                       if key in settings)
 
 
 def _find_virtual(board: Board) -> str | None:

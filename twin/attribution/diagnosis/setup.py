@@ -11,7 +11,7 @@ from typing import Any
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import INFERRED, Measurement
 from hwmodels.board.file import load_board
-from hwmodels.errors import TwinError
+from hwmodels.errors import BoardError, TwinError, reworded
 from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.folders import start_with_counter
@@ -76,6 +76,10 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     if where == UNKNOWN:
         raise UsageError("the measurement does not say which board it is of: give it (--board), "
                          "or import the log with --board")
+    if board is None:
+        with reworded(BoardError, UsageError, f"the measurement is of {where!r}: give that board's "
+                      "file (-b FILE); "):
+            load_board(where)
     if runtime is not None:
         return start_with_counter(deploy(named, where, runtime=runtime, **options), measurement)
     try:
