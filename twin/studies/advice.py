@@ -155,7 +155,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
-    candidates = sort_candidates(deployment, efforts)
+    # What is not known of the board stays so, whatever is changed.
+    candidates = {} if before.verdict == "may" else sort_candidates(deployment, efforts)
     total = sum(map(len, candidates.values()))
     paired: list[Change] = []
     for effort in EFFORTS:

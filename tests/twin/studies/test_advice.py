@@ -62,6 +62,15 @@ def test_what_nothing_meets_has_a_nearest(ad) -> None:
     assert all(len(pair.settings) == 2 for pair in advice.pairs)
 
 
+def test_no_change_is_tried_for_a_figure_that_is_not_known() -> None:
+    """A sleep current nobody stated: no setting makes it known, an option does."""
+    npu = twin.deploy("kws", "alif_e7_devkit")
+    advice = twin.advise(npu, every="1s", cell="1000mAh@3.7V", min_days=90)
+    assert advice.before.verdict == "may" and advice.changes == advice.refused == ()
+    assert "mean power; " in say_best(advice)
+    assert "--sleep alif_e7_devkit=CURRENT states yours" in say_best(advice)
+
+
 def test_limits_that_are_met_need_no_change(ad) -> None:
     advice = twin.advise(ad, max_ms="1s", efforts=("setting",), pairs=False)
     assert advice.met and not advice.pairs

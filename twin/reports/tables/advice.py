@@ -17,7 +17,12 @@ from twin.pricing.variables import USED
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.parts import Content, Group, Text, tabulate
-from twin.reports.tables.study_sentences import describe_limits, say_idle, say_life
+from twin.reports.tables.study_sentences import (
+    describe_limits,
+    say_idle,
+    say_life,
+    say_unknown,
+)
 from twin.studies.advice import Advice
 from twin.studies.change import Change
 from twin.studies.penalties import describe_miss
@@ -102,6 +107,10 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
         return "no change is needed" if advice.before.sure else (
             f"met with {format_chance(advice.before.probability)}; no change that was tried makes "
             "it surer")
+    if (before := advice.before).verdict == "may":
+        return ("no change makes known what is not: " + ", ".join(
+            WORDS[name] for name in before.unknown)
+            + f"; {say_unknown(before)}" * (before.mean_mw is None))
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest

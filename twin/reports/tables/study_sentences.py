@@ -119,11 +119,7 @@ def say_life(row: Row) -> str:
 def say_duty(row: Row) -> str:
     """Say what a duty takes, and in which state the board sleeps."""
     if row.mean_mw is None:
-        return "mean power not known: " + (
-            "its energy is not; --currents states a core's, a board file an accelerator's"
-            if row.energy_uj is None else
-            "its sleep current is not; --sleep BOARD=CURRENT states yours"
-            if row.sleep == "not known" else "wake-up and inference outlast the period")
+        return f"mean power not known: {say_unknown(row)}"
     life = "" if row.life_days is None else f", {say_life(row)} {say_cell(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     parts = "" if row.wake_mw is None or row.asleep_mw is None else (
@@ -132,6 +128,14 @@ def say_duty(row: Row) -> str:
         f"{100 * row.asleep_mw / row.mean_mw:.0f} % {IDLE if row.sleep == IDLE else 'sleep'})")
     return (f"{format_power(row.mean_mw)} on average{parts}, {a_day} a day{life}; asleep "
             f"{say_sleep(row)}; energy of the {row.boundary}")
+
+
+def say_unknown(row: Row) -> str:
+    """Say why the mean power of a row is not known, and what states it."""
+    if row.energy_uj is None:
+        return "its energy is not; --currents states a core's, a board file an accelerator's"
+    return (f"its sleep current is not; --sleep {row.board}=CURRENT states yours"
+            if row.sleep == NOT_KNOWN else "wake-up and inference outlast the period")
 
 
 def say_sleep(row: Row) -> str:

@@ -153,9 +153,11 @@ def _check(npu: Npu) -> None:
     if npu.memory_mode not in MODES:
         raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
                                   + ", ".join(MODES))
-    if npu.memory_mode == "Dedicated_Sram" and npu.config.startswith("ethos-u55"):
-        raise RuntimeRefusedError("npu.memory_mode: Dedicated_Sram: an Ethos-U55's second port "
-                                  "only reads; accepted: Sram_Only, Shared_Sram")
+    arena, u55 = npu.pools[-1], npu.config.startswith("ethos-u55")
+    if npu.memory_mode == "Dedicated_Sram" and (u55 or arena.byte_event == "npu_flash_byte"):
+        raise RuntimeRefusedError("npu.memory_mode: Dedicated_Sram: " + (
+            "an Ethos-U55's second port" if u55 else f"{arena.name}, where the arena would be,")
+            + " only reads; accepted: Sram_Only, Shared_Sram")
     if npu.scratch_bytes > npu.pools[0].size_bytes:
         raise RuntimeRefusedError(f"npu.scratch_bytes: {npu.scratch_bytes:,}; accepted: at most "
                                   f"the {npu.pools[0].size_bytes:,} of {npu.pools[0].name}")
