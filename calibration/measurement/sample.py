@@ -208,6 +208,10 @@ def check_sample(document: Mapping[str, Any], where: str) -> None:
         raise MeasurementError(f"{where}: run and layer are counted from 0")
     if not -MAX_VALUE <= document["value"] <= MAX_VALUE:  # also refuses NaN and huge integers
         raise MeasurementError(f"{where}: value is {document['value']}; a finite number is needed")
+    if (document["clock"] is not None or document["counter"] in _COUNTS) and (
+            document["unit"] not in COUNTED[:2]):
+        raise MeasurementError(f"{where}: unit {document['unit']!r} of {document['counter']}, a "
+                               f"count of a clock; accepted: {', '.join(COUNTED[:2])}")
     if document["unit"] in COUNTED and not 0 <= document["value"] <= MAX_COUNT:
         raise MeasurementError(f"{where}: {document['counter']} is {document['value']:g} "
                                f"{document['unit']}; accepted: 0 to {MAX_COUNT:g}")

@@ -143,6 +143,8 @@ def test_whole_last_line_without_newline_counts(tmp_path):
      "run is True"),
     ('{"run": -1, "layer": null, "counter": "a", "value": 1, "unit": "us", "clock": null}',
      "from 0"),
+    ('{"run": 0, "layer": 1, "counter": "cpu_cycles", "value": 1, "unit": "ms", "clock": "cpu"}',
+     "unit 'ms' of cpu_cycles, a count of a clock; accepted: cycles, ticks"),
     ('{"runs": 0, "layer": null, "counter": "a", "value": 1, "unit": "us", "clock": null}',
      "did you mean run"),
     ("[" * 100_000, ":1: not JSON"),
