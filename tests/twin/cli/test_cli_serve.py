@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from twin.api.live import server
+from twin.api.live.app import Service
 from twin.cli import app
 
 
@@ -74,3 +76,12 @@ def test_it_serves_until_interrupted_and_leaves_nothing(tmp_path) -> None:
         left, said = process.communicate()
     assert process.returncode == 0 and left == ""
     assert "whoever reaches this machine" in said and said.splitlines()[-1] == "ended"
+
+
+def test_an_interrupt_before_the_server_begins_ends_it_in_silence(monkeypatch, recwarn) -> None:
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server.asyncio, "run", interrupt)
+    server.run(Service(), server.listen("127.0.0.1", 0), "127.0.0.1", lambda: None)
+    assert not [one for one in recwarn if "never awaited" in str(one.message)]

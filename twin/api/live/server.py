@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import os
@@ -103,10 +104,12 @@ def run(service: Service, opened: socket.socket, host: str,
         app, log_level="critical", access_log=False, server_header=False, lifespan="on",
         http=make_protocol(Held()), limit_concurrency=128, timeout_keep_alive=10,
         timeout_graceful_shutdown=2, ws="none", h11_max_incomplete_event_size=32 << 10)
+    serving = Server(config).serve(sockets=[opened])
     try:
-        Server(config).run(sockets=[opened])
+        asyncio.run(serving)
     except KeyboardInterrupt:
         pass  # Ctrl-C is how it is ended.
     finally:
+        serving.close()  # Which says that an end before its beginning is meant.
         service.close()
         opened.close()
