@@ -20,6 +20,7 @@ from twin.reports.tables.parts import Content, Group, Text, tabulate
 from twin.reports.tables.study_sentences import (
     describe_limits,
     say_idle,
+    say_lacking,
     say_life,
     say_unknown,
 )
@@ -108,9 +109,8 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
             f"met with {format_chance(advice.before.probability)}; no change that was tried makes "
             "it surer")
     if (before := advice.before).verdict == "may":
-        return ("no change makes known what is not: " + ", ".join(
-            WORDS[name] for name in before.unknown)
-            + f"; {say_unknown(before)}" * (before.mean_mw is None))
+        return f"no change is tried: {say_unknown([before])}" + (
+            f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest

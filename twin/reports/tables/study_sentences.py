@@ -119,7 +119,7 @@ def say_life(row: Row) -> str:
 def say_duty(row: Row) -> str:
     """Say what a duty takes, and in which state the board sleeps."""
     if row.mean_mw is None:
-        return f"mean power not known: {say_unknown(row)}"
+        return f"mean power not known: {say_lacking(row)}"
     life = "" if row.life_days is None else f", {say_life(row)} {say_cell(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     parts = "" if row.wake_mw is None or row.asleep_mw is None else (
@@ -130,7 +130,7 @@ def say_duty(row: Row) -> str:
             f"{say_sleep(row)}; energy of the {row.boundary}")
 
 
-def say_unknown(row: Row) -> str:
+def say_lacking(row: Row) -> str:
     """Say why the mean power of a row is not known, and what states it."""
     if row.energy_uj is None:
         return "its energy is not; --currents states a core's, a board file an accelerator's"
