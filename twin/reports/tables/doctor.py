@@ -21,5 +21,5 @@ def doctor_report(found: Checkup) -> Content:
                    *([new_pairs([("missing", ""), *missing])] if missing else []),
                    *(["installs what is needed: " + " && ".join(packages.values())]
                      if packages else []),
-                   "\n".join(["type:" if found.is_ready else "type; all but the first needs what is "
-                              "missing:", *steps])])
+                   "\n".join(["type:" if found.is_ready else
+                              "type; all but the first needs what is missing:", *steps])])
