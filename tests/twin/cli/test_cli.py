@@ -15,6 +15,7 @@ from made_predictions import make_prediction
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from hwmodels.board.file import SHIPPED
 from hwmodels.errors import BoardError, ToolMissingError
 from twin.api.requests import AUTO, Priced
 from twin.api.requests.values import parse_quantity, parse_settings
@@ -401,6 +402,17 @@ def test_one_bad_board_file_is_listed_as_broken(tmp_path, monkeypatch):
     assert "nucleo_l4r5zi" in result.stdout and "broken:" in result.stderr
     assert run("boards", "NUCLEO-L4R5ZI").exit_code == 0
     assert run("boards", "bad").exit_code == 3
+
+
+def test_boards_are_listed_by_the_names_b_takes(tmp_path, monkeypatch):
+    """That of the file, whatever name is written in it: two files may write the same."""
+    shipped = (SHIPPED / "nucleo_l4r5zi.yaml").read_text()
+    for file in ("first", "second"):
+        (tmp_path / f"{file}.yaml").write_text(shipped.replace("name: nucleo_l4r5zi", "name: mine"))
+    monkeypatch.setenv("TWIN_BOARDS", str(tmp_path))
+    listed = [line.split()[0] for line in run("boards").stdout.splitlines()[1:]]
+    assert {"first", "second"} < set(listed) and "mine" not in listed
+    assert run("boards", "first").exit_code == 0
 
 
 @pytest.mark.parametrize("arguments", [
