@@ -138,6 +138,8 @@ class Grid:
         By row, in `unit`.
     missed
         Cells whose every point misses a limit.
+    unknown
+        Cells with points whose value is not known.
     unit, name, title, caption
         Of the values; of the page, as of a `Chart`.
     """
@@ -148,6 +150,7 @@ class Grid:
     up: str
     values: tuple[tuple[float | None, ...], ...]
     missed: tuple[tuple[bool, ...], ...]
+    unknown: tuple[tuple[bool, ...], ...]
     unit: str
     name: str = ""
     title: str = ""
@@ -156,9 +159,9 @@ class Grid:
     @property
     def texts(self) -> list[list[str]]:
         """What cells say: the value, and a cross where every point misses a limit."""
-        return [["" if value is None else significant(value) + f" {MISSED}" * missed
-                 for value, missed in zip(line, crosses, strict=True)]
-                for line, crosses in zip(self.values, self.missed, strict=True)]
+        return [["?" * unknown if value is None else significant(value) + f" {MISSED}" * missed
+                 for value, missed, unknown in zip(*line, strict=True)]
+                for line in zip(self.values, self.missed, self.unknown, strict=True)]
 
 
 def look_of(number: int) -> dict[str, Any]:

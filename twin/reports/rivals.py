@@ -20,7 +20,7 @@ from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
-from twin.studies.rows import NAMED, QUANTITIES, SURE, Row
+from twin.studies.rows import NAMED, QUANTITIES, SURE, WORDS, Row
 from twin.studies.sweep import mark_front, name_network, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
@@ -38,10 +38,14 @@ FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
 BEST = "★"
 """Beside what wins."""
 
-MISSES = "x"
-"""Mark of what misses a limit."""
+MARKS_OF = {"no": "x", "may": "+"}
+"""Marks of what misses a limit, and of what a figure that is not known decides."""
+
+MARK_MEANINGS = {"no": "crosses miss a limit", "may": "plus signs may meet: a figure is not known"}
 
 MOST_POINTS, MOST_GROUPS = 1500, 8
+FAR = 2.0
+"""A limit beyond so many times the longest bar is written, not drawn: bars would be short."""
 RINGS = (1, 2, 5, 10, 100, 1000, 10000)
 
 
@@ -89,6 +93,8 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
     """Describe a quantity of each; the least, of those that meet the limits, is set apart."""
     name, unit, factor = FIGURES[quantity]
     known = [one for one in rivals if getattr(one.row, quantity) is not None]
+    ends = [bounds[2] for one in known if (bounds := one.row.bounds_of(quantity)) is not None]
+    beyond = limit is not None and limit > FAR * max(ends, default=limit)
     rows = [one.row for one in rivals]
     lowest, leading = find_lowest(rows, quantity), {*list_leading(rows)}
     bars = []
@@ -103,15 +109,18 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
             hover=f"{one.label}<br>{write_figure(quantity, value)}"))
     return BarChart(
         rows=tuple(one.label for one in rivals), axis=label_figure(quantity), scale=1 / factor,
-        limit=limit, bars=tuple(sorted(bars, key=lambda bar: bar.series != "least")),
+        limit=None if beyond else limit,
+        bars=tuple(sorted(bars, key=lambda bar: bar.series != "least")),
         name=f"bars-{quantity.split('_')[0]}", title=f"{name[0].upper()}{name[1:]}, {unit}",
-        caption=_tell_lowest(known, quantity, lowest, leading))
+        caption=_tell_lowest(known, quantity, lowest, leading)
+        + f" The limit, {write_figure(quantity, limit)}, lies beyond." * beyond)
 
 
 def list_quantities(rivals: Sequence[Rival]) -> tuple[str, ...]:
-    """Return the four drawn 2x2: time, energy, RAM, and prices where they differ, else flash."""
+    """Return the four drawn 2x2: time, energy, RAM or mean power, prices that differ or flash."""
     prices = {one.row.price_usd for one in rivals} - {None}
-    return ("time_us", "energy_uj", "ram_bytes",
+    power = any(one.row.mean_mw is not None for one in rivals)
+    return ("time_us", "energy_uj", "mean_mw" if power else "ram_bytes",
             "price_usd" if len(prices) > 1 else "flash_bytes")
 
 
@@ -257,8 +266,11 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
             + (" of their network" if len(networks) > 1 else "")
             + (", of chips or of boards" if len(fronts) > len(networks) else "")
             + ": nothing is better in both. Bars are 90 % intervals; filled marks may be best, "
-            "hollow ones are beaten" + "; crosses miss a limit" * any(
-                not one.row.met for one in known) + ".")
+            "hollow ones are beaten" + "".join(
+                f"; {words}" for verdict, words in MARK_MEANINGS.items()
+                if any(one.row.verdict == verdict for one in known)) + ".")
+    if len(known) < len(rivals):
+        caption += f" {say_undrawn([one.row for one in rivals], objectives)}."
     caption += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
         known) > len(shown) else ""
     asked = dict((limits or Limits()).list_limits())
@@ -268,7 +280,7 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
         x=Axis(label=label_figure(across), log=True), y=Axis(label=label_figure(up), log=True),
         rules=tuple((axis, asked[name] * FIGURES[name][2])
                     for axis, name in (("x", across), ("y", up)) if name in asked),
-        curves=(*(replace(curve, colour=GREY, mark=curve.mark if curve.mark == MISSES else "o")
+        curves=(*(replace(curve, colour=GREY, mark=curve.mark if curve.mark in "x+" else "o")
                   for curve in _list_points("others", others, objectives, 0)),
                 *(curve for number, name in enumerate(named)
                   for curve in _list_points(name, grouped.get(name, ()), objectives, number)),
@@ -277,15 +289,22 @@ def chart_front(rivals: Sequence[Rival], objectives: tuple[str, str], limits: Li
                   for place, corners in enumerate(fronts))))
 
 
+def say_undrawn(rows: Sequence[Row], objectives: Sequence[str]) -> str:
+    """Say how many predicted rows lack a figure that is drawn, and which; "" for none."""
+    lacking = [[WORDS[name] for name in objectives if getattr(row, name) is None] for row in rows
+               if not row.failure]
+    missing = dict.fromkeys(name for names in lacking for name in names)
+    return f"{sum(map(bool, lacking))} without {' or '.join(missing)} not drawn" if missing else ""
+
+
 def _list_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
                  number: int) -> Iterator[Curve]:
-    """Yield those that meet the limits, and those that do not as crosses, under one name."""
-    met, missed = ([one for one in mine if one.row.met is verdict] for verdict in (True, False))
-    if met:
-        yield _draw_points(name, met, objectives, number)
-    if missed:
-        yield replace(_draw_points("" if met else name, missed, objectives, number),
-                      mark=MISSES, hollow=())
+    """Yield those that meet the limits, that do not, and that may, each marked, as one name."""
+    for verdict in ("yes", *MARKS_OF):
+        if same := [one for one in mine if one.row.verdict == verdict]:
+            curve = _draw_points(name, same, objectives, number)
+            yield curve if verdict == "yes" else replace(curve, mark=MARKS_OF[verdict], hollow=())
+            name = ""
 
 
 def _draw_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],

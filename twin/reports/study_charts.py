@@ -160,21 +160,23 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
                       for axis in (across, up))
     cells: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        if getattr(row, quantity) is not None:
-            inputs = dict(row.inputs)
-            cells.setdefault((inputs.get(up, ""), inputs.get(across, "")), []).append(row)
+        inputs = dict(row.inputs)
+        cells.setdefault((inputs.get(up, ""), inputs.get(across, "")), []).append(row)
     network = f", of {of_network}" if of_network else ""
     return Grid(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
-        caption=f"In {unit}, the lowest over the other axes{network}. An empty cell is infeasible."
+        caption=f"In {unit}, the lowest over the other axes{network}. An empty cell is infeasible, "
+             "of ? it is not known."
              + (f" {MISSED}: everything there misses a limit." if table.limits else ""),
         columns=tuple(columns), rows=tuple(lines), across=across, up=up, unit=f"{name}, {unit}",
         values=tuple(tuple(min((
-            float(getattr(row, quantity)) * factor for row in cells.get((line, column), ())),
-            default=None) for column in columns) for line in lines),
+            float(value) * factor for row in cells.get((line, column), ())
+            if (value := getattr(row, quantity)) is not None), default=None)
+            for column in columns) for line in lines),
         missed=tuple(tuple(bool(table.limits) and not any(
-            row.met for row in cells.get((line, column), ())) for column in columns)
-            for line in lines))
+            row.verdict != "no" for row in cells.get((line, column), ())) for column in columns)
+            for line in lines),
+        unknown=tuple(tuple((line, column) in cells for column in columns) for line in lines))
 
 
 def _choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:

@@ -137,9 +137,12 @@ def describe_miss(row: Row, limits: Limits, chance: float) -> str:
     """Say by how much a row exceeds each limit it misses."""
     def tell(name: str, limit: float) -> str:
         value = getattr(row, name)
-        if value is not None and value <= limit:  # the period, of which waking up takes too much
-            periods = (value + row.wake_up_us) / (limits.every_us or limit)
-            return f"wake-up and time {significant(periods, 4)} periods"
+        if name == "time_us" and value is not None:
+            limit = limits.max_time_us or 0.0
+            if limits.every_us is not None and (not limit or value <= limit):
+                periods = (value + row.wake_up_us) / limits.every_us
+                return "wake-up and " * bool(row.wake_up_us) + (
+                    f"time {significant(periods, 4)} periods")
         return WORDS[name] + (" not known" if value is None else
                               f" {significant(value / limit, 4)} times its limit")
 

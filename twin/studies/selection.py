@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
@@ -95,6 +96,8 @@ class Winner:
         None: no rival, no intervals, or a rival that is not known may have less.
     unknown
         Boards that may have less: their figure is not known, or whether they meet the limits.
+    less
+        The row with least of all that have less and do not, or not surely, meet the limits.
     """
 
     metric: str
@@ -102,11 +105,18 @@ class Winner:
     row: Row
     probability: float | None
     unknown: tuple[str, ...] = ()
+    less: Row | None = None
+
+    @property
+    def among(self) -> str:
+        """Among which it is the best, where others have, or may have, less; else ""."""
+        return " of those that meet the limits" * (self.less is not None) or (
+            " of those known" * bool(self.unknown))
 
     @property
     def words(self) -> str:
-        """The metric, and that it is of those known where others may have less."""
-        return self.metric + " of those known" * bool(self.unknown)
+        """The metric, and among which it is the best."""
+        return self.metric + self.among
 
 
 @frozen
@@ -160,6 +170,7 @@ class Selection:
 
 def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:
     """Return the best row by each metric, of those that surely meet the limits if any does."""
+    everything = rows
     if any(row.sure for row in rows):
         rows = [row for row in rows if row.sure or not row.met]
     winners = []
@@ -172,8 +183,11 @@ def find_winners(rows: Sequence[Row]) -> tuple[Winner, ...]:
             and not row.competes(name, kind)
             and ((bounds := row.bounds_of(name)) is None or bounds[0] < best)))
         chances = None if unknown else draw_least(known[:MOST_DRAWN], name)
+        less = min((row for row in everything if not row.failure
+                    and row.compared_as(name) == kind and (value := getattr(row, name)) is not None
+                    and value < best), key=attrgetter(name), default=None)
         winners.append(Winner(
-            metric=metric, quantity=name, row=known[0], unknown=unknown,
+            metric=metric, quantity=name, row=known[0], unknown=unknown, less=less,
             probability=None if chances is None else float(chances[0])))
     return tuple(winners)
 

@@ -25,7 +25,14 @@ from twin.reports.tables.selection import (
     selection_report,
 )
 from twin.studies.limits import Limits, describe_price, name_boards, price_of, read_prices
-from twin.studies.penalties import Penalty, draw_least, find_least, is_far, list_penalties
+from twin.studies.penalties import (
+    Penalty,
+    describe_miss,
+    draw_least,
+    find_least,
+    is_far,
+    list_penalties,
+)
 from twin.studies.rows import Row, judge
 from twin.studies.selection import Choice, find_winners
 
@@ -217,7 +224,20 @@ def test_a_chance_needs_known_rivals() -> None:
     assert time.probability > 0.9 and not time.unknown
     assert energy.words == "least energy of those known" and energy.probability is None
     may = dataclasses.replace(row(0.5, board="d"), violations=("price_usd",))
-    assert find_winners([best, may])[0].unknown == ("d",)
+    won = find_winners([best, may])[0]
+    assert won.unknown == ("d",) and won.less is may
+    assert won.words == "fastest of those that meet the limits"
+    over = dataclasses.replace(may, violations=("ram_bytes",))
+    assert find_winners([best, over])[0].words == won.words
+    assert find_winners([best, worse])[0].words == "fastest"
+
+
+def test_a_period_that_is_too_short_is_no_limit_that_was_not_asked() -> None:
+    late = row(45e3, sleep="stop", wake_up_us=0.0)
+    asked = Limits(max_time_us=100e3, every_us=40e3)
+    assert describe_miss(judge(late, asked), asked, 0.0) == "time 1.125 periods"
+    both = Limits(max_time_us=30e3, every_us=40e3)
+    assert describe_miss(judge(late, both), both, 0.0) == "time 1.5 times its limit"
 
 
 def test_what_misses_by_far_has_no_advice_and_one_question_one_answer() -> None:

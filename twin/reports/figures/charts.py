@@ -51,7 +51,7 @@ def _draw_curve(chart: Chart, curve: Curve, axes: Axes) -> None:
                          facecolors="white" if drawn else curve.colour, alpha=0.9,
                          hatch=None if drawn else look["hatch"], **(
                              {"linewidths": 3 if curve.mark == "|" else 1.5}
-                             if curve.mark in ("|", "x") else
+                             if curve.mark in ("|", "x", "+") else
                              {"linewidths": 0.8, "edgecolors": curve.colour if drawn else
                               look["edgecolor"]}),
                          label=label if drawn is hollow[0] else None)

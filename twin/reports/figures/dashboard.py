@@ -14,7 +14,9 @@ from twin.reports.rivals import (
     list_quantities,
     name_rivals,
 )
+from twin.reports.tables.study_sentences import rank_rows
 from twin.studies.results import Table
+from twin.studies.rows import VERDICTS
 from twin.studies.sweep import name_network, network_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ MOST_ROWS = 12
 
 
 def draw_dashboard_figure(table: Table) -> Figure:
-    """Return the 2x2 figure of the rows, the fastest first, with intervals, limits and winners."""
+    """Return the 2x2 figure of the rows, the best first, with intervals, limits and winners."""
     rivals = _choose(table, MOST_ROWS)
     with new_figure(13.0, 1.4 + 0.6 * len(rivals) + 1.2,
                     f"{len(rivals)} configurations of {name_network(rivals[0].row)} side by side",
@@ -44,6 +46,8 @@ def draw_dashboard_figure(table: Table) -> Figure:
 def draw_radar_figure(table: Table) -> Figure | None:
     """Return the radar of the best rows; None where fewer than three things are known of all."""
     rivals = _choose(table, MOST_ROWS // 2)
+    known = tuple(one for one in rivals if one.row.verdict != "may")
+    rivals = known if len(known) > 1 else rivals  # a spoke needs a figure of all
     chart = chart_radar(rivals)
     if chart is None:
         return None
@@ -73,6 +77,6 @@ def _choose(table: Table, most: int) -> tuple[Rival, ...]:
     Networks are not compared: a smaller one would win without saying what it loses.
     """
     first = network_of(table.predicted[0])
-    mine = [row for row in table.predicted if network_of(row) == first]
-    ranked = sorted(mine, key=lambda row: (not row.met, not row.front, row.time_us or 0))
-    return name_rivals(sorted(ranked[:most], key=lambda row: row.time_us or 0))
+    mine = [row for row in rank_rows(table) if network_of(row) == first]
+    return name_rivals(sorted(mine, key=lambda row: (
+        VERDICTS.index(row.verdict), not row.front))[:most])

@@ -12,7 +12,13 @@ from twin.reports.figures.charts import draw_chart, draw_grid
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.overview import is_folder
 from twin.reports.palette import DARK_GREY
-from twin.reports.rivals import MOST_GROUPS, chart_front, choose_objectives, name_rivals
+from twin.reports.rivals import (
+    MOST_GROUPS,
+    chart_front,
+    choose_objectives,
+    name_rivals,
+    say_undrawn,
+)
 from twin.reports.study_charts import chart_parallel, grid_cells
 from twin.studies.results import Table
 from twin.studies.sweep import name_network, network_of
@@ -69,10 +75,14 @@ def draw_front_figure(table: Table) -> Figure:
     meeting = sum(row.met for row in rows)
     limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
         f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
+    undrawn = say_undrawn(table.predicted, objectives)
+    limits += f", {undrawn}" * bool(undrawn)
+    may = any(row.verdict == "may" for row in rows)
     with new_figure(8.5 if wide == 1 else 5.2 * wide, 5.2 if deep == 1 else 4.0 * deep, limits,
                     "predicted · bars are 90 % intervals · filled: may be best of its "
                     "network · dotted: the front · dashed: a limit"
-                    + " · x: misses a limit" * bool(table.limits)) as figure:
+                    + " · x: misses a limit" * bool(table.limits)
+                    + " · +: may meet, a figure is not known" * may) as figure:
         grid = figure.subplots(deep, wide, squeeze=False).ravel()
         boards = list(dict.fromkeys(row.board for row in rows))
         if len(boards) > MOST_GROUPS:
@@ -118,7 +128,8 @@ def draw_heat_figure(table: Table, quantity: str = "") -> Figure:
     if grid is None:
         raise UsageError("a heat map needs two axes with several values")
     with new_figure(max(6.0, 2.5 + 0.85 * len(grid.columns)), max(3.4, 1.2 + 0.45 * len(grid.rows)),
-                    grid.title, "predicted · lowest over the other axes"
+                    grid.title, "predicted · lowest over the other axes · -: infeasible"
+                    + " · ?: not known" * any("?" in line for line in grid.texts)
                     + (" · x: misses a limit" if table.limits else "")) as figure:
         draw_grid(grid, figure.subplots())
     return figure

@@ -15,7 +15,7 @@ from twin.reports.palette import INK as BLACK
 
 MARKS = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down",
          "P": "cross", "X": "x", "*": "star", "|": "line-ns-open",
-         "x": "x-thin", "": "circle"}
+         "x": "x-thin", "+": "cross-thin", "": "circle"}
 """Plotly's names of marks."""
 
 DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
@@ -68,7 +68,7 @@ def _trace(chart: Chart, curve: Curve) -> Mapping[str, Any]:
                  **({"dash": dash} if dash else {})},
         "marker": {"color": colour, "size": curve.sizes[0] if len(curve.sizes) == 1 else
                    list(curve.sizes), "line": {"width": 3, "color": colour}
-                   if curve.mark in ("|", "x") else {"width": 1, "color": PAGE},
+                   if curve.mark in ("|", "x", "+") else {"width": 1, "color": PAGE},
                    "symbol": [symbol + "-open" * hollow for hollow in curve.hollow]
                    if curve.hollow else symbol},
         **{f"error_{axis}": error_bars(

@@ -17,7 +17,7 @@ from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, find_lowest, list_leading, say_among, write_figure
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.study_sentences import say_life, say_sleep
-from twin.studies.rows import QUANTITIES, Row
+from twin.studies.rows import QUANTITIES, WORDS, Row
 from twin.studies.selection import Choice, Winner, find_winners
 from twin.studies.sweep import network_of
 
@@ -51,6 +51,8 @@ def list_answers(rivals: Sequence[Rival],
         if len(rivals) > 1 and len(set(known)) == 1:
             words = ["the same for all that meet" if len(known) > 1 else f"{best.label}, the only "
                     + ("one known" if all(one.row.met for one in rivals) else "one that meets")]
+        if won.less is not None:
+            words.append(_say_less(won, rivals))
         if interval is not None:
             words.append(f"{100 * interval.level:.0f} % interval "
                         f"{write_figure(quantity, interval.low)} to "
@@ -66,18 +68,31 @@ def list_answers(rivals: Sequence[Rival],
     return tuple(found)
 
 
+def _say_less(won: Winner, rivals: Sequence[Rival]) -> str:
+    """Say who has less of a metric, and why it does not, or not surely, meet the limits."""
+    row = won.less
+    assert row is not None, "asked of a metric in which another is better"
+    label = next((one.label for one in rivals if one.row is row), row.board)
+    why = ", ".join(WORDS[name] for name in row.unknown or row.violations)
+    meets = ("may meet them" if row.verdict == "may" else "misses them" if why else
+             f"meets them with {format_chance(row.probability)}")
+    why += " is not known" * (row.verdict == "may")
+    return (f"{label} has {write_figure(won.quantity, getattr(row, won.quantity))} and {meets}"
+            + f": {why}" * bool(why))
+
+
 def say_lead(rivals: Sequence[Rival]) -> str:
     """Say who is fastest and has least mean power or energy, and how far the others are.
 
     Energies at one boundary: where rows of both are there, of chips at their rail.
     """
-    winners = {won.quantity: best for won, best in reversed(list_winners(rivals))}
+    winners = {won.quantity: (won, best) for won, best in reversed(list_winners(rivals))}
     many = len({one.row.boundary for one in rivals if one.row.energy_uj is not None}) > 1
     fastest, sentences = None, list[str]()
     for quantity in ("time_us", "mean_mw" if "mean_mw" in winners else "energy_uj"):
         if quantity not in winners:
             continue
-        best = winners[quantity]
+        won, best = winners[quantity]
         value = getattr(best.row, quantity)
         rest = sorted(getattr(one.row, quantity) / value for one in rivals
                       if one is not best and value
@@ -85,13 +100,16 @@ def say_lead(rivals: Sequence[Rival]) -> str:
         fastest = fastest or best
         place = f" ({PLACES[best.row.boundary]})" if many and quantity == "energy_uj" else ""
         words, too, verb = {
-            "time_us": ("is the fastest with", "", "as long"),
-            "mean_mw": ("has the lowest mean power,", "It has the lowest mean power, too:",
-                        "as much power"),
-            "energy_uj": (f"needs least energy{place},", f"It needs least energy, too{place}:",
+            "time_us": (f"is the fastest{won.among} with", "", "as long"),
+            "mean_mw": (f"has the lowest mean power{won.among},",
+                        f"It has the lowest mean power{won.among}, too:", "as much power"),
+            "energy_uj": (f"needs least energy{won.among}{place},",
+                          f"It needs least energy{won.among}, too{place}:",
                           "as much energy")}[quantity]
         text = too if sentences and best is fastest else f"{best.label} {words}"
         text += f" {write_figure(quantity, value)}"
+        if won.less is not None:
+            text += f" ({_say_less(won, rivals)})"
         less = [one for one in rivals if quantity == "energy_uj" and one.row.boundary == "board"
                 and one.row.met and (one.row.energy_uj or value) < value]
         if less:
@@ -101,7 +119,8 @@ def say_lead(rivals: Sequence[Rival]) -> str:
             may = " that meet or may" * (not all(one.row.sure for one in rivals))
             text += f", the last of {len(rest) + 1}{may} takes {_times(rest[-1])}" * (len(rest) > 1)
         sentences.append(text)
-    return ". ".join(sentences) + "." if sentences else "None of them could be predicted."
+    return ". ".join(sentences) + "." if sentences else (
+        "None of them meets the limits." if rivals else "None of them could be predicted.")
 
 
 def _times(ratio: float) -> str:

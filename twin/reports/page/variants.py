@@ -114,12 +114,16 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
         return (f"{write_change(last / first)} time in {len(rivals) - 1} "
                 f"stage{'s' * (len(rivals) > 2)}", "good" if last < first else "bad")
     winners = list_winners(rivals)
-    same = {id(won.row) for won, _ in winners if won.quantity in ("time_us", "energy_uj")}
-    fastest = winners[0][1].label
     if len(rivals) == 1:
-        return f"Only {fastest} can be", ""
-    return (f"{fastest} is fastest and lowest energy" if len(same) == 1 and len(winners) > 1 and
-            winners[1][0].quantity == "energy_uj" else f"{fastest} is fastest"), "good"
+        return f"Only {rivals[0].label} can be", ""
+    if not winners:
+        return "None meets the limits", "bad"
+    won, fastest = winners[0]
+    both = [one for one, _ in winners if one.quantity == "energy_uj"]
+    if len(both) == 1 and both[0].row is won.row:
+        return (f"{fastest.label} is fastest and lowest energy{won.among or both[0].among}",
+                "good")
+    return f"{fastest.label} is fastest{won.among}", "good"
 
 
 def _say_chain(rivals: Sequence[Rival]) -> str:

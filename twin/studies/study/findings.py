@@ -184,9 +184,11 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
     lines = []
     for value in dict.fromkeys(effect.value for effect in effects):
         own = [effect for effect in effects if effect.value == value]
-        pairs = max(len(effect.ratios) for effect in own)
-        lines.append(f"{value} beside {baseline}: " + ", ".join(one.words for one in own)
-                     + f"; {pairs} pair{'s' * (pairs != 1)}")
+        pairs = list(dict.fromkeys(len(effect.ratios) for effect in own))
+        each = [f"{one.words} in {len(one.ratios)}" for one in own] if pairs[1:] else [
+            one.words for one in own]
+        lines.append(f"{value} beside {baseline}: {', '.join(each)}"
+                     f"; {max(pairs)} pair{'s' * (max(pairs) != 1)}")
     return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
                      f"in {finding.vary} alone"]
 

@@ -36,9 +36,9 @@ from twin.reports.page.page import render_page
 from twin.reports.page.parts import Plot, Table
 from twin.reports.page.results import describe_result
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
-from twin.reports.page.rivals import list_least, say_lead
+from twin.reports.page.rivals import list_answers, list_least, say_lead
 from twin.reports.page.variants import Variant, describe_variants
-from twin.reports.rivals import name_rivals
+from twin.reports.rivals import chart_front, chart_quantity, name_rivals
 from twin.studies.change import make_change
 from twin.studies.limits import Limits
 from twin.studies.results import Table as Rows
@@ -117,6 +117,32 @@ def test_where_no_width_meets_the_limits_the_nearest_of_each_is_named() -> None:
     alone = describe_result(Rows(rows=tuple(judge(one, limits) for one in rows[:1]), limits=limits,
                                  axes=("board", "network.width")))
     assert alone.sentence.startswith("None meets the limits, nearest is")
+
+
+def test_a_faster_one_that_may_meet_is_named_and_drawn_as_that() -> None:
+    """Its mean power is not known; another lacks energy and is in no picture of it."""
+    limits = Limits(max_mean_mw=1.0)
+    rows = [judge(replace(make_row(board, time_us=time_us, energy_uj=uj), mean_mw=mw), limits)
+            for board, time_us, uj, mw in (("slow", 4e4, 9.0, 0.5), ("over", 5e4, 9.0, 2.0),
+                                           ("may", 1e4, 1.0, None), ("lacks", 6e4, None, 0.5))]
+    rivals = name_rivals(rows)
+    lead = say_lead(rivals)
+    assert lead.startswith("slow is the fastest of those that meet the limits with 40 ms (may has "
+                           "10 ms and may meet them: mean power is not known)")
+    assert list_answers(rivals)[0].name == "fastest of those that meet the limits"
+    chart = chart_front(rivals, ("time_us", "energy_uj"), limits)
+    marks = {curve.name: curve.mark for curve in chart.curves}
+    assert (marks["over"], marks["may"]) == ("x", "+")
+    assert "plus signs may meet: a figure is not known. 1 without energy not drawn." \
+        in chart.caption
+    assert [one.name for one in draw_dashboard(rivals, limits)].count("bars-mean") == 1
+
+
+def test_a_limit_far_beyond_the_bars_is_written_instead() -> None:
+    rivals = name_rivals([make_row(board, time_us=time_us) for board, time_us in (
+        ("a", 1e4), ("b", 2e4))])
+    near, far = (chart_quantity(rivals, "time_us", limit) for limit in (3e4, 1e6))
+    assert near.limit == 3e4 and far.limit is None and "The limit, 1 s, lies" in far.caption
 
 
 def test_a_last_one_is_of_so_many_that_meet_or_may() -> None:
