@@ -138,13 +138,6 @@ def read_geometry(graph: Graph, layer: Layer) -> Geometry:
         window=layer.window or Window(kernel=(1, 1)), has_bias=has_bias(layer))
 
 
-def is_pointwise_product(graph: Graph, layer: Layer) -> bool:
-    """Whether TFLite Micro hands a fully connected layer to CMSIS-NN as a convolution of 1x1."""
-    return (layer.op == "fully_connected" and len(graph.output(layer).shape) > 2
-            and graph.input(layer, 1).shape[-1] % 4 == 0
-            and graph.input(layer, 1).dtype != "int4")
-
-
 def has_one_scale(graph: Graph, layer: Layer) -> bool:
     """Whether weights have one scale, not one for each channel."""
     quantization = graph.input(layer, 1).quantization

@@ -9,12 +9,7 @@ from __future__ import annotations
 
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import list_extensions
-from twin.runtimes.lowering.geometry import (
-    Geometry,
-    has_one_scale,
-    is_pointwise_product,
-    read_geometry,
-)
+from twin.runtimes.lowering.geometry import Geometry, has_one_scale, read_geometry
 
 _BLOCK_CHANNELS = 124
 """CMSIS-NN's CH_IN_BLOCK_MVE."""
@@ -51,6 +46,13 @@ def list_scratch(graph: Graph, layer: Layer, kernels: str, isa: str, *,
     packed = len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
         graph.input(layer, 1).dtype == "int4")
     return (graph.input(layer, 1).elements,) if packed else ()
+
+
+def is_pointwise_product(graph: Graph, layer: Layer) -> bool:
+    """Whether TFLite Micro hands a fully connected layer to CMSIS-NN as a convolution of 1x1."""
+    return (layer.op == "fully_connected" and len(graph.output(layer).shape) > 2
+            and graph.input(layer, 1).shape[-1] % 4 == 0
+            and graph.input(layer, 1).dtype != "int4")
 
 
 def is_speed_sum(graph: Graph, layer: Layer, kernels: str, isa: str) -> int:

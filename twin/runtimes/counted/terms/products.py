@@ -17,11 +17,8 @@ from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.terms.windows import FAST, count_inside
 from twin.runtimes.counted.work import Terms, Work, count_blocks
-from twin.runtimes.lowering.geometry import (
-    has_bias,
-    has_one_scale,
-    is_pointwise_product,
-)
+from twin.runtimes.lowering.geometry import has_bias, has_one_scale
+from twin.runtimes.tflm.scratch import is_pointwise_product
 
 DEEP = 16
 """Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
