@@ -78,7 +78,7 @@ def test_the_setup_is_taken_from_the_header(deployment):
         measured.header, clocks_hz=(("cpu", 140e6),)))  # times alone: --cpu-clock
     assert deploy_measured(stated)[0].board.core_clock.frequency_hz == 140e6
     assert deploy_measured(stated, clock_hz=100e6)[0].board.core_clock.frequency_hz == 100e6
-    for board, said in (("not known", "which board .* --board"), ("mine", r"'mine': .* -b FILE")):
+    for board, said in (("not known", "which board .* --board"), ("mine", "'mine': give .*-b FILE")):
         with pytest.raises(UsageError, match=said):
             deploy_measured(dataclasses.replace(measured, header=dataclasses.replace(
                 measured.header, board=board)))
