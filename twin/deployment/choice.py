@@ -87,11 +87,9 @@ def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
     runtime = load_runtime(name)
     if "@" in name or name.partition("@")[0] != runtime.name:
         return runtime, ""
-    rows = [row for row in list_measured() if row.runtime.partition("@")[0] == runtime.name]
-    here = [row for row in rows if row.board == board.measured_name]
+    near = list_near(runtime.name, board)
+    here = any(row.board == board.measured_name for row in near)
     counted = "" if here else find_counted(runtime.name)
-    near = here or [row for row in rows
-                    if row.core == board.core.model and not runtime.accelerated]
     if not (counted or near):
         return runtime, ""
     newest = counted or max(
@@ -101,6 +99,13 @@ def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
     return load_runtime(newest), (
         "whose instructions were counted" if counted else
         f"measured on {board.name if here else f'a {board.core.model}'}")
+
+
+def list_near(name: str, board: Board) -> list[Measured]:
+    """Return what was measured of a family on a board, else on its core; no accelerator's."""
+    rows = [row for row in list_measured() if row.runtime.partition("@")[0] == name]
+    return [row for row in rows if row.board == board.measured_name] or [
+        row for row in rows if row.core == board.core.model and not load_runtime(name).accelerated]
 
 
 def note_builds(runtime: Runtime, board: Board) -> tuple[str, ...]:

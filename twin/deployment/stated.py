@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
 from hwmodels.isa import load_isa
-from twin.deployment.choice import find_counted, find_library, list_releases
+from twin.deployment.choice import find_counted, find_library, list_near, list_releases
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
@@ -56,25 +56,14 @@ def list_candidates(stated: str, isa: str | None = None,
         if chosen and board is not None:
             chosen += list_accelerating(board)
     return tuple(dict.fromkeys(one for name in chosen for one in (
-        identify(name), *_measured_releases(name, board), find_counted(name)) if one))
+        identify(name), *(identify(row.runtime) for row in (
+            list_near(name, board) if board is not None else ())), find_counted(name)) if one))
 
 
 def list_accelerating(board: Board) -> list[str]:
     """Return the library a board with an accelerator gets by default, where it is for that."""
     return [name for name in list(list_shipped(board.soc))[:1]
             if board.npu is not None and load_runtime(name).accelerated]
-
-
-def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:
-    """Return the releases of a family measured on a board, else on its core."""
-    if board is None:
-        return ()
-    from calibration.fitting.cell import list_measured
-
-    rows = [row for row in list_measured() if row.runtime.partition("@")[0] == name]
-    near = [row for row in rows if row.board == board.measured_name] or [
-        row for row in rows if row.core == board.core.model and not load_runtime(name).accelerated]
-    return tuple(identify(row.runtime) for row in near)
 
 
 def settle_runtime(stated: str, given: str | None, where: str) -> str:

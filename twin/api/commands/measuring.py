@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hwmodels.board.file import load_board
+from hwmodels.board.file import change_board, load_board
 from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
 
@@ -76,7 +76,5 @@ def find_machine(board: str, options: MeasureOptions) -> Board | None:
     if options.virtual == HOST:
         return None
     loaded = load_board(board)
-    if options.clock_hz is None:
-        return loaded
-    name = f"clocks.{loaded.core.clock}.frequency_hz"
-    return load_board(board, overrides={name: options.clock_hz})
+    return loaded if options.clock_hz is None else change_board(
+        loaded, {f"clocks.{loaded.core.clock}.frequency_hz": options.clock_hz})

@@ -80,7 +80,7 @@ def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, *, write: int
 store: Callable[..., Move] = partial(load, write=True)
 
 
-def step(name: str, code: str, cause: str | None = None) -> Step:
+def step(name: str, code: str, cause: str | None = None, *, closes: bool = False) -> Step:
     """Return straight instructions, run whenever their place in the loops is reached.
 
     Parameters
@@ -89,21 +89,13 @@ def step(name: str, code: str, cause: str | None = None) -> Step:
         What they do, and their assembly text.
     cause
         Cause all their issue slots belong to; None: by instruction class.
+    closes
+        Whether they are of each iteration and end in the branch closing the loop around them.
     """
-    return Step(name, code, False, cause)
+    return Step(name, code, closes, cause)
 
 
-def closing(name: str, code: str, cause: str | None = None) -> Step:
-    """Return instructions of each iteration that end in the branch closing the loop around them.
-
-    Parameters
-    ----------
-    name, code
-        What they do, and their assembly text.
-    cause
-        Cause all their issue slots belong to; None: by instruction class.
-    """
-    return Step(name, code, True, cause)
+closing: Callable[..., Step] = partial(step, closes=True)
 
 
 def guarded(move: Move, *bounds: Bound) -> Move:

@@ -78,10 +78,11 @@ def test_the_setup_is_taken_from_the_header(deployment):
         measured.header, clocks_hz=(("cpu", 140e6),)))  # times alone: --cpu-clock
     assert deploy_measured(stated)[0].board.core_clock.frequency_hz == 140e6
     assert deploy_measured(stated, clock_hz=100e6)[0].board.core_clock.frequency_hz == 100e6
-    for board, said in (("not known", "which board .* --board"), ("mine", "'mine': give .*-b FILE")):
+    for board, said in (("not known", "which board .* --board"), ("mine", "'mine': .*-b FILE")):
+        other = dataclasses.replace(measured, header=dataclasses.replace(
+            measured.header, board=board))
         with pytest.raises(UsageError, match=said):
-            deploy_measured(dataclasses.replace(measured, header=dataclasses.replace(
-                measured.header, board=board)))
+            deploy_measured(other)
     with pytest.raises(UsageError, match="no network of `twin models`"):
         find_model("mine", None)
     with pytest.raises(UsageError, match="SHA-256"):
