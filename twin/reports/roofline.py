@@ -83,14 +83,15 @@ def list_sides(prediction: Prediction, measured: Machine | None = None) -> list[
 def describe_side(side: Side) -> str:
     """Say how many layers lie above the lowest roof, and why that can be."""
     slowest = min((rate for _, rate in side.roofs), default=None)
-    above = sum(
-        slowest is not None and layer.macs / cycles > 1.001 * min(
-            side.peak or math.inf, slowest * layer.arithmetic_intensity)
-        for layer, cycles in side.points)
+    above = [layer for layer, cycles in side.points
+             if slowest is not None and layer.macs / cycles > 1.001 * min(
+                 side.peak or math.inf, slowest * layer.arithmetic_intensity)]
     if not above:
         return f"all {len(side.points)} on the {side.machine} lie below every roof"
-    return (f"{above} of {len(side.points)} on the {side.machine} lie above the slowest memory's, "
-            "for their data come from a nearer one")
+    wait = sum(_group_of(layer.largest_cause) == "memory" for layer in above)
+    return (f"{len(above)} of {len(side.points)} on the {side.machine} lie above the slowest "
+            "memory's, for not all of their data come from it"
+            + f"; {wait} of them wait most for a memory" * bool(wait))
 
 
 def chart_roofline(prediction: Prediction, side: Side, number: int = 0) -> Chart:

@@ -28,6 +28,13 @@ def test_each_step_begins_where_the_last_ended_and_carries_its_sign():
     assert [bar.text for bar in bars] == ["10", "-4", "+1", "7"]
 
 
+def test_many_long_names_below_bars_are_upright():
+    for names, turned in ((list("abc"), 0.0), ([f"elementwise@{one}" for one in range(30)], 90.0)):
+        axes = draw(BarChart(rows=tuple(names), axis="time, ms", upright=True, bars=tuple(
+            Bar(row=row, length=1.0, look=("#000000", "")) for row in range(len(names)))))
+        assert {text.get_rotation() for text in axes.get_xticklabels()} == {turned}
+
+
 @pytest.mark.parametrize("upright", [False, True])
 def test_files_and_pages_draw_the_same_bars(upright):
     prediction = make_prediction(5)

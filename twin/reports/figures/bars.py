@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+MOST_LETTERS = 150
+"""Of all names below bars; more are written upright."""
+
+
 def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float = 8,
               thick: float = 0.7, title: str = "", **look: Any) -> None:
     """Draw bars, their texts beside them on the side with room, and the axes.
@@ -48,7 +52,10 @@ def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float =
     count = len(chart.rows)
     if chart.upright:
         step = max(1, count // 60)
-        axes.set_xticks(list(range(count))[::step], chart.rows[::step])
+        shown = chart.rows[::step]
+        axes.set_xticks(list(range(count))[::step], shown)
+        if sum(map(len, shown)) > MOST_LETTERS:
+            axes.tick_params(axis="x", labelrotation=90, labelsize=7)
         axes.set_xlim(-0.8, count - 0.2)
         axes.set_xlabel(chart.across)
         axes.set_ylabel(chart.axis)

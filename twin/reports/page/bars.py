@@ -71,8 +71,9 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
         **({} if len(groups) > 1 and any(bar.series for bar in chart.bars) else
            {"showlegend": False}),
         f"{along}axis": {"title": {"text": chart.axis}, "rangemode": "tozero"},
-        f"{across}axis": {"title": {"text": chart.across}, "type": "category"}
-        if chart.upright else rows,
+        f"{across}axis": rows if not chart.upright else {
+            "title": {"text": chart.across}, **({"type": "category"} if shorten is None else {
+                name: rows[name] for name in ("tickvals", "ticktext")})},
         **({} if chart.limit is None else {"shapes": [
             rule(chart.limit / chart.scale, across=not chart.upright)]}), **plot.pop("layout", {})}
     return Plot(name=chart.name, title=chart.title, caption=chart.caption, traces=tuple(traces),

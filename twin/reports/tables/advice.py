@@ -150,18 +150,22 @@ def _chance(change: Change) -> str:
 
 def _change_table(changes: Sequence[Change]) -> Content:
     table = tabulate((
-        Column("change", lambda one: "\n+ ".join(map("=".join, one.settings))),
+        Column("change", lambda one: "\n+ ".join(map("=".join, one.settings)), no_wrap=True),
         Column("effort", "effort"), number("time", "row.time_us", format_time),
         number("ratio", lambda one: _ratio(one.time_ratio, one.gain), "{}"),
         number("energy", "row.energy_uj", lambda energy_uj: "?" if energy_uj is None else
                format_energy(energy_uj)),
         number("ratio", lambda one: _ratio(one.energy_ratio, None), "{}"),
+        *(number(name, f"row.{quantity}", format_size) for name, quantity in (
+            ("RAM", "ram_bytes"), ("flash", "flash_bytes")) if any(
+                quantity in one.row.violations for one in changes)),
         *([number("mean power", "row.mean_mw", format_power)] if any(
             one.row.sleep for one in changes) else []),
         *([number("days", "row.life_days", lambda days: significant(days) if days else "?")]
           if any(one.row.life_days for one in changes) else []),
         number("meets", lambda one: say_meets(one.row), "{}")),
-        changes, gap=1, style=lambda one: "" if one.row.met else "dim")
+        changes, gap=1, drops=("effort", "flash", "mean power"),
+        style=lambda one: "" if one.row.met else "dim")
     table.caption = "ratio = before / after"
     return table
 

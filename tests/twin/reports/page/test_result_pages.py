@@ -356,6 +356,16 @@ def test_a_page_judges_and_advises_by_what_ran(tmp_path) -> None:
     assert row[-2:] == ["", "not met, simulated"]
 
 
+def test_bars_of_layers_have_the_numbers_of_the_table(sides) -> None:
+    prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    made = side_of_measurement(measure(prediction, model="kws", runtime="cmsis-nn@6.0",
+                                       layers=(0, 9, 12)))
+    made = replace(made, runtime="firmware")
+    page = describe_view(View(difference=compare_sides(sides[0], made, anyway=True)))
+    axis = find(page, "beside-plot").layout["xaxis"]
+    assert axis["ticktext"] == ["0", "9", "12"] and axis["tickvals"] == [0, 1, 2]
+
+
 def test_before_and_after_is_told_as_a_change(sides) -> None:
     first, _ = sides
     page = describe_difference(compare_sides(first, first))
