@@ -19,6 +19,11 @@ DTYPE_BITS = {
 }
 """Bits of one element by data type name."""
 
+Shape = tuple[int, ...]
+"""Extents of a tensor, axis by axis as it is stored."""
+
+Shapes = list[Shape]
+
 
 @frozen
 class Quantization:
@@ -44,7 +49,7 @@ class Tensor:
     """An array of the graph; `data` is set for constants only."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     quantization: Quantization | None = None
     data: np.ndarray | None = None

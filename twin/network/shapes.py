@@ -9,11 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from twin.errors import ModelError, NotApplicableError
-from twin.network.graph import Graph, Layer, Window, same_padding
+from twin.network.graph import Graph, Layer, Shape, Shapes, Window, same_padding
 from twin.network.operators import Form, traits
 
-Shape = tuple[int, ...]
-Shapes = list[Shape]
 Rule = Callable[[Layer, Shapes, Shapes, Shapes], Shapes]
 """(layer, shapes it read, shapes it reads, shapes it wrote) -> shapes it writes."""
 

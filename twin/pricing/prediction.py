@@ -30,6 +30,7 @@ from twin.deployment.costs import (
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
+from twin.network.graph import Shape
 from twin.network.operators import (
     FUNCTION,
     graph_macs,
@@ -103,7 +104,7 @@ class LayerPrediction:
     index: int
     name: str
     op: str
-    output_shape: tuple[int, ...]
+    output_shape: Shape
     macs: int
     bytes_moved: int
     alias: bool

@@ -16,6 +16,7 @@ import numpy as np
 from hwmodels.files import BoundedReader, open_regular
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
+from twin.network.graph import Shape
 
 INPUTS, LABELS = ("x", "inputs", "images"), ("y", "labels", "targets")
 """Names of the arrays of a data file."""
@@ -123,7 +124,7 @@ def _read_array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
     return np.frombuffer(content, dtype, count).reshape(shape, order="F" if fortran else "C")
 
 
-def _read_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _read_header(stream: Any) -> tuple[Shape, bool, np.dtype[Any], int]:
     """Return shape, whether in Fortran's order, type, and where an array's bytes begin."""
     head = stream.read(12)
     if len(head) < 12 or head[:6] != np.lib.format.MAGIC_PREFIX or head[6] not in (1, 2, 3):

@@ -37,7 +37,7 @@ from hwmodels.extensions import blamed, find_entries, load_entry
 from hwmodels.files import DocumentError, parse_json
 from hwmodels.processes import command_of, environment, limit_memory
 from twin.errors import UsageError
-from twin.network.graph import Graph
+from twin.network.graph import Graph, Shape
 from twin.network.writers import write_model
 from twin.studies.accuracy import open_litert, open_onnx
 
@@ -79,7 +79,7 @@ class _Interpreter:
         return self.made(self.values)
 
 
-def _read_entry(model: Path, entry: list[Any]) -> tuple[tuple[int, ...], str]:
+def _read_entry(model: Path, entry: list[Any]) -> tuple[Shape, str]:
     """Return shape and type of the input: as the interpreter says, else as the file does."""
     if not entry:
         from twin.network.readers import read_model

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from twin.network.graph import Window
+from twin.network.graph import Shape, Window
 
 
-def cut_windows(image: np.ndarray, window: Window, out_shape: tuple[int, ...],
+def cut_windows(image: np.ndarray, window: Window, out_shape: Shape,
                 border: int | float) -> np.ndarray:
     """Cut every window of an image.
 

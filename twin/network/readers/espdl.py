@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hwmodels.files import MISSHAPEN
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 from twin.errors import ModelError
-from twin.network.graph import Graph, Quantization, Window
+from twin.network.graph import Graph, Quantization, Shape, Window
 from twin.network.model_names import name_model
 from twin.network.readers.budget import check_operators
 from twin.network.readers.model_file import read_bytes
@@ -120,7 +120,7 @@ class _Reader:
         refuse_unknown(self._path, unknown, assume_unsupported)
         return self._net.finish(*(self._made[name] for name in self._outputs), source=self._path)
 
-    def describe(self, name: str) -> tuple[tuple[int, ...], str, Quantization | None]:
+    def describe(self, name: str) -> tuple[Shape, str, Quantization | None]:
         """Return shape, type and scale of a tensor that is computed."""
         value = self._values[name]
         kind = (value.table(1) or value).table(1)
@@ -131,7 +131,7 @@ class _Reader:
                       for size in [one.table(0)] if size is not None)
         return sizes, _DTYPES[kind.number(0, "i")], _scale(value.vector(3, "q"))
 
-    def shape(self, name: str) -> tuple[int, ...]:
+    def shape(self, name: str) -> Shape:
         """Return the shape of any tensor, as it is stored."""
         if name in self._stored:
             return tuple(self._stored[name].vector(0, "q").tolist())
@@ -150,7 +150,7 @@ class _Reader:
                              f"{math.prod(self.shape(name)):,} values")
         return found
 
-    def constant(self, name: str, shape: tuple[int, ...] | None = None) -> int:
+    def constant(self, name: str, shape: Shape | None = None) -> int:
         """Return the tensor of a constant, or of what was computed under that name."""
         if name in self._made and shape is None:
             return self._made[name]
@@ -158,7 +158,7 @@ class _Reader:
         return self._net.tensor(name, data.shape, str(data.dtype), data=data,
                                 quantization=_scale(self._stored[name].vector(13, "q")))
 
-    def emit(self, made: str, op: str, inputs: list[Any], shape: tuple[int, ...] = (),
+    def emit(self, made: str, op: str, inputs: Sequence[str | int], shape: Shape = (),
              **options: Any) -> None:
         """Add a layer; inputs are names, or tensors; its shape is the stated one if none."""
         stated, dtype, scale = self.describe(made)
@@ -174,6 +174,36 @@ def _scale(exponents: np.ndarray) -> Quantization | None:
     return Quantization(scales=scales, zero_points=(0,))
 
 
+class _Call(NamedTuple):
+    """A node as it is converted; inputs and outputs by name."""
+
+    reader: _Reader
+    inputs: list[str]
+    outputs: list[str]
+    options: Mapping[str, Any]
+
+    def shape(self, place: int = 0) -> Shape:
+        """Return the shape of an input, as it is stored."""
+        return self.reader.shape(self.inputs[place])
+
+    def emit(self, op: str, inputs: Sequence[str | int], shape: Shape = (), **options: Any) -> None:
+        """Add the layer of the first output, as `_Reader.emit` does."""
+        self.reader.emit(self.outputs[0], op, inputs, shape, **options)
+
+    def window(self, kernel: Sequence[int]) -> Window:
+        """Return the window over the first input; UnsupportedError of a signal."""
+        if len(self.shape()) != 4 or len(kernel) != 2:
+            raise UnsupportedError("of a signal")
+        top, left, bottom, right = self.options.get("pads", (0, 0, 0, 0))
+        stride, dilation = (tuple(self.options.get(name, (1, 1)))
+                            for name in ("strides", "dilations"))
+        return Window(kernel=(kernel[0], kernel[1]), stride=stride, dilation=dilation,
+                      padding=(top, bottom, left, right))
+
+
+_Convert = Callable[[_Call], None]
+
+
 def _convert(reader: _Reader, node: Table) -> None:
     found = {one.text(0): one for one in node.tables(5)}
     options = {name: read(one) for name, one in found.items()
@@ -181,120 +211,91 @@ def _convert(reader: _Reader, node: Table) -> None:
     op = node.text(3)
     if op not in _OPERATORS:
         raise UnsupportedError("")
-    _OPERATORS[op](reader, [one for one in node.texts(0) if one], node.texts(1), options)
+    _OPERATORS[op](_Call(reader, [one for one in node.texts(0) if one], node.texts(1), options))
 
 
-_Convert = Callable[[_Reader, list[str], list[str], dict[str, Any]], None]
-
-
-def _window(reader: _Reader, image: str, options: dict[str, Any],
-            kernel: tuple[int, ...]) -> Window:
-    if len(reader.shape(image)) != 4 or len(kernel) != 2:
-        raise UnsupportedError("of a signal")
-    top, left, bottom, right = options.get("pads", (0, 0, 0, 0))
-    stride, dilation = (tuple(options.get(name, (1, 1))) for name in ("strides", "dilations"))
-    return Window(kernel=(kernel[0], kernel[1]), stride=stride, dilation=dilation,
-                  padding=(top, bottom, left, right))
-
-
-def _conv(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
+def _conv(call: _Call) -> None:
     """Read filters of [rows, columns, inputs, outputs]; by channel [rows, columns, n, 1]."""
-    image, weights, *bias = inputs
-    *kernel, depth, count = reader.shape(weights)
-    activation = options.get("activation", "Linear")
+    image, weights, *bias = call.inputs
+    *kernel, depth, count = call.shape(1)
+    activation = call.options.get("activation", "Linear")
     if activation not in _ACTIVATIONS:
         raise UnsupportedError(f"activation {activation}")
-    groups = options.get("group", 1)
+    groups = call.options.get("group", 1)
     by_channel = groups > 1 and count == 1
-    window = _window(reader, image, options, tuple(kernel))
-    filters = reader.constant(weights, (1, *kernel, depth) if by_channel else
-                              (count, *kernel, depth))
-    reader.emit(made[0], "depthwise_conv_2d" if by_channel else "conv_2d",
-                [image, filters, *bias], window=window, activation=_ACTIVATIONS[activation],
-                groups=groups)
+    window = call.window(kernel)
+    filters = call.reader.constant(weights, (1, *kernel, depth) if by_channel else
+                                   (count, *kernel, depth))
+    call.emit("depthwise_conv_2d" if by_channel else "conv_2d", [image, filters, *bias],
+              window=window, activation=_ACTIVATIONS[activation], groups=groups)
 
 
-def _gemm(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
-    image, weights, *bias = inputs
-    depth, count = reader.shape(weights)[-2:]
-    reader.emit(made[0], "fully_connected",
-                [image, reader.constant(weights, (count, depth)), *bias],
-                activation=_ACTIVATIONS.get(options.get("activation", "Linear")))
+def _gemm(call: _Call) -> None:
+    image, weights, *bias = call.inputs
+    depth, count = call.shape(1)[-2:]
+    call.emit("fully_connected", [image, call.reader.constant(weights, (count, depth)), *bias],
+              activation=_ACTIVATIONS.get(call.options.get("activation", "Linear")))
 
 
 def _pool(op: str) -> _Convert:
-    def convert(reader: _Reader, inputs: list[str], made: list[str],
-                options: dict[str, Any]) -> None:
-        reader.emit(made[0], op, inputs, window=_window(
-            reader, inputs[0], options, tuple(options["kernel_shape"])))
-
-    return convert
+    return lambda call: call.emit(op, call.inputs, window=call.window(call.options["kernel_shape"]))
 
 
 def _plain(op: str, operands: int = 1, **fixed: Any) -> _Convert:
-    def convert(reader: _Reader, inputs: list[str], made: list[str],
-                options: dict[str, Any]) -> None:
-        reader.emit(made[0], op, inputs[:operands], **fixed)
-
-    return convert
+    return lambda call: call.emit(op, call.inputs[:operands], **fixed)
 
 
-def _mean(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
-    before, after = reader.shape(inputs[0]), reader.describe(made[0])[0]
+def _mean(call: _Call) -> None:
+    before, after = call.shape(), call.reader.describe(call.outputs[0])[0]
     axes = tuple(place for place, size in enumerate(before) if len(after) == len(before)
                  and after[place] != size) or tuple(range(1, len(before) - 1))
-    reader.emit(made[0], "mean", inputs[:1], axes=axes, keep_dims=len(after) == len(before))
+    call.emit("mean", call.inputs[:1], axes=axes, keep_dims=len(after) == len(before))
 
 
-def _split(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
+def _split(call: _Call) -> None:
     """Add a slice for each part."""
-    axis, start = options["axis"], 0
-    rank = len(reader.shape(inputs[0]))
-    for name in made:
-        reader.emit(name, "slice", inputs[:1], strides=(1,) * rank,
-                    begin=tuple(start * (place == axis % rank) for place in range(rank)))
-        start += reader.describe(name)[0][axis]
+    axis, start = call.options["axis"], 0
+    rank = len(call.shape())
+    for name in call.outputs:
+        call.reader.emit(name, "slice", call.inputs[:1], strides=(1,) * rank,
+                         begin=tuple(start * (place == axis % rank) for place in range(rank)))
+        start += call.reader.describe(name)[0][axis]
 
 
-def _slice(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
-    rank = len(reader.shape(inputs[0]))
-    starts, axes, steps = ([int(one) for one in reader.values(inputs[place])]
-                           if len(inputs) > place else [] for place in (1, 3, 4))
-    begin, strides = [0] * rank, [1] * rank
+def _slice(call: _Call) -> None:
+    sizes = call.shape()
+    starts, axes, steps = ([int(one) for one in call.reader.values(call.inputs[place])]
+                           if len(call.inputs) > place else [] for place in (1, 3, 4))
+    begin, strides = ([number] * len(sizes) for number in (0, 1))
     for place, start in enumerate(starts):
         axis = axes[place] if axes else place
-        begin[axis] = start % reader.shape(inputs[0])[axis]
+        begin[axis] = start % sizes[axis]
         strides[axis] = steps[place] if steps else 1
-    reader.emit(made[0], "slice", inputs[:1], begin=tuple(begin), strides=tuple(strides))
+    call.emit("slice", call.inputs[:1], begin=tuple(begin), strides=tuple(strides))
 
 
 def _axis(op: str, **fixed: Any) -> _Convert:
-    def convert(reader: _Reader, inputs: list[str], made: list[str],
-                options: dict[str, Any]) -> None:
-        rank = len(reader.shape(inputs[0]))
-        reader.emit(made[0], op, inputs, axis=options.get("axis", -1) % rank, **fixed)
-
-    return convert
+    return lambda call: call.emit(
+        op, call.inputs, axis=call.options.get("axis", -1) % len(call.shape()), **fixed)
 
 
-def _transpose(reader: _Reader, inputs: list[str], made: list[str],
-               options: dict[str, Any]) -> None:
-    before = reader.shape(inputs[0])
-    perm = tuple(axis % len(before) for axis in options["perm"])
-    reader.emit(made[0], "transpose", inputs, tuple(before[axis] for axis in perm), perm=perm)
+def _transpose(call: _Call) -> None:
+    before = call.shape()
+    perm = tuple(axis % len(before) for axis in call.options["perm"])
+    call.emit("transpose", call.inputs, tuple(before[axis] for axis in perm), perm=perm)
 
 
-def _prelu(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
-    image, slopes = inputs
-    reader.emit(made[0], "prelu", [image, reader.constant(slopes, (-1,))])
+def _prelu(call: _Call) -> None:
+    image, slopes = call.inputs
+    call.emit("prelu", [image, call.reader.constant(slopes, (-1,))])
 
 
-def _resize(reader: _Reader, inputs: list[str], made: list[str], options: dict[str, Any]) -> None:
-    mode = {"nearest": "nearest", "linear": "bilinear"}.get(options.get("mode", "nearest"))
+def _resize(call: _Call) -> None:
+    mode = {"nearest": "nearest", "linear": "bilinear"}.get(call.options.get("mode", "nearest"))
     if mode is None:
-        raise UnsupportedError(f"mode {options['mode']}")
-    reader.emit(made[0], f"resize_{mode}", inputs[:1], align_corners=False,
-                half_pixel_centers="half" in options.get("coordinate_transformation_mode", ""))
+        raise UnsupportedError(f"mode {call.options['mode']}")
+    call.emit(f"resize_{mode}", call.inputs[:1], align_corners=False, half_pixel_centers="half"
+              in call.options.get("coordinate_transformation_mode", ""))
 
 
 _OPERATORS: Mapping[str, _Convert] = {

@@ -17,7 +17,7 @@ import numpy as np
 from hwmodels.flatbuffer import Flatbuffer, Table
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import DTYPE_BITS
+from twin.network.graph import DTYPE_BITS, Shape
 from twin.network.readers.budget import Budget, check_operators, check_tensors
 from twin.network.readers.ethos_u import BACKEND, Delegate, split_delegate
 
@@ -37,7 +37,7 @@ class Spec:
     """
 
     name: str
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
     order: tuple[int, ...]
     buffer: int

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, Window
 from twin.network.readers.executorch_program import Call, Listed, Numbers, Program, Spec
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_shape
 
@@ -60,7 +60,7 @@ class Reader:
             found += value if isinstance(value, Listed) else [i] * isinstance(value, Spec)
         return found
 
-    def shape(self, value: int) -> tuple[int, ...]:
+    def shape(self, value: int) -> Shape:
         """Return the shape of a value as the program has it."""
         spec = self.program.values[value]
         if not isinstance(spec, Spec):

@@ -20,7 +20,7 @@ import numpy as np
 
 from hwmodels.files import LARGEST_JSON_BYTES, MISSHAPEN, DocumentError, parse_json
 from twin.errors import ModelError
-from twin.network.graph import Graph
+from twin.network.graph import Graph, Shape
 from twin.network.operators import graph_macs
 from twin.network.readers.budget import check_operators
 from twin.network.readers.model_file import read_bytes
@@ -173,7 +173,7 @@ class _Reader:
         self._unread.append(tensor)
 
     def _sources(self, number: int, entry: dict[str, Any],
-                 shapes: list[tuple[int, ...]]) -> list[int]:
+                 shapes: list[Shape]) -> list[int]:
         """Tensors a layer reads, those of a sum or product oldest first."""
         chosen: list[int] = []
         for shape in shapes:
@@ -194,7 +194,7 @@ class _Reader:
                 self._unread.remove(tensor)
         return sorted(chosen) if entry["op"] == "ADD" else chosen
 
-    def _stated(self, places: list[int], shapes: list[tuple[int, ...]]) -> list[int]:
+    def _stated(self, places: list[int], shapes: list[Shape]) -> list[int]:
         """Tensors a layer says it reads: results of earlier layers by number, -1 the input."""
         if not all(place in range(-1, len(self._made) - 1) for place in places):
             raise ModelError(f"{self._path}: {self.place}from {places}; accepted: numbers of "
@@ -210,7 +210,7 @@ class _Reader:
         return (tensor in self._linear and tensor in self._unread
                 and self._net.shape(self._source[tensor]) == self._net.shape(tensor))
 
-    def _latest(self, shape: tuple[int, ...], avoid: set[int]) -> int | None:
+    def _latest(self, shape: Shape, avoid: set[int]) -> int | None:
         for tensors in (self._unread, self._made):
             for tensor in reversed(tensors):
                 if self._net.shape(tensor) == shape and tensor not in avoid:
@@ -284,7 +284,7 @@ class _Reader:
                                 data=values.astype(np.int8).reshape(shape))
 
 
-def _pool_window(source: tuple[int, ...], output: tuple[int, ...],
+def _pool_window(source: Shape, output: Shape,
                  stated: str | None) -> tuple[tuple[int, int], int, str]:
     """First likely window, of the padding that is stated, that turns one shape into the other."""
     if output[1:3] == (1, 1):
@@ -298,13 +298,13 @@ def _pool_window(source: tuple[int, ...], output: tuple[int, ...],
     raise ValueError(f"no pooling window turns {source} into {output}")
 
 
-def _pad(source: tuple[int, ...], output: tuple[int, ...]) -> dict[str, Any]:
+def _pad(source: Shape, output: Shape) -> dict[str, Any]:
     added = [made - size for size, made in zip(source, output, strict=True)]
     return {"mode": "constant", "value": 0.0,
             "paddings": tuple((total // 2, total - total // 2) for total in added)}
 
 
-def _transpose(source: tuple[int, ...], output: tuple[int, ...]) -> dict[str, Any]:
+def _transpose(source: Shape, output: Shape) -> dict[str, Any]:
     left = list(range(len(source)))
     perm = []
     for size in output:
@@ -318,7 +318,7 @@ def _transpose(source: tuple[int, ...], output: tuple[int, ...]) -> dict[str, An
     return {"perm": tuple(perm)}
 
 
-_MOVED: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], dict[str, Any]]] = {
+_MOVED: dict[str, Callable[[Shape, Shape], dict[str, Any]]] = {
     "PAD": _pad, "TRANSPOSE": _transpose,
     **dict.fromkeys(("RESHAPE", "TILE", "RESIZE_BILINEAR"), lambda source, output: {})}
 """Operators that only move data, and their options by the shapes they read and write."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from twin.network.graph import Shape
 from twin.network.readers.onnx_nodes import Node
 
 PLAIN = "plain"
@@ -32,7 +33,7 @@ def stored_axes(rank: int, layout: str) -> tuple[int, ...]:
     return _IMAGE if rank == 4 else _SIGNAL
 
 
-def stored_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
+def stored_shape(shape: Shape, layout: str) -> Shape:
     """Shape a value of that shape is stored with."""
     return tuple(1 if axis < 0 else shape[axis] for axis in stored_axes(len(shape), layout))
 
@@ -42,14 +43,14 @@ def stored_axis(axis: int, rank: int, layout: str) -> int:
     return stored_axes(rank, layout).index(axis % rank)
 
 
-def permutation(shape: tuple[int, ...], before: str, after: str) -> tuple[int, ...]:
+def permutation(shape: Shape, before: str, after: str) -> tuple[int, ...]:
     """File axes of the stored data `before`, in the order `after` wants them."""
     source = [axis for axis in stored_axes(len(shape), before) if axis >= 0]
     target = [axis for axis in stored_axes(len(shape), after) if axis >= 0]
     return tuple(source.index(axis) for axis in target)
 
 
-def keeps_order(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
+def keeps_order(shape: Shape, perm: tuple[int, ...]) -> bool:
     """Whether permuting data of that shape leaves the order of its elements as it is."""
     long_axes = [axis for axis in perm if shape[axis] > 1]
     return long_axes == sorted(long_axes) or math.prod(shape) == 1

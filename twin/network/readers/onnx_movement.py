@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from twin.network.graph import Shape
 from twin.network.readers.onnx_fusion import Group
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
@@ -146,7 +147,7 @@ def convert_reshape(reader: OnnxReader, group: Group) -> None:
         reader.emit(group, "reshape", [data], target)
 
 
-def _same_order(shape: tuple[int, ...], before: str, after: str) -> bool:
+def _same_order(shape: Shape, before: str, after: str) -> bool:
     if len(shape) not in (3, 4):
         return True
     bare = tuple(shape[axis] for axis in stored_axes(len(shape), before) if axis >= 0)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from twin.network.graph import Shape
+
 DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64",
           9: "bool", 10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
           21: "uint4", 22: "int4"}
@@ -57,7 +59,7 @@ class OnnxModel:
     opset: int
     nodes: list[Node]
     constants: dict[str, np.ndarray]
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, Shape]
     dtypes: dict[str, str]
     inputs: list[str]
     outputs: list[str]

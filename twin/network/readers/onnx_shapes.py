@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
+from twin.network.graph import Shape
 from twin.network.readers.budget import Budget, check_operators
 from twin.network.readers.onnx_folding import fold
 from twin.network.readers.onnx_nodes import DTYPES, MICROSOFT, Node, OnnxModel, to_proto
@@ -72,9 +73,9 @@ def settle_shapes(model: OnnxModel, proto: Any, make_nodes: Callable[[Any], list
     model.outputs = [renamed.get(name, name) for name in model.outputs]
 
 
-def _declare(model: OnnxModel, proto: Any) -> dict[str, tuple[int, ...]]:
+def _declare(model: OnnxModel, proto: Any) -> dict[str, Shape]:
     """Take over the shapes the file states; those of inputs and constants hold."""
-    stated: dict[str, tuple[int, ...]] = {}
+    stated: dict[str, Shape] = {}
     for name, constant in model.constants.items():
         model.shapes[name], model.dtypes[name] = constant.shape, str(constant.dtype)
     for value in (*proto.graph.input, *proto.graph.value_info, *proto.graph.output):
@@ -89,7 +90,7 @@ def _declare(model: OnnxModel, proto: Any) -> dict[str, tuple[int, ...]]:
     return stated
 
 
-def _fixed(kind: Any) -> tuple[int, ...] | None:
+def _fixed(kind: Any) -> Shape | None:
     """Shape of a declared type, None unless every dimension is a number."""
     if not kind.HasField("shape") or not all(dim.HasField("dim_value") and dim.dim_value >= 0
                                              for dim in kind.shape.dim):
@@ -106,7 +107,7 @@ def _chosen_branch(model: OnnxModel, node: Node) -> Any:
 
 
 def _describe(model: OnnxModel, node: Node, opsets: Mapping[str, int],
-              declared: Mapping[str, tuple[int, ...]]) -> None:
+              declared: Mapping[str, Shape]) -> None:
     """Note shapes and types of a node's outputs."""
     first = node.input(0)
     if node.op in _LIKE_FIRST and first in model.shapes:
@@ -141,7 +142,7 @@ def _type_like(model: OnnxModel, node: Node) -> str:
 
 
 def _infer(model: OnnxModel, node: Node, opsets: Mapping[str, int],
-           ) -> dict[str, tuple[tuple[int, ...] | None, str | None]]:
+           ) -> dict[str, tuple[Shape | None, str | None]]:
     """Ask the onnx package what it knows of a node's outputs."""
     import onnx
 
@@ -181,7 +182,7 @@ def _type(model: OnnxModel, name: str) -> Any:
         _NUMBERS.get(model.dtypes[name], 1), model.shapes.get(name))
 
 
-def _bound_suppression(model: OnnxModel, node: Node) -> tuple[int, ...] | None:
+def _bound_suppression(model: OnnxModel, node: Node) -> Shape | None:
     """As many boxes as a detector may keep: per batch and class."""
     scores = model.shapes.get(node.input(1))
     most = model.constants.get(node.input(2)) if node.input(2) else np.zeros(1)
@@ -191,13 +192,13 @@ def _bound_suppression(model: OnnxModel, node: Node) -> tuple[int, ...] | None:
     return (max(1, batch * classes * min(boxes, int(most.reshape(-1)[0]))), 3)
 
 
-def _bound_found(model: OnnxModel, node: Node) -> tuple[int, ...] | None:
+def _bound_found(model: OnnxModel, node: Node) -> Shape | None:
     """Every element, by one index a dimension."""
     shape = model.shapes.get(node.input(0))
     return None if shape is None else (len(shape), int(np.prod(shape, dtype=object)))
 
 
-_BOUNDS: Mapping[str, Callable[[OnnxModel, Node], tuple[int, ...] | None]] = {
+_BOUNDS: Mapping[str, Callable[[OnnxModel, Node], Shape | None]] = {
     "NonMaxSuppression": _bound_suppression, "NonZero": _bound_found,
 }
 """Operators whose number of results the data decide: the most there can be."""

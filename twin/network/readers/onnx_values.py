@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, Window
 from twin.network.readers.onnx_fusion import Group
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
@@ -46,7 +46,7 @@ class OnnxReader:
         self._real = {node.outputs[0]: node for node in model.nodes
                       if node.op == "DequantizeLinear"}
         self._quantized = find_quantization(model)
-        self._flattened: dict[str, tuple[int, ...]] = {}
+        self._flattened: dict[str, Shape] = {}
         for name in model.inputs:
             layout = guess_layout(name, len(model.shapes[name]), self._consumers)
             shape = stored_shape(model.shapes[name], layout)
@@ -56,7 +56,7 @@ class OnnxReader:
 
     # What converters ask
 
-    def shape(self, name: str) -> tuple[int, ...]:
+    def shape(self, name: str) -> Shape:
         """Shape of a value as the file has it."""
         return self.model.shapes[name]
 
@@ -176,11 +176,11 @@ class OnnxReader:
             values = moved
         return self._constant_tensor(source, values, quantization)
 
-    def set_flattened(self, group: Group, shape: tuple[int, ...]) -> None:
+    def set_flattened(self, group: Group, shape: Shape) -> None:
         """Note that the group's flat output keeps the stored order of a value of that shape."""
         self._flattened[self._stored_name(group, group.output)] = shape
 
-    def flattened(self, name: str) -> tuple[int, ...] | None:
+    def flattened(self, name: str) -> Shape | None:
         """Shape in the file of what a flat value was, None when its order is the file's."""
         return self._flattened.get(self._source(name))
 
@@ -379,7 +379,7 @@ class OnnxReader:
         self._stored[name, layout] = self._moved("reshape", source, stored_shape(shape, layout))
         return self._stored[name, layout]
 
-    def _moved(self, op: str, source: int, shape: tuple[int, ...], **options: Any) -> int:
+    def _moved(self, op: str, source: int, shape: Shape, **options: Any) -> int:
         tensor = self._tensors[source]
         if op == "reshape" and tensor.shape == shape:
             return source

@@ -24,7 +24,7 @@ import numpy as np
 
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor
 from twin.network.readers.budget import Budget, check_tensors
 from twin.network.readers.extended import find_converter
 from twin.network.readers.model_file import read_bytes
@@ -361,7 +361,7 @@ def _read_tensor(file: _File, table: Any, index: int) -> tuple[Tensor, tuple[int
                   data=_read_data(file, place, entry.Buffer(), shape, dtype)), stated
 
 
-def _read_quantization(entry: Any, shape: tuple[int, ...]) -> Quantization | None:
+def _read_quantization(entry: Any, shape: Shape) -> Quantization | None:
     table = entry.Quantization()
     scales = None if table is None else table.ScaleAsNumpy()
     if scales is None or isinstance(scales, int) or len(scales) == 0:
@@ -372,7 +372,7 @@ def _read_quantization(entry: Any, shape: tuple[int, ...]) -> Quantization | Non
     return Quantization(scales=tuple(scales.tolist()), zero_points=zero_points, axis=axis)
 
 
-def _read_data(file: _File, place: str, number: int, shape: tuple[int, ...],
+def _read_data(file: _File, place: str, number: int, shape: Shape,
                dtype: str) -> np.ndarray | None:
     if number >= file.model.BuffersLength():
         raise ModelError(f"{place}: buffer {number} does not exist")

@@ -10,7 +10,7 @@ import numpy as np
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Layer, Tensor, Window
+from twin.network.graph import Layer, Shape, Tensor, Window
 from twin.network.readers.refusal import UnsupportedError
 
 ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
@@ -73,7 +73,7 @@ class Node:
             raise ModelError(f"{self.place}: input {place} is missing")
         return self.inputs[place]
 
-    def shape(self, place: int) -> tuple[int, ...]:
+    def shape(self, place: int) -> Shape:
         """Return the shape of a required input."""
         return self.tensor(self.input(place)).shape
 

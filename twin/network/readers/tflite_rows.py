@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Shape
 from twin.network.operators import OPERATORS, Form, list_form
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import ACTIVATIONS, Converter, Node, data_all, data_first
@@ -99,7 +99,7 @@ def _flag(name: str) -> Field:
     return Field(name, name, lambda node, value: bool(value), False)
 
 
-def _made(graph: Graph, layer: Layer) -> tuple[int, ...]:
+def _made(graph: Graph, layer: Layer) -> Shape:
     return graph.output(layer).shape
 
 

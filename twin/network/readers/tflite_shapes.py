@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Layer
+from twin.network.graph import Layer, Shape
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_control import RESOURCE
 from twin.network.readers.tflite_nodes import Converter, Node
-from twin.network.shapes import Shape, follow_layer
+from twin.network.shapes import follow_layer
 
 _MOST_VALUES = 64
 """Of a shape being computed."""

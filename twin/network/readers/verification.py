@@ -13,15 +13,13 @@ from functools import partial
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
+from twin.network.graph import DTYPE_BITS, Graph, Layer, Shape, Shapes, Tensor
 from twin.network.operators import OPERATORS, Form, list_states, traits
 from twin.network.readers.budget import check_operators
 
 MAX_ELEMENTS = 2**40
 """More elements than any machine this project describes could hold."""
 
-Shape = tuple[int, ...]
-Shapes = list[Shape]
 Check = Callable[[Layer, Shapes, Shape], None]
 
 _PIECES = ("split", "pack", "unpack")

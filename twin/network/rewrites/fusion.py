@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from twin.errors import AlreadySoError, NotApplicableError
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph, Layer, Shape, Tensor, Window
 from twin.network.operators import ADD, CLAMPS, PAD, traits
 from twin.network.rewrites.numbers import quantise_bias, real_values
 from twin.network.rewrites.rewrite import Rewrite, find_readers, pad_layer, read_choice, rebuild
@@ -126,7 +126,7 @@ def take_apart(graph: Graph) -> Graph:
     """
     tensors, layers = list(graph.tensors), list[Layer]()
 
-    def between(layer: Layer, shape: tuple[int, ...], like: int, kind: str) -> int:
+    def between(layer: Layer, shape: Shape, like: int, kind: str) -> int:
         tensors.append(replace(tensors[like], name=f"{layer.name}/{kind}", shape=shape))
         return len(tensors) - 1
 

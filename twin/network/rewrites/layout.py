@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from twin.errors import AlreadySoError, NotApplicableError
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Shape
 from twin.network.operators import TRANSPOSE
 from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
 
@@ -55,7 +55,7 @@ def feed_channels_first(graph: Graph) -> Graph:
     tensors, first, last = list(graph.tensors), list[Layer](), list[Layer]()
     inputs, outputs = list(graph.inputs), list(graph.outputs)
 
-    def add(like: int, shape: tuple[int, ...]) -> int:
+    def add(like: int, shape: Shape) -> int:
         tensors.append(replace(tensors[like], name=f"{tensors[like].name}/channels_first",
                                shape=shape))
         return len(tensors) - 1

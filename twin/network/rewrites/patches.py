@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from twin.errors import NotApplicableError, UsageError
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph, Layer, Shape, Tensor, Window
 from twin.network.operators import CONCATENATION, SLICE, Form, is_alias, traits
 from twin.network.rewrites.rewrite import Rewrite, pad_layer, rebuild
 
@@ -190,7 +190,7 @@ class _Split:
                          for place, span in enumerate(after))
         return rows, columns
 
-    def _add(self, like: int, name: str, shape: tuple[int, ...]) -> int:
+    def _add(self, like: int, name: str, shape: Shape) -> int:
         self.tensors.append(replace(self.tensors[like], name=name, shape=shape))
         return len(self.tensors) - 1
 

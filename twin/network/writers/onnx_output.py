@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization
+from twin.network.graph import Graph, Layer, Quantization, Shape
 from twin.network.operators import ACTIVATION_BOUNDS
 
 TO_FILE = (0, 3, 1, 2)
@@ -34,7 +34,7 @@ class Output:
         """Type of real numbers: a network of float16 has no others."""
         return FLOATS[any(tensor.dtype == "float16" for tensor in self.graph.tensors)]
 
-    def shape(self, tensor: int) -> tuple[int, ...]:
+    def shape(self, tensor: int) -> Shape:
         """Shape of a tensor as the file has it."""
         return to_file_shape(self.graph.tensors[tensor].shape)
 
@@ -109,7 +109,7 @@ class Output:
                           f"cannot be written as .onnx: {why}")
 
 
-def to_file_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+def to_file_shape(shape: Shape) -> Shape:
     """Shape of a stored tensor in the file: images have channels second."""
     return tuple(shape[axis] for axis in TO_FILE) if len(shape) == 4 else shape
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, Window
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
 # six standard deviations above zero after a rectifier, four to either side otherwise.
@@ -46,7 +46,7 @@ class Builder:
         self._dead: dict[int, np.ndarray] = {}
         self._weights = 0
 
-    def shape(self, tensor: int) -> tuple[int, ...]:
+    def shape(self, tensor: int) -> Shape:
         """Return the shape of a tensor."""
         return self._tensors[tensor].shape
 
@@ -92,7 +92,7 @@ class Builder:
         self._layers[-1] = replace(last, outputs=(first, *more))
         return first, *more
 
-    def integers(self, shape: tuple[int, ...]) -> np.ndarray:
+    def integers(self, shape: Shape) -> np.ndarray:
         """Return random weights."""
         return self._integers(shape)
 
@@ -232,7 +232,7 @@ class Builder:
                           activation=activation, groups=groups,
                           quantization=RECTIFIED if activation else SIGNED)
 
-    def _integers(self, shape: tuple[int, ...]) -> np.ndarray:
+    def _integers(self, shape: Shape) -> np.ndarray:
         # A channel has scales and a bias besides, as numbers of Python.
         self._weights += math.prod(shape) + 256 * max(shape[0], shape[-1])
         if self._weights > MOST_WEIGHTS:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from hwmodels.frozen import frozen
-from twin.network.graph import Graph, Layer, Window
+from twin.network.graph import Graph, Layer, Shape, Window
 from twin.runtimes.lowering.nests import Bound, Move, bound, load, repeat
 
 
@@ -106,7 +106,7 @@ class Geometry:
 
 
 @lru_cache(maxsize=1024)
-def list_taps(window: Window, source: tuple[int, ...], target: tuple[int, ...],
+def list_taps(window: Window, source: Shape, target: Shape,
               axis: int) -> tuple[int, ...]:
     """Return how many taps lie inside the image, by row (axis 0) or column (1) of the output."""
     kernel, stride = window.kernel[axis], window.stride[axis]
@@ -149,7 +149,7 @@ def has_bias(layer: Layer) -> bool:
     return len(layer.inputs) > 2 and layer.inputs[2] >= 0
 
 
-def shape_nhwc(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+def shape_nhwc(shape: Shape) -> tuple[int, int, int, int]:
     """Return four extents: leading ones added, leading extents beyond four merged."""
     if len(shape) > 4:
         merged = 1

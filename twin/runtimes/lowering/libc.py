@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.kernel import Block
+from twin.network.graph import Shape
 from twin.runtimes.lowering.blocks import block, join, read_code
 from twin.runtimes.lowering.nests import Move, load, repeat, store
 
@@ -117,7 +118,7 @@ def fill_moves(dialect: str, size_bytes: int, target: Move) -> tuple[Any, ...]:
     return tuple(one._replace(body=one.body[1:]) for one in moves)
 
 
-def split_runs(parts: Sequence[tuple[int, ...]], whole: tuple[int, ...], axis: int,
+def split_runs(parts: Sequence[Shape], whole: Shape, axis: int,
                element_bytes: int = 1) -> tuple[int, list[int]]:
     """Return how tensors side by side along an axis interleave in one tensor.
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Access, Block, Guard, Loop, Nest
+from twin.network.graph import Shape
 
 
 class Bound(NamedTuple):
@@ -116,7 +117,7 @@ def repeat(name: str, extent: int, /, *body: Any) -> Repeat:
     return Repeat(name, extent, body)
 
 
-def strides(shape: tuple[int, ...]) -> list[int]:
+def strides(shape: Shape) -> list[int]:
     """Return the elements between neighbours along each axis of a dense tensor."""
     return [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
 
@@ -126,7 +127,7 @@ def by_axis(steps: Iterable[int], size_bytes: int = 1) -> dict[str, int]:
     return {f"axis{axis}": step * size_bytes for axis, step in enumerate(steps)}
 
 
-def over_axes(shape: tuple[int, ...], /, *body: Any) -> tuple[Any, ...]:
+def over_axes(shape: Shape, /, *body: Any) -> tuple[Any, ...]:
     """Return a loop nest over a shape, outermost axis first; its loops are named axis0, axis1, ...
 
     Parameters

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Shape
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, run_drafts, split_runs
@@ -59,8 +59,8 @@ def _lower_split(graph: Graph, layer: Layer, site: Site) -> Lowered:
     return _lower_runs("SplitImpl", graph, layer, site, parts, whole, False)
 
 
-def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[tuple[int, ...]],
-                whole: tuple[int, ...], joined: bool) -> Lowered:
+def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[Shape],
+                whole: Shape, joined: bool) -> Lowered:
     machine = choose_machine(graph, layer, site)
     outer, runs = split_runs(parts, whole, layer.option("axis", len(whole) - 1),
                              machine.element_bytes)

@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Shape
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
@@ -145,7 +145,7 @@ def _lower_elements(name: str, graph: Graph, layer: Layer, machine: Machine, cod
                           *_drafts(output.shape, reads, write), assumed=assumed)
 
 
-def _drafts(shape: tuple[int, ...], reads: list[tuple[str, int, tuple[int, ...]]],
+def _drafts(shape: Shape, reads: list[tuple[str, int, Shape]],
             write_bytes: int) -> tuple[Any, ...]:
     """Return reads (operand, width, shape) and the store of every output element.
 
@@ -162,7 +162,7 @@ def _drafts(shape: tuple[int, ...], reads: list[tuple[str, int, tuple[int, ...]]
         store("output", write_bytes, **_steps(shape, rank, write_bytes)))
 
 
-def _steps(source: tuple[int, ...], rank: int, width_bytes: int) -> dict[str, int]:
+def _steps(source: Shape, rank: int, width_bytes: int) -> dict[str, int]:
     padded = (1,) * (rank - len(source)) + source
     return by_axis((step if extent > 1 else 0
                     for step, extent in zip(strides(padded), padded, strict=True)), width_bytes)

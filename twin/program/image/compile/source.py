@@ -12,7 +12,7 @@ from twin.deployment.memories import align
 from twin.deployment.placement import Placement, plan_placement
 from twin.errors import FirmwareError, RuntimeRefusedError
 from twin.network.arithmetic.requantisation import single
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, Layer, Shape, Tensor
 from twin.network.operators import is_alias, list_states, traits
 from twin.program.image.compile.calls import Context, emit_layer
 from twin.program.image.compile.plan import FIRMWARE, Image, lay_out_constants
@@ -21,7 +21,7 @@ from twin.runtimes import load_runtime
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
 """Numbers of MLPerf Tiny's benchmarks on the wire."""
 
-_TEXT_SHAPES: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {
+_TEXT_SHAPES: dict[tuple[Shape, Shape], str] = {
     ((1, 32, 32, 3), (1, 10)): "ic", ((1, 49, 10, 1), (1, 12)): "kws",
     ((1, 96, 96, 3), (1, 2)): "vww", ((1, 640), (1, 640)): "ad",
     ((1, 30, 1, 40), (1, 3)): "sww",

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, Layer, Shape, Tensor
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.work import Terms, Work, width_bytes
@@ -44,7 +44,7 @@ def describe_quantize(graph: Graph, layer: Layer) -> Work:
     return Work(variant=f"{work.variant} flip" if flips else work.variant, terms=work.terms)
 
 
-def fuse_loops(shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]) -> list[
+def fuse_loops(shapes: Sequence[Shape], target: Shape) -> list[
         tuple[int, tuple[bool, ...]]]:
     """Return the loops over operands that broadcast, innermost first.
 
@@ -57,7 +57,7 @@ def fuse_loops(shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]) -> li
     whole = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     strides = [1] * len(shapes)
     loops: list[tuple[int, tuple[bool, ...]]] = []
-    made: list[tuple[int, ...]] = []
+    made: list[Shape] = []
     for place in reversed(range(rank)):
         turns = target[place]
         steps = tuple(0 if shape[place] == 1 != turns else stride
@@ -117,7 +117,7 @@ def describe_decided(graph: Graph, layer: Layer) -> Work:
     return replace(work, guessed=DECIDED[layer.op]) if "float" in work.variant else work
 
 
-def _pad(tensor: Tensor) -> tuple[int, ...]:
+def _pad(tensor: Tensor) -> Shape:
     """Return a shape with leading ones, so that ranks are equal."""
     return ((1,) * 8 + tuple(tensor.shape))[-8:]
 

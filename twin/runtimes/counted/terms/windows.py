@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph, Layer, Shape, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks, width_bytes
 from twin.runtimes.lowering.geometry import has_bias, list_taps
@@ -26,8 +26,8 @@ BLOCK = 124
 """Channels CMSIS-NN's depthwise kernel for Helium takes at a time."""
 
 
-def count_inside(window: Window, source: tuple[int, ...],
-                 target: tuple[int, ...]) -> tuple[int, int]:
+def count_inside(window: Window, source: Shape,
+                 target: Shape) -> tuple[int, int]:
     """Return rows and columns of windows inside the image, over outputs of their dimension."""
     return sum(list_taps(window, source, target, 0)), sum(list_taps(window, source, target, 1))
 
