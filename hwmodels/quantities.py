@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 UNITS: dict[str, dict[str, str]] = {
@@ -150,6 +150,10 @@ def significant(value: float, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{round(value, decimals):,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+Settings = Mapping[str, object]
+"""Changes of a what-if: values by path, as `clocks.cpu.frequency_hz`."""
 
 
 def write_setting(path: str, value: object) -> str:

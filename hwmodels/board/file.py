@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from hwmodels.errors import BoardError, UnknownPathError, did_you_mean, reworded
 from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
+from hwmodels.quantities import Settings
 
 if TYPE_CHECKING:
     from hwmodels.board.schema import Section
@@ -51,7 +52,7 @@ def list_boards() -> tuple[str, ...]:
     return tuple(sorted({path.stem for path in (*_board_paths(), *_extension_paths())}))
 
 
-def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | None = None) -> Board:
+def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -> Board:
     """Read a board by name, alias or path, and apply what-ifs to it.
 
     Parameters
@@ -97,7 +98,7 @@ def hash_board(board: Board) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def change_board(board: Board, overrides: Mapping[str, object], *,
+def change_board(board: Board, overrides: Settings, *,
                  follow_clock: bool = False) -> Board:
     """Return a board with some of its facts changed, by dotted path of its file.
 
@@ -123,7 +124,7 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
         "supply.voltage_scale" not in overrides)) if overrides else board
 
 
-def _change_once(board: Board, overrides: Mapping[str, object], name: str,
+def _change_once(board: Board, overrides: Settings, name: str,
                  follows: bool = False) -> Board:
     changes = tuple((path, type(value), value) for path, value in overrides.items())
     asked = board.document, name, changes, follows, board.as_shipped
@@ -199,7 +200,7 @@ def _check_family(section: Section, file: str) -> None:
                          f"{core.model}; accepted: {core.model}")
 
 
-def _reach_pools(npu: Section | None, overrides: Mapping[str, object],
+def _reach_pools(npu: Section | None, overrides: Settings,
                  ) -> Iterator[tuple[str, object]]:
     """Yield overrides; a pool of another configuration is the pool in use of the same memory.
 

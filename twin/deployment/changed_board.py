@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeVar
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board
 from hwmodels.errors import UnknownPathError
+from hwmodels.quantities import Settings
 from twin.deployment.draft import Draft
 
 _Draft = TypeVar("_Draft", bound=Draft)
 
 
-def change_own_board(before: _Draft, settings: Mapping[str, object]) -> _Draft:
+def change_own_board(before: _Draft, settings: Settings) -> _Draft:
     """Change facts of the board; a changed clock takes the lowest scale if none is stated."""
     scale_stated = before.scale_stated or "supply.voltage_scale" in settings
     try:
@@ -31,8 +32,8 @@ def change_own_board(before: _Draft, settings: Mapping[str, object]) -> _Draft:
         own_scale=None if scale_stated or own == board.power.voltage_scale else own)
 
 
-def boards_of(before: Draft, settings: Mapping[str, object],
-              ) -> Callable[[Mapping[str, object]], Board]:
+def boards_of(before: Draft, settings: Settings,
+              ) -> Callable[[Settings], Board]:
     """Return what makes the board of a changed deployment, without placing anything.
 
     Parameters
@@ -52,7 +53,7 @@ def boards_of(before: Draft, settings: Mapping[str, object],
         if isinstance(change, ChangeBoard):
             own |= change.settings
 
-    def make(more: Mapping[str, object]) -> Board:
+    def make(more: Settings) -> Board:
         return change_own_board(before, {**own, **more}).board
 
     return make

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from hwmodels.board.facts import Board
 from hwmodels.errors import LONGEST_WORD, did_you_mean
 from hwmodels.frozen import frozen
-from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
 from twin.deployment.choice import choose_runtime
 from twin.errors import UsageError
 from twin.network.graph import Graph
@@ -25,7 +25,7 @@ from twin.runtimes.targets import TARGETS, load_target
 class ChangeBoard:
     """Facts of the board, by path of its file."""
 
-    settings: Mapping[str, object]
+    settings: Settings
 
 
 @frozen
@@ -235,7 +235,7 @@ def name_near_paths(path: str, board: Board) -> str:
     return f"nearest: {', '.join(near)}; all of them: twin explain paths {board.name}"
 
 
-def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
+def parse_changes(overrides: Settings, graph: Graph, board: Board,
                   runtime: Runtime, original: Graph | None = None,
                   rewritten: tuple[tuple[str, str], ...] = ()) -> tuple[Change, ...]:
     """Read dotted paths and their values.
@@ -311,7 +311,7 @@ def _take(path: WhatIf, left: dict[str, object], graph: Graph, board: Board) -> 
             for name in (path.name, *path.aliases) if name in left]
 
 
-def _refuse_others(left: Mapping[str, object], runtime: Runtime) -> None:
+def _refuse_others(left: Settings, runtime: Runtime) -> None:
     """Refuse paths that only another runtime's target has."""
     if all(name.split(".")[0] not in ("placement", "offload") for name in left):
         return

@@ -10,6 +10,7 @@ from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
+from hwmodels.quantities import Settings
 from twin.deployment.changed_board import other_scale
 from twin.deployment.choice import BEST, DEFAULT, default_runtime, list_defaults, runs
 from twin.deployment.deployment import Deployment, find_best, place_under
@@ -21,7 +22,7 @@ from twin.network.readers import read_model
 def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,
            clock_hz: float | None = None, weights: str | None = None, arena: str | None = None,
            assume_unsupported: str | None = None, follow_clock: bool = True,
-           network: Mapping[str, object] | None = None) -> Deployment:
+           network: Settings | None = None) -> Deployment:
     """Put a model on a board.
 
     Parameters
@@ -74,7 +75,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
 
 
 def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
-                   changes: Mapping[str, object], **chosen: Any) -> Deployment:
+                   changes: Settings, **chosen: Any) -> Deployment:
     """Put a model on a board where it fits, or else where and as changes to be made have it.
 
     Parameters
@@ -138,7 +139,7 @@ def _find_able(graph: Graph, board: Board, kernels: Mapping[str, str]) -> str | 
     return counted
 
 
-def choose_room(changes: Mapping[str, object]) -> dict[str, object]:
+def choose_room(changes: Settings) -> dict[str, object]:
     """Return the changes by which a model may fit that does not fit as it is."""
     return {path: value for path, value in changes.items()
             if path.startswith(("network.", "memories."))

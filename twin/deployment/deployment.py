@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +13,7 @@ from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.kernel import Lowered
+from hwmodels.quantities import Settings
 from twin.deployment.changed_board import change_own_board
 from twin.deployment.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
 from twin.deployment.costs import LayerCost, TaskPrediction
@@ -58,7 +59,7 @@ class Deployment(Draft):
         """Whether its bill is counts of kernels on the core times prices, and nothing beside."""
         return not self.accelerated and self.transfers is None
 
-    def replace(self, overrides: Mapping[str, object] | None = None, /,
+    def replace(self, overrides: Settings | None = None, /,
                 **fields: object) -> Deployment:
         """Return a changed deployment; board paths are validated by the board's own rules.
 

@@ -24,6 +24,9 @@ Shape = tuple[int, ...]
 
 Shapes = list[Shape]
 
+TensorIds = tuple[int, ...]
+"""Places of tensors in their graph; -1 where an operand is absent."""
+
 
 @frozen
 class Quantization:
@@ -132,8 +135,8 @@ class Layer:
     index: int
     name: str
     op: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: TensorIds
+    outputs: TensorIds
     window: Window | None = None
     activation: str | None = None
     groups: int = 1
@@ -177,8 +180,8 @@ class Graph:
     sha256: str
     tensors: tuple[Tensor, ...]
     layers: tuple[Layer, ...]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: TensorIds
+    outputs: TensorIds
     notes: tuple[str, ...] = ()
     channel_first: bool = False
     planned_bytes: tuple[int, ...] = ()

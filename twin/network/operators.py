@@ -36,7 +36,7 @@ from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, TensorIds
 
 
 class Form(Enum):
@@ -109,8 +109,8 @@ class Operator:
     name: str
     macs: Callable[[Graph, Layer], int]
     form: Form = Form.OTHER
-    parameters: tuple[int, ...] = ()
-    states: tuple[int, ...] = ()
+    parameters: TensorIds = ()
+    states: TensorIds = ()
     operands: tuple[str, ...] = ()
     filters: int | None = None
     roles: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ def name_precision(graph: Graph) -> str:
 
 
 @lru_cache(maxsize=8)
-def list_states(graph: Graph) -> tuple[int, ...]:
+def list_states(graph: Graph) -> TensorIds:
     """Return the tensors a recurrent layer reads and rewrites from one inference to the next.
 
     Notes

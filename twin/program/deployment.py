@@ -24,6 +24,7 @@ from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.program.elf import lies_in
+from hwmodels.quantities import Settings
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import LayerCost, TaskPrediction
@@ -141,7 +142,7 @@ class Program(Deployment):
         """Bytes the file loads into flash; none of a program that is loaded into RAM."""
         return sum(one.used_bytes for one in self.memory_uses if one.flash)
 
-    def replace(self, overrides: Mapping[str, object] | None = None, /,
+    def replace(self, overrides: Settings | None = None, /,
                 **fields: object) -> Program:
         """Return the program on a changed board.
 
@@ -155,7 +156,7 @@ class Program(Deployment):
         return deploy_program(changed.elf, board, changed.wanted)
 
 
-def change_settings(board: Board, overrides: Mapping[str, object]) -> Board:
+def change_settings(board: Board, overrides: Settings) -> Board:
     """Return a board as dotted paths change it.
 
     Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hwmodels.errors import ToolMissingError, need_extra, reworded
 from hwmodels.files import DocumentError, parse_json, read_regular
 from hwmodels.frozen import frozen
 from hwmodels.processes import command_of, environment
+from hwmodels.quantities import Settings
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
@@ -150,7 +151,7 @@ def store_input(values: np.ndarray, entry: Tensor) -> np.ndarray:
     return np.ascontiguousarray(stored.astype(entry.dtype))
 
 
-def change_network(graph: Graph, changes: Mapping[str, object],
+def change_network(graph: Graph, changes: Settings,
                    data: Data) -> tuple[Graph, Data, tuple[str, ...]]:
     """Return a changed network that can be run, the data left to measure on, and notes.
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.board.facts import Board
 from hwmodels.errors import need_extra
 from hwmodels.frozen import frozen
-from hwmodels.quantities import read_count, read_quantity
+from hwmodels.quantities import Settings, read_count, read_quantity
 from twin.deployment.changes import check_unit, takes_whole
 from twin.deployment.choice import BEST, DEFAULT, find_library, list_best, list_each_runtime
 from twin.errors import UsageError
@@ -223,7 +223,7 @@ class Space:
 
 def make_space(models: Iterable[Value], boards: Iterable[Value], *,
                runtimes: Iterable[str] = (), clocks: Iterable[str] = (),
-               settings: Mapping[str, object] | None = None,
+               settings: Settings | None = None,
                sample: str | Sample | None = None) -> Space:
     """Return the space of models on boards, with what else varies.
 

@@ -7,7 +7,7 @@ file by ONNX Runtime, to the bit. What was found is kept by content of network, 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from hwmodels.errors import TwinError
 from hwmodels.files import names_file
 from hwmodels.frozen import frozen
 from hwmodels.processes import map_forked
+from hwmodels.quantities import Settings
 from twin.deployment.kept_counts import load_counts, save_counts
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph
@@ -70,7 +71,7 @@ class Judge:
     function: Function | None = field(default=None, repr=False)
     kept: dict[tuple[str, Changes], Verdict] = field(default_factory=dict, repr=False)
 
-    def rate(self, graph: Graph, changes: Mapping[str, object]) -> Verdict:
+    def rate(self, graph: Graph, changes: Settings) -> Verdict:
         """Return the verdict on a network with changes of it; others are omitted."""
         asked = pick_changes(changes)
         key = graph.sha256 or graph.content_id, asked
@@ -78,7 +79,7 @@ class Judge:
             self.kept[key] = self._load(*key) or self._measure(graph, asked)
         return self.kept[key]
 
-    def rate_all(self, asked: Iterable[tuple[Graph, Mapping[str, object]]]) -> None:
+    def rate_all(self, asked: Iterable[tuple[Graph, Settings]]) -> None:
         """Rate many networks, by a process for each core."""
         new = {key: (graph, changes) for graph, changes in asked
                if (key := (graph.sha256 or graph.content_id, pick_changes(changes)))
@@ -127,7 +128,7 @@ class Judge:
         return measure_accuracy(changed, left)
 
 
-def pick_changes(changes: Mapping[str, object]) -> Changes:
+def pick_changes(changes: Settings) -> Changes:
     """Return changes of a network among changes of a deployment, in order of their paths."""
     return tuple(sorted((path, str(value)) for path, value in changes.items()
                         if path.startswith("network.") and not is_neutral(path, value)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import fspath
 from pathlib import Path
 
 from hwmodels.files import File, write_whole
+from hwmodels.quantities import Settings
 from twin.deployment import transformations
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation
@@ -59,7 +59,7 @@ def export_model(name: str | Graph, file: File) -> Path:
     return target
 
 
-def transform(model: File | Graph, changes: Mapping[str, object]) -> Graph:
+def transform(model: File | Graph, changes: Settings) -> Graph:
     """Change a network: its width, resolution, numbers, layers.
 
     Parameters

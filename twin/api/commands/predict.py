@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from calibration.fitting.overlay import read_overlay
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import File
-from hwmodels.quantities import format_size, format_time
+from hwmodels.quantities import Settings, format_size, format_time
 from twin.api.requests import Predict
 from twin.deployment import deploy as placing
 from twin.deployment.choice import list_best, list_made_for, settle_release
@@ -175,7 +174,7 @@ def is_best(deployment: Deployment) -> bool:
 
 
 def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
-                   changes: Mapping[str, object] | None = None, calibration: str = AUTO,
+                   changes: Settings | None = None, calibration: str = AUTO,
                    **chosen: Any) -> Deployment:
     """Put a model on a board; changes are not made, but say where it goes if it must.
 

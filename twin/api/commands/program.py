@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from os import fspath
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.files import File
 from hwmodels.program.elf import lies_in
+from hwmodels.quantities import Settings
 from twin.api.requests import Deployed, Part, takes
 from twin.api.requests.programs import DeployElf
 from twin.errors import ProgramError, UsageError
@@ -51,7 +51,7 @@ def _deploy(elf: File, board: Board, part: Part) -> Program:
 
 
 def prepare_board(board: File | Board, clock_hz: float | None,
-                  settings: Mapping[str, object]) -> Board:
+                  settings: Settings) -> Board:
     """Return the board a program runs on: read, at a clock, with paths of its file changed.
 
     Raises

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from hwmodels.errors import TwinError
+from hwmodels.quantities import Settings
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.reports.page.variants import Variant
@@ -23,7 +24,7 @@ MOST_STAGES = 20
 
 
 def chain_stages(deployment: Deployment,
-                 stages: Sequence[Mapping[str, object]]) -> dict[str, Deployment | TwinError]:
+                 stages: Sequence[Settings]) -> dict[str, Deployment | TwinError]:
     """Return a deployment and what each stage makes of the one before it.
 
     Parameters
@@ -49,7 +50,7 @@ def make_deployer(temperature: str, calibration: str) -> Deployer:
     return Deployer(temperature=temperature, calibration=calibration)
 
 
-def name_stage(stage: Mapping[str, object]) -> str:
+def name_stage(stage: Settings) -> str:
     """Return what a stage is called: its settings."""
     return "+ " + ", ".join(f"{path}={value}" for path, value in stage.items())
 

@@ -1,10 +1,12 @@
 """Requests for the bill of a network on a board, what changes it, and what it is held to."""
 
-from collections.abc import Mapping, Sequence
+
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from hwmodels.files import File
+from hwmodels.quantities import Settings
 from twin.api.requests import (
     AUTO,
     MAX_FLASH,
@@ -39,7 +41,7 @@ class WhatIf(Priced):
     """A deployment, and what is changed of it."""
 
     deployment: "Deployment"
-    changes: Mapping[str, object]
+    changes: Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.arithmetic import floating, integer, movement
 from twin.network.arithmetic.integer import Operation
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, TensorIds
 
 DTYPES = {"int8": np.int8, "float32": np.float32}
 """Types of activations there are kernels for."""
@@ -49,7 +49,7 @@ def run_layer(graph: Graph, layer: Layer, inputs: Sequence[np.ndarray]) -> np.nd
     return find_operation(graph, layer)(graph, layer, list(inputs))
 
 
-def data_inputs(graph: Graph, layer: Layer) -> tuple[int, ...]:
+def data_inputs(graph: Graph, layer: Layer) -> TensorIds:
     """Tensors a layer reads that are no constants."""
     return tuple(i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant)
 

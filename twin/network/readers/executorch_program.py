@@ -17,7 +17,7 @@ import numpy as np
 from hwmodels.flatbuffer import Flatbuffer, Table
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import DTYPE_BITS, Shape
+from twin.network.graph import DTYPE_BITS, Shape, TensorIds
 from twin.network.readers.budget import Budget, check_operators, check_tensors
 from twin.network.readers.ethos_u import BACKEND, Delegate, split_delegate
 
@@ -66,8 +66,8 @@ class Call:
 
     place: int
     kernel: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: TensorIds
+    outputs: TensorIds
     delegate: Delegate | None = None
 
     @property
@@ -89,8 +89,8 @@ class Program:
     data: list[tuple[int, int]]
     values: list[Any] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[int, ...] = ()
+    inputs: TensorIds = ()
+    outputs: TensorIds = ()
     planned_bytes: tuple[int, ...] = ()
     place: str = "header"
     notes: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ def _list_data(path: str, content: bytes, root: Table) -> list[tuple[int, int]]:
     return [(base + offset, end) for offset in where.vector(1, "Q").tolist()]
 
 
-def _ids(table: Table, slot: int) -> tuple[int, ...]:
+def _ids(table: Table, slot: int) -> TensorIds:
     return tuple(table.vector(slot, "i").tolist())
 
 

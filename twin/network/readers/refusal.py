@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twin.errors import ModelError
-from twin.network.graph import Layer
+from twin.network.graph import Layer, TensorIds
 
 
 class UnsupportedError(Exception):
@@ -21,7 +21,7 @@ class UnsupportedError(Exception):
         return f" ({self})" if str(self) else ""
 
 
-def copy_layer(inputs: tuple[int, ...], outputs: tuple[int, ...], name: str) -> Layer:
+def copy_layer(inputs: TensorIds, outputs: TensorIds, name: str) -> Layer:
     """Return the assumed memory copy that stands in for an unknown operator."""
     return Layer(index=0, name="", op="copy", inputs=inputs, outputs=outputs,
                  options=(("of", name),), assumed=True)

@@ -24,7 +24,7 @@ import numpy as np
 
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor
+from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, TensorIds
 from twin.network.readers.budget import Budget, check_tensors
 from twin.network.readers.extended import find_converter
 from twin.network.readers.model_file import read_bytes
@@ -69,7 +69,7 @@ class _File:
     tensors: dict[int, Tensor] = field(default_factory=dict)
     homes: list[tuple[Any, int] | None] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    states: dict[int | bytes, tuple[int, ...]] = field(default_factory=dict)
+    states: dict[int | bytes, TensorIds] = field(default_factory=dict)
     variables: Variables = field(default_factory=Variables)
     unsettled: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
@@ -196,7 +196,7 @@ def _bounded(file: _File, count: int, what: str) -> int:
     return count
 
 
-def _ids(vector: Any) -> tuple[int, ...]:
+def _ids(vector: Any) -> TensorIds:
     return () if isinstance(vector, int) else tuple(vector.tolist())
 
 
@@ -279,7 +279,7 @@ def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> 
     return layers
 
 
-def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: tuple[int, ...],
+def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: TensorIds,
               notes: tuple[str, ...]) -> Graph:
     file.place = "graph inputs"
     inputs = main.inputs

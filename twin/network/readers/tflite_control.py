@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Tensor
+from twin.network.graph import Tensor, TensorIds
 from twin.network.readers.budget import check_operators
 from twin.network.readers.tflite_nodes import Node
 
@@ -42,8 +42,8 @@ class Subgraph:
 
     number: int
     ids: list[int]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: TensorIds
+    outputs: TensorIds
 
 
 class Inliner:
@@ -107,7 +107,7 @@ class Inliner:
                 made.append(node)
         return made
 
-    def _now(self, graph: Subgraph, places: Sequence[int]) -> tuple[int, ...]:
+    def _now(self, graph: Subgraph, places: Sequence[int]) -> TensorIds:
         return tuple(graph.ids[place] if place >= 0 else -1 for place in places)
 
     def _number(self, node: Node, number: int) -> int:

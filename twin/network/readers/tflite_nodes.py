@@ -10,7 +10,7 @@ import numpy as np
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Layer, Shape, Tensor, Window
+from twin.network.graph import Layer, Shape, Tensor, TensorIds, Window
 from twin.network.readers.refusal import UnsupportedError
 
 ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
@@ -47,8 +47,8 @@ class Node:
     place: str
     index: int
     builtin: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: TensorIds
+    outputs: TensorIds
     operator: Any
     tensor: Callable[[int], Tensor]
     add: Callable[[Tensor], int]
@@ -105,7 +105,7 @@ class Node:
             raise UnsupportedError(f"fused activation {code}")
         return ACTIVATIONS[code]
 
-    def layer(self, op: str, inputs: tuple[int, ...] | None = None, *,
+    def layer(self, op: str, inputs: TensorIds | None = None, *,
               window: Window | None = None, activation: str | None = None, groups: int = 1,
               **options: Any) -> Layer:
         """Return a layer writing this operator's outputs."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from twin.network.graph import Layer, Quantization, Tensor
+from twin.network.graph import Layer, Quantization, Tensor, TensorIds
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node, data_all
 
@@ -51,7 +51,7 @@ def _both_rnn(node: Node) -> tuple[Layer, ...]:
     return _joined(node, "rnn", halves, merged)
 
 
-def _joined(node: Node, op: str, halves: list[tuple[int, ...]],
+def _joined(node: Node, op: str, halves: list[TensorIds],
             merged: bool) -> tuple[Layer, ...]:
     """One layer a direction, and what joins the two."""
     outputs = node.outputs
@@ -68,7 +68,7 @@ def _joined(node: Node, op: str, halves: list[tuple[int, ...]],
     return forward, backward, node.layer("concatenation", outputs, axis=rank - 1)
 
 
-def _stacked(node: Node, places: tuple[int, ...]) -> int:
+def _stacked(node: Node, places: TensorIds) -> int:
     parts = [node.tensor(node.input(place)) for place in places]
     data = np.concatenate([node.values(place) for place in places])
     quantization = None

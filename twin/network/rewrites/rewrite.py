@@ -16,7 +16,7 @@ from typing import Any
 
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.frozen import frozen
-from hwmodels.quantities import read_quantity
+from hwmodels.quantities import Settings, read_quantity
 from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import PAD
@@ -127,13 +127,13 @@ def check_value(name: str, value: object) -> None:
         load_rewrite(name).read(str(value).strip())
 
 
-def drop_neutral(changes: Mapping[str, object]) -> dict[str, str]:
+def drop_neutral(changes: Settings) -> dict[str, str]:
     """Return changes as text, those apart that leave the network as it is."""
     return {name: str(value).strip() for name, value in changes.items()
             if not is_neutral(name, value)}
 
 
-def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:
+def rewrite_network(graph: Graph, changes: Settings) -> Graph:
     """Return a network with changes made, in the order of their stages.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 
 from hwmodels.frozen import frozen
 from twin.errors import AlreadySoError, NotApplicableError
-from twin.network.graph import Graph, Tensor
+from twin.network.graph import Graph, Tensor, TensorIds
 from twin.network.rewrites.channels import Channels, drop_channels, trace_channels
 from twin.network.rewrites.rewrite import Rewrite, read_share
 
@@ -98,7 +98,7 @@ class Block:
     """
 
     layers: tuple[int, ...]
-    roots: tuple[int, ...]
+    roots: TensorIds
 
     @property
     def channels(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization
+from twin.network.graph import Graph, Layer, Quantization, TensorIds
 from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row
 
 AddConstant = Callable[..., int]
@@ -32,8 +32,8 @@ class Encoded:
     """
 
     builtin: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
+    inputs: TensorIds
+    outputs: TensorIds
     table: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -42,12 +42,12 @@ Encoder = Callable[[Graph, Layer, AddConstant], Encoded]
 
 
 def _encoded(layer: Layer, builtin: str, table: str | None = None,
-             inputs: tuple[int, ...] | None = None, **options: Any) -> Encoded:
+             inputs: TensorIds | None = None, **options: Any) -> Encoded:
     return Encoded(builtin=builtin, inputs=layer.inputs if inputs is None else inputs,
                    outputs=layer.outputs, table=table, options=options)
 
 
-def _same(layer: Layer, inputs: tuple[int, ...] | None = None, **options: Any) -> Encoded:
+def _same(layer: Layer, inputs: TensorIds | None = None, **options: Any) -> Encoded:
     """Return an operator the schema has, with its options, under the same name."""
     table = f"{layer.op.title().replace('_', '')}Options"
     return _encoded(layer, layer.op.upper(), table, inputs, **options)

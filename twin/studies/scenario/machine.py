@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.prices import leakage_pj
+from hwmodels.quantities import Settings
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import choose_memory
@@ -140,7 +140,7 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
 
 
 def _change(scenario: Scenario, key: str, placed: Deployment,
-            changes: Mapping[str, object]) -> Deployment:
+            changes: Settings) -> Deployment:
     """Return a deployment with what-if paths changed; a refusal names file and key."""
     try:
         return placed.replace(changes)
@@ -161,7 +161,7 @@ def _check_masters(scenario: Scenario, board: Board) -> None:
                 + (did_you_mean(master, known) if known else "accepted: none, it states no DMA"))
 
 
-def _sensor_load(scenario: Scenario, placed: Deployment) -> Mapping[str, object]:
+def _sensor_load(scenario: Scenario, placed: Deployment) -> Settings:
     """Return the sensor's DMA as another master on the bus, where it is named."""
     sensor = scenario.sensor
     if sensor.dma is None or not sensor.hop_bytes:

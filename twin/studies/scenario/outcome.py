@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hwmodels.board.file import load_board
 from hwmodels.frozen import frozen
-from hwmodels.quantities import format_time
+from hwmodels.quantities import Settings, format_time
 from twin.studies.duty import life_days
 from twin.studies.scenario.machine import Machine, build_machine
 from twin.studies.scenario.moving import move_scenario
@@ -81,7 +79,7 @@ class Outcome:
         return not (self.run.late or self.run.lost)
 
 
-def run_scenario(name_or_path: str, overrides: Mapping[str, object] | None = None, *,
+def run_scenario(name_or_path: str, overrides: Settings | None = None, *,
                  calibration: str = "auto") -> Outcome:
     """Read a scenario, predict what its device costs, and run it.
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
 from twin.errors import ScenarioError
 from twin.studies.duty import Battery, Positive
 from twin.studies.files import CHECKED, find_file, list_shipped, make_noun, one_of, read_mapping
@@ -222,7 +222,7 @@ def list_scenarios() -> tuple[str, ...]:
     return list_shipped(SHIPPED)
 
 
-def load_scenario(name_or_path: str, overrides: Mapping[str, object] | None = None) -> Scenario:
+def load_scenario(name_or_path: str, overrides: Settings | None = None) -> Scenario:
     """Read a scenario file, or a shipped scenario by name.
 
     Parameters
