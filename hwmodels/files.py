@@ -318,6 +318,10 @@ def _bound(number: int) -> int:
     return number
 
 
+JsonObject = dict[str, Any]
+"""An object of a JSON or YAML document: plain values by key."""
+
+
 def parse_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """Parse JSON text.
 

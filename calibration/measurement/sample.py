@@ -9,7 +9,7 @@ from typing import Any
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import did_you_mean, reworded
-from hwmodels.files import DocumentError, parse_json
+from hwmodels.files import DocumentError, JsonObject, parse_json
 from hwmodels.frozen import frozen
 
 SCHEMA = 1
@@ -148,9 +148,9 @@ def check_counts(samples: Sequence[Sample], where: str) -> None:
                                    "counter stands still; is it enabled, and its clock on?")
 
 
-def parse_object(text: str, where: str) -> dict[str, Any]:
+def parse_object(text: str, where: str) -> JsonObject:
     """Parse one JSON object, refusing anything else and keys given twice; `where` names it."""
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> JsonObject:
         document = dict(pairs)
         if len(document) != len(pairs):
             raise MeasurementError(f"{where}: a key is given twice")

@@ -20,7 +20,7 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean, reworded
 from hwmodels.extensions import find_folders, named_folders
 from hwmodels.file_cache import make_once
-from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
+from hwmodels.files import DocumentError, JsonObject, parse_json, parse_yaml, read_regular
 from hwmodels.quantities import Settings
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def read_section(document: str, name: str) -> Section:
     return validate(parse_json(document), name)
 
 
-def _read(document: dict[str, Any], file: str) -> Board:
+def _read(document: JsonObject, file: str) -> Board:
     from hwmodels.board.schema import validate
 
     _configure(document, file)
@@ -224,7 +224,7 @@ def _reach_pools(npu: Section | None, overrides: Settings,
             yield f"npu.pools.{same[0]}.{key}", value
 
 
-def _configure(document: dict[str, Any], file: str) -> None:
+def _configure(document: JsonObject, file: str) -> None:
     """Write what an accelerator's configuration has into a board's section of it.
 
     Raises
@@ -253,12 +253,12 @@ def _configure(document: dict[str, Any], file: str) -> None:
 
 
 @lru_cache(maxsize=8)
-def _read_family(family: str) -> dict[str, Any]:
+def _read_family(family: str) -> JsonObject:
     path = NPUS / f"{family}.yaml"
     return parse_yaml(_content(path).decode()) if path.is_file() else {}
 
 
-def _overlay(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _overlay(base: JsonObject, over: JsonObject) -> JsonObject:
     """Return two sections in one, the second stating what both do."""
     return {key: _overlay(base[key], over[key]) if isinstance(base.get(key), dict)
             and isinstance(over.get(key), dict) and "value" not in over[key] else
@@ -404,7 +404,7 @@ def _content(path: Path) -> bytes:
         raise _unreadable(path, error.strerror or str(error)) from error
 
 
-def _parse(path: Path, content: bytes) -> dict[str, Any]:
+def _parse(path: Path, content: bytes) -> JsonObject:
     """Return the YAML of a file; duplicate keys are refused, not overwritten."""
     try:
         document = parse_yaml(content.decode(), keys_once=True)

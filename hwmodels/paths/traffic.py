@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import CountLine, Counts
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 
 Noun = TypeVar("Noun")
@@ -120,7 +121,7 @@ class KernelTraffic:
                    if one.cached)
 
 
-def to_plain(traffic: KernelTraffic) -> dict[str, Any]:
+def to_plain(traffic: KernelTraffic) -> JsonObject:
     """Return traffic as mappings, lists, numbers and text, which JSON keeps to the last bit."""
     return {
         **_fields(traffic), "issued": {"lines": _rows(traffic.issued.lines)},
@@ -130,7 +131,7 @@ def to_plain(traffic: KernelTraffic) -> dict[str, Any]:
             [name, first, _counts(counts)] for name, first, counts in traffic.data.lower]}}
 
 
-def _counts(counts: AccessCounts) -> dict[str, Any]:
+def _counts(counts: AccessCounts) -> JsonObject:
     return {**_fields(counts), "operands": _rows(counts.operands), "owners": _rows(counts.owners)}
 
 
@@ -139,7 +140,7 @@ def _rows(things: Sequence[Any]) -> list[tuple[Any, ...]]:
     return list(map(attrgetter(*things[0].__slots__), things)) if things else []
 
 
-def _fields(one: Any) -> dict[str, Any]:
+def _fields(one: Any) -> JsonObject:
     """Return what a noun holds, as it is."""
     return {name: getattr(one, name) for name in one.__slots__}
 

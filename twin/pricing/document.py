@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hwmodels.counts import Bill
+from hwmodels.files import JsonObject
 from twin.deployment.costs import TaskPrediction
 from twin.documents import ABSENT, Interval, fill, make_schema
 from twin.pricing import document_types as types
@@ -25,12 +26,12 @@ TASK_WORDS = ("epoch", "task")
 """Words makers of accelerators have for a task; a document lists them under its plural."""
 
 
-def load_schema() -> dict[str, Any]:
+def load_schema() -> JsonObject:
     """Return the JSON Schema (draft 2020-12) predictions conform to."""
     return make_schema("prediction", types.PredictionDocument)
 
 
-def to_document(prediction: Prediction) -> dict[str, Any]:
+def to_document(prediction: Prediction) -> JsonObject:
     """Write a prediction as a document of the published schema.
 
     Notes
@@ -53,14 +54,14 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
                        **_intervals(sure)))
 
 
-def _intervals(sure: Any) -> dict[str, Any]:
+def _intervals(sure: Any) -> JsonObject:
     """Return the keys of both intervals, null at stated prices."""
     return {f"{name}_interval_{unit}": None if (
         interval := getattr(sure, f"{name}_{unit}", None)) is None else fill(Interval, interval)
         for name, unit in (("time", "us"), ("energy", "uj"))}
 
 
-def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> dict[str, Any]:
+def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -> JsonObject:
     sure, layer = prediction.certainty, prediction.layers[position]
     cycles = cycles_by_clock(lines)
     return fill(types.Layer, layer, **_named(prediction, list(layer.tasks) or ABSENT),
@@ -71,13 +72,13 @@ def _layer(prediction: Prediction, position: int, lines: Mapping[Booked, int]) -
                 bill=_bill(prediction, layer.bill, lines))
 
 
-def _uses(prediction: Prediction, position: int) -> dict[str, Any]:
+def _uses(prediction: Prediction, position: int) -> JsonObject:
     """Return how well a layer uses the accelerator, none of it where it never ran there."""
     used = find_utilisation(prediction.tasks, position) if prediction.tasks else None
     return {name: ABSENT if used is None else getattr(used, name) for name in USES}
 
 
-def _accelerated(prediction: Prediction) -> dict[str, Any]:
+def _accelerated(prediction: Prediction) -> JsonObject:
     if prediction.coverage is None:
         return dict.fromkeys(("pools", "npu_energy_uj", "npu_energy_interval_uj",
                               *(f"{word}s" for word in TASK_WORDS)), ABSENT)
@@ -97,7 +98,7 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
         **_named(prediction, listed)}
 
 
-def _named(prediction: Prediction, listed: Any) -> dict[str, Any]:
+def _named(prediction: Prediction, listed: Any) -> JsonObject:
     """Return what is listed by task under its maker's word for them."""
     own = prediction.compiler.task_name if prediction.tasks else "task"
     return {f"{name}s": listed if name == own else ABSENT for name in TASK_WORDS}
@@ -109,8 +110,8 @@ def _task_intervals(prediction: Prediction) -> Sequence[Any]:
 
 
 def _task(prediction: Prediction, task: TaskPrediction, interval: Any,
-          own: dict[str, Any]) -> dict[str, Any]:
-    absent: dict[str, Any] = dict.fromkeys(("max_cycles", "engines", "busif", "npu_cache",
+          own: JsonObject) -> JsonObject:
+    absent: JsonObject = dict.fromkeys(("max_cycles", "engines", "busif", "npu_cache",
                                              "pmu"), ABSENT)
     return fill(
         types.Task, task, **(absent | own),
@@ -122,13 +123,13 @@ def _task(prediction: Prediction, task: TaskPrediction, interval: Any,
 
 
 def _account(shape: Any, prediction: Prediction, bill: Bill, lines: Mapping[Booked, int],
-             **total: Any) -> dict[str, Any]:
+             **total: Any) -> JsonObject:
     return fill(shape, bill, **{
         "time_us": bill_time_us(prediction, bill), "energy_uj": bill_energy_uj(bill),
         "cycles": cycles_by_clock(lines), "bill": _bill(prediction, bill, lines), **total})
 
 
-def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Booked, int]) -> list[dict[str, Any]]:
+def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Booked, int]) -> list[JsonObject]:
     return [{
         "cause": cause,
         "clock": clock,

@@ -11,10 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval
 from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, CORE_EVENTS, Bill
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.prices import derive_prices
 from hwmodels.quantities import apportion, format_time, significant
@@ -332,7 +333,7 @@ def make_operand_ledger(prediction: Prediction) -> Ledger:
         for layer, lines in zip(prediction.layers, ledger.layers, strict=True)))
 
 
-def split_document(document: dict[str, Any], prediction: Prediction) -> dict[str, Any]:
+def split_document(document: JsonObject, prediction: Prediction) -> JsonObject:
     """Return a prediction's document with every line of its bills split by operand.
 
     Parameters
@@ -369,7 +370,7 @@ def _split(bill: Bill, lines: Mapping[Line, int]) -> dict[Line, int]:
     return parts
 
 
-def _lines(prediction: Prediction, bill: Bill, parts: Mapping[Line, int]) -> list[dict[str, Any]]:
+def _lines(prediction: Prediction, bill: Bill, parts: Mapping[Line, int]) -> list[JsonObject]:
     shown = []
     for (clock, cause, operand), cycles in parts.items():
         mine = [line for line in bill.lines

@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 from hwmodels.errors import TwinError, tell_in_one_line
+from hwmodels.files import JsonObject
 
 MEMORY_BYTES = 8 << 30
 """Of addresses: the emulator reserves much that it never touches."""
@@ -54,7 +55,7 @@ def main() -> None:
     from twin.program.observing import observe_program
     from twin.program.session import run_program
 
-    answer: dict[str, Any]
+    answer: JsonObject
     ended = threading.Event()
     threading.Thread(target=_say_how_far, args=(ended,), daemon=True).start()
     try:

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
+from hwmodels.files import JsonObject
 from hwmodels.frozen import entity
 from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
@@ -109,7 +110,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
 
 
 def observe(elf: Elf, board: Board, wanted: Wanted,
-            marks: tuple[tuple[int, int, int], ...]) -> dict[str, Any]:
+            marks: tuple[tuple[int, int, int], ...]) -> JsonObject:
     """Return what a program's layers are made of: `twin.program.observing`.
 
     Parameters
@@ -134,7 +135,7 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
     return document
 
 
-def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
+def _emulate(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
     """Run the emulator where nothing it does can reach this process."""
     with subprocess.Popen(
             command_of("twin.program.child"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -164,7 +165,7 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
 
         raise {"ToolMissingError": ToolMissingError}.get(answer["refused"], ProgramError)(
             answer["why"])
-    found: dict[str, Any] = answer["found"]
+    found: JsonObject = answer["found"]
     return found
 
 
@@ -182,7 +183,7 @@ def _listen(stream: IO[bytes], path: Path, last_lines: deque[str]) -> None:
             due_s = min(2 * passed_s, passed_s + QUIET_S)
 
 
-def _read_layers(layers: list[dict[str, Any]]) -> Layers:
+def _read_layers(layers: list[JsonObject]) -> Layers:
     return tuple((layer["name"], tuple(
         FunctionRun(**{**one, "traffic": from_plain(one["traffic"])})
         for one in layer["functions"])) for layer in layers)

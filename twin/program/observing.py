@@ -20,6 +20,7 @@ import numpy as np
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from hwmodels.files import JsonObject
 from hwmodels.kernels.access_stream import WRITE
 from hwmodels.paths.traffic import DataTraffic
 from twin.errors import ProgramError
@@ -205,7 +206,7 @@ def classify(layers: Sequence[Words], regions: Sequence[Region],
     return classes
 
 
-def observe_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
+def observe_program(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
     """Run a program twice, and return what its layers are made of, as plain data.
 
     Parameters
@@ -272,7 +273,7 @@ def _follow(session: Session, watcher: Watcher, seen: Sequence[Words],
     watcher.classes = none, none - 1
 
 
-def _list_blocks(machine: Machine) -> Iterator[dict[str, Any]]:
+def _list_blocks(machine: Machine) -> Iterator[JsonObject]:
     """Yield runs of code from where they were entered to their branch, and how often they ran."""
     timing = load_core(machine.board.core.model)
     for _, (function, runs) in list_functions(machine):
@@ -326,7 +327,7 @@ def _erase_targets(machine: Machine, text: str) -> str:
                      for line in text.splitlines())
 
 
-def _list_operands(streams: Mapping[int, Stream]) -> Iterator[dict[str, Any]]:
+def _list_operands(streams: Mapping[int, Stream]) -> Iterator[JsonObject]:
     """Yield what was touched, by what it is to the layer."""
     for number, one in streams.items():
         reads, writes, read_bytes, write_bytes = one.counts

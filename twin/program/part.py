@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from hwmodels.files import read_yaml
+from hwmodels.files import JsonObject, read_yaml
 from hwmodels.frozen import frozen
 
 _KIB = 1024
@@ -130,7 +129,7 @@ class Part:
 def load_part(soc: str) -> Part:
     """Return the facts of a part by its name in board files; of one nobody listed none."""
     path = Path(__file__).with_name("parts") / f"{soc}.yaml"
-    document: dict[str, Any] = read_yaml(path) if path.is_file() else {}
+    document: JsonObject = read_yaml(path) if path.is_file() else {}
     words = {key: str(value).split() for key, value in document.items() if key != "devices"}
     blocks = _spans(words.get("blocks_kib", ()))
     return Part(

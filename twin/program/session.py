@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from hwmodels.board.facts import Board
+from hwmodels.files import JsonObject
 from hwmodels.paths.traffic import to_plain
 from hwmodels.paths.ways import code_cache, data_cache
 from twin.errors import ProgramError
@@ -151,7 +152,7 @@ class Session:
             self.machine.stop()
 
 
-def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
+def run_program(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
     """Run a program and return what it did, as plain data.
 
     Returns
@@ -217,7 +218,7 @@ def _bring_back(machine: Machine, kept: tuple[Any, ...]) -> None:
     machine.words[:machine.names.HEAD] = head
 
 
-def _plain(layers: tuple[tuple[str, tuple[FunctionRun, ...]], ...]) -> list[dict[str, Any]]:
+def _plain(layers: tuple[tuple[str, tuple[FunctionRun, ...]], ...]) -> list[JsonObject]:
     return [{"name": name, "functions": [
         {**{key: value for key, value in asdict(one).items() if key != "traffic"},
          "traffic": to_plain(one.traffic)} for one in functions]} for name, functions in layers]

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from twin.attribution.compatibility import NOTE
 from twin.attribution.difference import Difference, Row
@@ -113,9 +114,9 @@ def _reasons(difference: Difference, row: Row) -> list[str]:
     return [*([reason] if (reason := say_reason(row)) else moves), *notes]
 
 
-def to_bencher(side: Side) -> dict[str, Any]:
+def to_bencher(side: Side) -> JsonObject:
     """Return a side in Bencher's metric format, one benchmark per model, board and runtime."""
-    measures: dict[str, Any] = {}
+    measures: JsonObject = {}
     for quantity, slug in MEASURES.items():
         if quantity not in side.whole.amounts:
             continue

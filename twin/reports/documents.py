@@ -13,7 +13,7 @@ from typing_extensions import is_typeddict
 
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.files import write_whole
+from hwmodels.files import JsonObject, write_whole
 from twin.documents import dump_document, fill, make_schema
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def load_type(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def load_schema(name: str) -> dict[str, Any]:
+def load_schema(name: str) -> JsonObject:
     """Return the JSON Schema (draft 2020-12) of a document of `SCHEMAS`."""
     return make_schema(name, load_type(SCHEMAS[name]))
 
@@ -104,7 +104,7 @@ def _write_several(found: Any, **more: Any) -> Mapping[str, Any]:
 
 
 def _write_list(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
-                **beside: Any) -> dict[str, Any]:
+                **beside: Any) -> JsonObject:
     """Write a list of what there is, by what is in it or, where it is empty, its kind."""
     from twin.reports.schemas import lists, outcomes
 
@@ -124,7 +124,7 @@ def _predicted(prediction: Prediction, per_operand: bool = False, duty: Any = No
                counters: bool = False) -> Mapping[str, Any]:
     from twin.pricing import document
 
-    written: dict[str, Any] = document.to_document(prediction)
+    written: JsonObject = document.to_document(prediction)
     if prediction.temperature == "cold":
         from twin.studies.cold_start import start_cold
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.quantities import format_frequency, format_time
 from twin.errors import UsageError
 from twin.pricing.calibrated import apply_factors
@@ -69,7 +70,7 @@ def list_layer_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...],
                 yield (prediction.deployment.graph.name, f"{layer.index} {layer.op}", cause), spent
 
 
-def make_speedscope(prediction: Prediction) -> dict[str, Any]:
+def make_speedscope(prediction: Prediction) -> JsonObject:
     """Return the stacks as speedscope reads them.
 
     Notes
@@ -103,7 +104,7 @@ def make_speedscope(prediction: Prediction) -> dict[str, Any]:
 
 
 def _make_profile(name: str, unit: str, samples: list[list[int]],
-                  weights: list[int]) -> dict[str, Any]:
+                  weights: list[int]) -> JsonObject:
     return {"type": "sampled", "name": name, "unit": unit, "startValue": 0,
             "endValue": sum(weights), "samples": samples, "weights": weights}
 

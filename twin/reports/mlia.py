@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from hwmodels.files import JsonObject
 from twin.pricing.prediction import LayerPrediction, Prediction
 
 SCHEMA = "1.2.0"
@@ -24,7 +25,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """Its time where none is stated: the same prediction then gives the same bytes."""
 
 
-def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> dict[str, Any]:
+def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> JsonObject:
     """Write a prediction as MLIA writes an analysis.
 
     Parameters
@@ -40,7 +41,7 @@ def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> dict[str, Any]
     deployment = prediction.deployment
     graph, board = deployment.graph, deployment.board
     named = [_identify(graph.source, layer) for layer in prediction.layers]
-    written: dict[str, Any] = {
+    written: JsonObject = {
         "schema_version": SCHEMA, "run_id": "", "timestamp": made_at.isoformat(),
         "tool": {"name": PRODUCER, "version": _version()},
         "target": _target(prediction),
@@ -78,7 +79,7 @@ def _identify(source: str, layer: LayerPrediction) -> str:
         else f"{LAYER}/{layer.index}"
 
 
-def _metrics(prediction: Prediction) -> list[dict[str, Any]]:
+def _metrics(prediction: Prediction) -> list[JsonObject]:
     sure = prediction.certainty
     total = [_metric("inference_time", prediction.time_us / 1e3, "ms", _bounds(
         None if sure is None else sure.time_us, 1e-3))]
@@ -97,7 +98,7 @@ def _metrics(prediction: Prediction) -> list[dict[str, Any]]:
             _metric("flash", prediction.flash_bytes, "bytes")]
 
 
-def _costs(layer: LayerPrediction) -> list[dict[str, Any]]:
+def _costs(layer: LayerPrediction) -> list[JsonObject]:
     costs = [_metric("inference_time", layer.time_us / 1e3, "ms"),
              _metric("macs", layer.macs, "count"),
              _metric("bytes_moved", layer.bytes_moved, "bytes")]
@@ -108,17 +109,17 @@ def _costs(layer: LayerPrediction) -> list[dict[str, Any]]:
     return costs
 
 
-def _metric(name: str, value: float, unit: str, qualifiers: dict[str, Any] | None = None,
-            ) -> dict[str, Any]:
+def _metric(name: str, value: float, unit: str, qualifiers: JsonObject | None = None,
+            ) -> JsonObject:
     more = {"qualifiers": qualifiers} if qualifiers else {}
     return {"name": name, "value": value, "unit": unit, **more}
 
 
-def _absent(name: str, unit: str, reason: str) -> dict[str, Any]:
+def _absent(name: str, unit: str, reason: str) -> JsonObject:
     return {"name": name, "unit": unit, "availability": "unavailable", "reason": reason}
 
 
-def _bounds(interval: Any, factor: float) -> dict[str, Any] | None:
+def _bounds(interval: Any, factor: float) -> JsonObject | None:
     return None if interval is None else {
         "low": interval.low * factor, "high": interval.high * factor, "level": interval.level}
 
@@ -128,7 +129,7 @@ def _placement(prediction: Prediction, layer: LayerPrediction) -> str:
     return "NPU" if npu is not None and layer.bill.cycles(npu.clock) > 0 else "CPU"
 
 
-def _target(prediction: Prediction) -> dict[str, Any]:
+def _target(prediction: Prediction) -> JsonObject:
     board = prediction.deployment.board
     family, _, model = board.core.model.partition("-")
     parts = [{"type": "cpu", "family": board.core.model if not model else f"{family}-{model[:1]}",

@@ -9,8 +9,8 @@ by the name of a node's output tensor or its identifier, and a gradient.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from hwmodels.files import JsonObject
 from twin.pricing.prediction import LayerPrediction, Prediction
 
 GRADIENT = [{"stop": 0, "bgColor": "#FFFFFF"}, {"stop": 0.5, "bgColor": "#E69F00"},
@@ -20,7 +20,7 @@ GRADIENT = [{"stop": 0, "bgColor": "#FFFFFF"}, {"stop": 0.5, "bgColor": "#E69F00
 CAUSE_COLOURS = {"compute": "#56B4E9", "memory": "#E69F00"}
 
 
-def to_node_data(prediction: Prediction) -> dict[str, Any]:
+def to_node_data(prediction: Prediction) -> JsonObject:
     """Write time, energy, cycles, MACs and what binds each layer, by its first output tensor.
 
     Parameters
@@ -39,7 +39,7 @@ def to_node_data(prediction: Prediction) -> dict[str, Any]:
         "MACs": lambda layer: float(layer.macs),
         "MAC per cycle": lambda layer: layer.macs / layer.cycles if layer.cycles else 0.0,
         "bytes alive": lambda layer: float(layer.live_bytes)}
-    overlays: dict[str, Any] = {}
+    overlays: JsonObject = {}
     for name, value in read.items():
         results = {tensor: {"value": amount} for tensor, layer in _nodes(prediction)
                    if (amount := value(layer)) is not None}

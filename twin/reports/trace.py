@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from hwmodels.files import JsonObject
 from twin.errors import UsageError
 from twin.pricing.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
 from twin.pricing.ledger import bill_time_us
@@ -39,7 +39,7 @@ def check_trace(path: str | Path) -> None:
     check_place(path)
 
 
-def make_trace(prediction: Prediction) -> dict[str, Any]:
+def make_trace(prediction: Prediction) -> JsonObject:
     """Return the trace of an inference.
 
     Returns
@@ -57,11 +57,11 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
                           "temperature": prediction.temperature}}
 
 
-def _core_events(prediction: Prediction) -> list[dict[str, Any]]:
+def _core_events(prediction: Prediction) -> list[JsonObject]:
     """Layers one after the other; below each its causes, whose order inside it is not known."""
     board = prediction.deployment.board
     rows = ("layers", "causes, as shares of their layer in no order")
-    events: list[dict[str, Any]] = [
+    events: list[JsonObject] = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": board.core.model}}]
     events += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": row}}
                for tid, row in enumerate(rows, 1)]
@@ -95,7 +95,7 @@ def _levels(layer: LayerPrediction) -> dict[str, float]:
     return levels
 
 
-def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
+def _accelerated_events(prediction: Prediction) -> list[JsonObject]:
     spans = list_spans(prediction)
     rows = _number_rows(spans)
     events = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
@@ -144,8 +144,8 @@ def _place(start_us: float, end_us: float) -> dict[str, float]:
     return {"ts": start, "dur": round(round(end_us, 4) - start, 4)}
 
 
-def _span_event(span: Span, pid: int, tid: int) -> dict[str, Any]:
-    event: dict[str, Any] = {"ph": "X", "name": span.label, "pid": pid, "tid": tid,
+def _span_event(span: Span, pid: int, tid: int) -> JsonObject:
+    event: JsonObject = {"ph": "X", "name": span.label, "pid": pid, "tid": tid,
                              **_place(span.start_us, span.end_us)}
     if span.bytes:
         event["args"] = {"bytes": span.bytes, "pool": span.pool}

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwmodels.board.npu import Npu
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph
@@ -383,7 +384,7 @@ class Compiler:
         """Yield what a reader of the figures must know of how the network was compiled."""
         yield from ()
 
-    def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
+    def describe_runs(self, runs: Sequence[TaskRun]) -> list[JsonObject]:
         """Return what a document says of each run besides its units, memories and waits."""
         return [{} for _ in runs]
 

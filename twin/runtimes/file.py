@@ -16,7 +16,7 @@ from hwmodels.board.facts import Fact
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.extensions import find_folders
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.files import MISSHAPEN, DocumentError, is_path
+from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, is_path
 from hwmodels.isa import ISAS, read_name
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.runtime import FAMILIES, ArenaRule, Runtime
@@ -66,7 +66,7 @@ def list_shipped(soc: str) -> dict[str, str]:
         claims, key=lambda claim: -len(claim[0]))}
 
 
-def _list_documents() -> Iterator[tuple[str, dict[str, Any]]]:
+def _list_documents() -> Iterator[tuple[str, JsonObject]]:
     """Yield name and content of every runtime's file that can be read, the first of a name."""
     seen: set[str] = set()
     for path in (path for folder in runtime_folders() for path in sorted(folder.glob("*.yaml"))):
@@ -129,7 +129,7 @@ def load_runtime(name: str) -> Runtime:
 
 
 @lru_cache(maxsize=32)
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     with reworded(DocumentError, RuntimeRefusedError, f"{path}: cannot be read: "):
         document = read_yaml_once(path)
     if not isinstance(document, dict) or not isinstance(document.get("versions"), dict):
@@ -159,7 +159,7 @@ def _load(path: Path, version: str) -> Runtime:
                                   f" {type(error).__name__} {error}") from error
 
 
-def _build(path: Path, version: str, document: dict[str, Any]) -> Runtime:
+def _build(path: Path, version: str, document: JsonObject) -> Runtime:
     chosen = choose_version(path, document, version)
     merged = {key: value for key, value in document.items()
               if key not in ("versions", "default_version", "default_on", "schema", "sources")}
@@ -240,7 +240,7 @@ def read_learnt(path: Path, document: Any) -> Learnt | None:
                                   "`twin runtimes learn` wrote it") from error
 
 
-def read_mapping(path: Path, key: str, document: Any) -> dict[str, Any]:
+def read_mapping(path: Path, key: str, document: Any) -> JsonObject:
     """Return a copy of a mapping of the file, empty where it says nothing."""
     if not isinstance(document, dict | None):
         raise RuntimeRefusedError(f"{path}:{key}: a mapping is expected")
@@ -273,7 +273,7 @@ def read_arena(path: Path, document: Any) -> ArenaRule | None:
     return rule
 
 
-def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
+def read_names(path: Path, merged: JsonObject, key: str) -> tuple[str, ...]:
     """Return a list of names, empty where a file has none."""
     values = merged.get(key, [])
     if not (isinstance(values, list) and all(isinstance(one, str) for one in values)):
@@ -281,7 +281,7 @@ def read_names(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(values)
 
 
-def read_isas(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
+def read_isas(path: Path, merged: JsonObject, key: str) -> tuple[str, ...]:
     """Return a list of instruction sets, empty where a file has none."""
     named = tuple(read_name(one) for one in read_names(path, merged, key))
     for one in named:
@@ -291,7 +291,7 @@ def read_isas(path: Path, merged: dict[str, Any], key: str) -> tuple[str, ...]:
     return named
 
 
-def choose_version(path: Path, document: dict[str, Any], version: str) -> str:
+def choose_version(path: Path, document: JsonObject, version: str) -> str:
     """Return the version meant, trailing ".0" or not; the default for none."""
     known = [str(name) for name in document["versions"]]
     version = version or str(document.get("default_version"))
@@ -308,7 +308,7 @@ def _trim(version: str) -> str:
     return version
 
 
-def check_choices(path: Path, merged: dict[str, Any]) -> None:
+def check_choices(path: Path, merged: JsonObject) -> None:
     """Refuse words that are none of those accepted."""
     choices = {"structure": ("open", "read", "assumed"), "parameters_in": ("weights", "arena")}
     for key, accepted in choices.items():
@@ -325,7 +325,7 @@ def check_choices(path: Path, merged: dict[str, Any]) -> None:
         raise RuntimeRefusedError(f"{path}:library: no package {library[:_LONGEST]!r}")
 
 
-def read_number(path: Path, document: dict[str, Any], key: str, raw: Any,
+def read_number(path: Path, document: JsonObject, key: str, raw: Any,
             facts: list[Fact]) -> float:
     """Return a number, and keep it with its source as a fact."""
     if not (isinstance(raw, list) and len(raw) in (3, 4)):
@@ -345,7 +345,7 @@ def read_number(path: Path, document: dict[str, Any], key: str, raw: Any,
     return float(value)
 
 
-def read_passes(path: Path, document: dict[str, Any], raw: Any, facts: list[Fact]) -> int | None:
+def read_passes(path: Path, document: JsonObject, raw: Any, facts: list[Fact]) -> int | None:
     """Return how often weights are read; None where the file does not say."""
     if raw is None:
         return None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from hwmodels.errors import TwinError, did_you_mean
-from hwmodels.files import DocumentError, read_yaml
+from hwmodels.files import DocumentError, JsonObject, read_yaml
 
 CHECKED = ConfigDict(extra="forbid")
 """Configuration of nouns that are read: a key nobody knows is refused."""
@@ -47,7 +47,7 @@ def find_file(name_or_path: str, folder: Path, what: str, refuse: type[TwinError
     return path
 
 
-def read_mapping(path: Path, refuse: type[TwinError], keys: str = "") -> dict[str, Any]:
+def read_mapping(path: Path, refuse: type[TwinError], keys: str = "") -> JsonObject:
     """Return the mapping a file holds; raises `refuse` where it cannot be read or is none."""
     try:
         document = read_yaml(path)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import need_extra
-from hwmodels.files import write_whole
+from hwmodels.files import JsonObject, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
 from twin.pricing.variables import COLD_START, PREFIXES, SETUP
@@ -118,9 +118,9 @@ _INTERVALS = {"time": "us", "energy": "uj"}
 _OF_DUTY = {"mean": "mw", "life": "days"}
 
 
-def list_columns(row: Row) -> dict[str, Any]:
+def list_columns(row: Row) -> JsonObject:
     """Return a row as one flat record: column name to value, None is not known."""
-    record: dict[str, Any] = {f"in.{axis}": value for axis, value in row.inputs}
+    record: JsonObject = {f"in.{axis}": value for axis, value in row.inputs}
     record |= {name: getattr(row, name) for name in (
         "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "placement")}
     for name, unit in (_INTERVALS | (_OF_DUTY if row.sleep else {})).items():
@@ -146,13 +146,13 @@ def list_columns(row: Row) -> dict[str, Any]:
         "probability": row.probability, "front": row.front} | dict(row.variables)
 
 
-def read_row(record: dict[str, Any]) -> Row:
+def read_row(record: JsonObject) -> Row:
     """Return the row of a flat record of `list_columns`; raises `ValueError` for what is none."""
     for name, value in record.items():
         _check_value(name, value)
     if not record["failure"] and not 0 < (record["time_us"] or 0) < math.inf:
         raise ValueError(f"a row that is no failure has a time of {record['time_us']} us")
-    figures: dict[str, Any] = {}
+    figures: JsonObject = {}
     for name, kind in _KINDS.items():
         if kind in _READ:
             later = name in FURTHER or name == "idle_mw"
@@ -183,7 +183,7 @@ def _read_interval(record: Mapping[str, Any], name: str, unit: str) -> Interval 
     return Interval(low=low, high=high, level=record[f"{name}_level"])
 
 
-def _read_accuracy(record: dict[str, Any]) -> Interval | None:
+def _read_accuracy(record: JsonObject) -> Interval | None:
     share, low, high = map(record.get, ("accuracy", "accuracy_low", "accuracy_high"))
     if low is None or high is None or share is None:
         return None
@@ -223,7 +223,7 @@ def to_arrow(table: Table) -> pyarrow.Table:
     return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(list_settings(table))})
 
 
-def list_settings(table: Table) -> dict[str, Any]:
+def list_settings(table: Table) -> JsonObject:
     """Return what a table is beside its rows."""
     return {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
             "axes": table.axes, "schema": 1}

@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from hwmodels.files import MISSHAPEN, DocumentError, open_regular, parse_json
+from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, open_regular, parse_json
 from twin.errors import UsageError
 from twin.studies.limits import LARGEST, Limits
 from twin.studies.results import (
@@ -74,13 +74,13 @@ def read_frame(frame: pandas.DataFrame) -> Table:
         raise UsageError(f"data frame: is not a table of a study: {error}") from error
 
 
-def _make_table(records: Iterable[dict[str, Any]], head: Mapping[str, Any]) -> Table:
+def _make_table(records: Iterable[JsonObject], head: Mapping[str, Any]) -> Table:
     return Table(rows=tuple(map(read_row, records)), limits=_read_limits(head.get("limits", {})),
                  objectives=read_objectives(head.get("objectives", ("time_us", "energy_uj"))),
                  axes=_read_axes(head.get("axes", ())))
 
 
-def _read_limits(document: dict[str, Any]) -> Limits:
+def _read_limits(document: JsonObject) -> Limits:
     for name, limit in document.items():
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float)
                                   or not 0 < limit < LARGEST):
@@ -94,7 +94,7 @@ def _read_axes(names: Sequence[Any]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _read_csv(stream: BinaryIO) -> list[dict[str, Any]]:
+def _read_csv(stream: BinaryIO) -> list[JsonObject]:
     lines = csv.reader(TextIOWrapper(stream, newline=""))
     names = next(lines, [])
     if not names:
@@ -105,7 +105,7 @@ def _read_csv(stream: BinaryIO) -> list[dict[str, Any]]:
              for name, made, cell in zip(names, read, line, strict=True)} for line in lines if line]
 
 
-_CELLS: dict[str, Any] = {"string": str, "int64": int, "float64": float}
+_CELLS: JsonObject = {"string": str, "int64": int, "float64": float}
 
 
 def read_parquet(stream: BinaryIO) -> pyarrow.Table:

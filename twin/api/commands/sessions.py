@@ -13,7 +13,7 @@ from typing import Any
 
 from hwmodels.drafts import draft_folder
 from hwmodels.errors import TwinError, reworded, tell_in_one_line
-from hwmodels.files import File
+from hwmodels.files import File, JsonObject
 from twin.api.commands.predict import deploy_request, predict
 from twin.api.requests import Predict, takes
 from twin.api.requests.keeping import Bundle, CleanSessions, CompareSessions, Reproduce
@@ -112,7 +112,7 @@ def _perform(session: Session, aside: Mapping[str, Any] | None) -> Any:
     return ask[session.request.verb](**fields, **(aside or {}))
 
 
-def _measure(fields: dict[str, Any], aside: dict[str, Any]) -> Any:
+def _measure(fields: JsonObject, aside: JsonObject) -> Any:
     """Measure a network as a kept run asks; the folder of its samples is aside."""
     from twin.api.commands.measure import measure
     from twin.api.requests.measurement import MeasureOptions
@@ -315,7 +315,7 @@ def _document(result: Any) -> Any:
                     Path(folder))
 
 
-def _artefacts(result: Any) -> dict[str, Any]:
+def _artefacts(result: Any) -> JsonObject:
     from twin.api.sessions.artefacts import list_artefacts
 
     if isinstance(result, Prediction):

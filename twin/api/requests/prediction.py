@@ -3,9 +3,9 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from hwmodels.files import File
+from hwmodels.files import File, JsonObject
 from hwmodels.quantities import Settings
 from twin.api.requests import (
     AUTO,
@@ -53,7 +53,7 @@ class Held(Request):
     max_ram_bytes: Annotated[Limit, MAX_RAM] = None
     max_flash_bytes: Annotated[Limit, MAX_FLASH] = None
 
-    def spell(self) -> dict[str, Any]:
+    def spell(self) -> JsonObject:
         """Return those that were given, as `sweep`, `select` and `advise` call them."""
         return {name.removesuffix("_bytes"): limit for name, limit in self.arguments.items()
                 if limit}

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from twin.api.sessions.session import Session, hash_report
 from twin.attribution.difference import Difference
@@ -94,7 +95,7 @@ def list_differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[
 def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
                      ) -> tuple[tuple[str, str, str], ...]:
     """Return versions that differ between the heads of two runs."""
-    def facts(head: Mapping[str, Any]) -> dict[str, Any]:
+    def facts(head: Mapping[str, Any]) -> JsonObject:
         packages = head.get("packages")
         return {"twin": head.get("twin"), "python": head.get("python"),
                 "machine": head.get("machine"),
@@ -105,7 +106,7 @@ def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
 
 def compare_requests(first: Session, second: Session) -> tuple[tuple[str, str, str], ...]:
     """Return what two runs were asked that differs: the verb, arguments, contents of inputs."""
-    def facts(session: Session) -> dict[str, Any]:
+    def facts(session: Session) -> JsonObject:
         asked = dict(session.request.arguments)
         if "clock_hz" in asked:
             asked["clock"] = f"{asked.pop('clock_hz') / 1e6:g} MHz"

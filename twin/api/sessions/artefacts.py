@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.files import JsonObject
 from twin.deployment.core import lower_network
 from twin.pricing.prediction import Prediction
 from twin.program.image.compile.store import keep_image
@@ -19,7 +20,7 @@ MOST_VALUES = 64
 """Of an array that are written out; of a longer one its hash stands there."""
 
 
-def list_artefacts(prediction: Prediction) -> dict[str, Any]:
+def list_artefacts(prediction: Prediction) -> JsonObject:
     """Return the files of a prediction's steps, in the order they are made.
 
     Returns
@@ -30,7 +31,7 @@ def list_artefacts(prediction: Prediction) -> dict[str, Any]:
         "image.elf" of a runtime that is compiled.
     """
     deployment = prediction.deployment
-    found: dict[str, Any] = {
+    found: JsonObject = {
         "graph.json": plain(deployment.executed),
         "placement.json": {"weights": deployment.weights, "arena": deployment.arena,
                       "code": deployment.code, "plan": plain(deployment.placement)}}

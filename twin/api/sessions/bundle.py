@@ -24,6 +24,7 @@ from hwmodels.errors import reworded
 from hwmodels.files import (
     BoundedReader,
     DocumentError,
+    JsonObject,
     open_regular,
     parse_json,
     read_regular,
@@ -193,7 +194,7 @@ def _check_entries(packed: zipfile.ZipFile, path: str | Path) -> dict[str, zipfi
 
 
 def _read_manifest(packed: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo],
-                   path: str | Path) -> dict[str, Any]:
+                   path: str | Path) -> JsonObject:
     if MANIFEST not in entries or entries[MANIFEST].file_size > 1 << 24:
         raise SessionError(f"{path}: is not a bundle: it has no {MANIFEST}")
     with reworded((DocumentError, UnicodeDecodeError), SessionError, f"{path}: {MANIFEST}: "):

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, get_args, get_origin
 
 from hwmodels.errors import did_you_mean
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from twin.api import requests
 from twin.api.requests import Predict
@@ -57,14 +58,14 @@ class Request:
                         not option.files or _is_file(name, str(one), option.files)):
                     yield name, str(one)
 
-    def rename(self, move: Callable[[str, str], str]) -> dict[str, Any]:
+    def rename(self, move: Callable[[str, str], str]) -> JsonObject:
         """Return the arguments with the paths of files that a function of name and path gives."""
         moved = {(name, path): move(name, path) for name, path in self.find_files()}
         return {name: [moved.get((name, str(one)), one) for one in value]
                 if isinstance(value, list | tuple) else moved.get((name, str(value)), value)
                 for name, value in self.arguments.items()}
 
-    def resolve(self, folder: Path) -> dict[str, Any]:
+    def resolve(self, folder: Path) -> JsonObject:
         """Return the arguments with paths of files as they are from here."""
         return self.rename(lambda name, path: str(folder / path))
 

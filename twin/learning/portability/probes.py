@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from calibration.microbench.probes import MAC_REPEATS, TAIL_BYTES, Probe, Rooms
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean, reworded
-from hwmodels.files import DocumentError, read_yaml, write_whole
+from hwmodels.files import DocumentError, JsonObject, read_yaml, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
 from twin.pricing.roofs import mac_loop
@@ -253,7 +252,7 @@ def write_plan(path: str | Path, plan: PlanFile) -> Path:
     import yaml
 
     path = Path(path)
-    document: dict[str, Any] = {"schema": SCHEMA, "board": plan.board,
+    document: JsonObject = {"schema": SCHEMA, "board": plan.board,
                                 "benchmarks": list(plan.benchmarks), "runtime": plan.runtime,
                                 "model": plan.model, "expected": plan.expected}
     with reworded(OSError, UsageError, f"{path}: cannot be written (", ")"):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.files import LARGEST_JSON_BYTES, MISSHAPEN, DocumentError, parse_json
+from hwmodels.files import LARGEST_JSON_BYTES, MISSHAPEN, DocumentError, JsonObject, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph, Shape
 from twin.network.operators import graph_macs
@@ -113,7 +113,7 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
 class _Reader:
     """Connects one list; `_unread` holds tensors nobody has read yet, oldest first."""
 
-    def __init__(self, path: str, document: dict[str, Any]) -> None:
+    def __init__(self, path: str, document: JsonObject) -> None:
         self._path = path
         self.place = ""
         self._document = document
@@ -151,7 +151,7 @@ class _Reader:
         accepted = ", ".join(str(one) for one in known if one is not None)
         raise ModelError(f"{self._path}: {self.place}{key} {word!r}; accepted: {accepted}")
 
-    def _add_layer(self, number: int, entry: dict[str, Any]) -> None:
+    def _add_layer(self, number: int, entry: JsonObject) -> None:
         shapes = [tuple(shape) for shape in entry["inp"]]
         if entry["op"] == "RESHAPE":
             shapes = shapes[:1]
@@ -172,7 +172,7 @@ class _Reader:
         self._made.append(tensor)
         self._unread.append(tensor)
 
-    def _sources(self, number: int, entry: dict[str, Any],
+    def _sources(self, number: int, entry: JsonObject,
                  shapes: list[Shape]) -> list[int]:
         """Tensors a layer reads, those of a sum or product oldest first."""
         chosen: list[int] = []
@@ -217,7 +217,7 @@ class _Reader:
                     return tensor
         return None
 
-    def _convert(self, entry: dict[str, Any], sources: list[int]) -> int:
+    def _convert(self, entry: JsonObject, sources: list[int]) -> int:
         net, op = self._net, entry["op"]
         output = tuple(entry["out"][0])
         if op in _WINDOWED:
@@ -257,7 +257,7 @@ class _Reader:
         quantization = PROBABILITY if op == "LOGISTIC" else _QUANTIZATION[dtype]
         return net.layer(op.lower(), sources, output, dtype=dtype, quantization=quantization)
 
-    def _convert_window(self, entry: dict[str, Any], source: int) -> int:
+    def _convert_window(self, entry: JsonObject, source: int) -> int:
         count, height, width, depth = entry["w"]
         stride = (entry["stride"][0], entry["stride"][1])
         padding = self._word(_PADDINGS, entry["pad"], "pad")
@@ -271,7 +271,7 @@ class _Reader:
         return self._net.depthwise(source, (height, width), stride, padding=padding,
                                    activation=activation)
 
-    def _constant(self, entry: dict[str, Any]) -> int:
+    def _constant(self, entry: JsonObject) -> int:
         """Add the constant that is added, multiplied, compared or repeated."""
         made = entry["out"][0]
         shape = ((1,) * len(made[:-2]) + tuple(made[-2:]) if entry["op"] == "TILE"
@@ -298,13 +298,13 @@ def _pool_window(source: Shape, output: Shape,
     raise ValueError(f"no pooling window turns {source} into {output}")
 
 
-def _pad(source: Shape, output: Shape) -> dict[str, Any]:
+def _pad(source: Shape, output: Shape) -> JsonObject:
     added = [made - size for size, made in zip(source, output, strict=True)]
     return {"mode": "constant", "value": 0.0,
             "paddings": tuple((total // 2, total - total // 2) for total in added)}
 
 
-def _transpose(source: Shape, output: Shape) -> dict[str, Any]:
+def _transpose(source: Shape, output: Shape) -> JsonObject:
     left = list(range(len(source)))
     perm = []
     for size in output:
@@ -318,7 +318,7 @@ def _transpose(source: Shape, output: Shape) -> dict[str, Any]:
     return {"perm": tuple(perm)}
 
 
-_MOVED: dict[str, Callable[[Shape, Shape], dict[str, Any]]] = {
+_MOVED: dict[str, Callable[[Shape, Shape], JsonObject]] = {
     "PAD": _pad, "TRANSPOSE": _transpose,
     **dict.fromkeys(("RESHAPE", "TILE", "RESIZE_BILINEAR"), lambda source, output: {})}
 """Operators that only move data, and their options by the shapes they read and write."""

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from hwmodels.board.facts import Board
-from hwmodels.files import MISSHAPEN, DocumentError, read_yaml, write_whole
+from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, read_yaml, write_whole
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 from twin.deployment.deploy import deploy
@@ -135,7 +135,7 @@ def _guess_base(programs: Sequence[tuple[Elf, Graph, Wanted]]) -> str:
     return BASES.get(chosen, _UNSEEN)
 
 
-def _read_former(path: Path) -> dict[str, Any] | None:
+def _read_former(path: Path) -> JsonObject | None:
     if not path.exists():
         return None
     try:
@@ -195,14 +195,14 @@ def _shape(run: Run) -> str:
     return _NUMBERS.sub("0", run.code)
 
 
-def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> dict[str, Any]:
+def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> JsonObject:
     """Return a runtime's file: the base's switches, and what was read."""
     sources = ", ".join(learnt["sources"])
     by_name = {fact.path: fact for fact in borrowed.facts}
     numbers = {key: _fact(by_name, key, getattr(borrowed, key)) for key in (
         "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes", "ram_bytes",
         "alignment_bytes")}
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "schema": 1, "base": base,
         "sources": {"base": f"of {borrowed.identity}: what a program's layers do not tell",
                     "inside": "calls of functions inside layers are among their instructions"},

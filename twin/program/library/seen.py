@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import Instruction
 from twin.deployment.core import named_tensors
@@ -197,7 +198,7 @@ def cut_layers(seen: Sequence[Seen], runs: Mapping[str, Run]
 _RUN = ("function", "start", "sizes", "code", "cause", "target")
 
 
-def to_observed(seen: Sequence[Seen], runs: Mapping[str, Run]) -> dict[str, Any]:
+def to_observed(seen: Sequence[Seen], runs: Mapping[str, Run]) -> JsonObject:
     """Return layers and code as a file keeps them."""
     numbers = {name: number for number, name in enumerate(runs)}
     return {

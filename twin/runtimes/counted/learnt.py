@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 from twin.network.graph import Graph, Layer
@@ -267,7 +268,7 @@ _FORMS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 _AS_IS = (lambda value: value), (lambda value: value)
 
 
-def to_plain(noun: Any) -> dict[str, Any]:
+def to_plain(noun: Any) -> JsonObject:
     """Return a kernel, or a part of one, as a file has it: without what most blocks are."""
     found = {name: _FORMS.get(name, _AS_IS)[0](getattr(noun, name)) for name in noun.__slots__}
     if isinstance(noun, LearntBlock):

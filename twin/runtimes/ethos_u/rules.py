@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hwmodels.board.file import load_board
 from hwmodels.board.npu import Npu
 from hwmodels.errors import TwinError, reworded
 from hwmodels.file_cache import Same
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
@@ -125,7 +126,7 @@ class EthosU(Compiler):
                f"{max((one.scratch_bytes for one in streams), default=0):,} bytes; its own "
                f"estimate, of which no figure here is made: {estimate:,.0f} NPU cycles")
 
-    def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
+    def describe_runs(self, runs: Sequence[TaskRun]) -> list[JsonObject]:
         """Return the predicted counterpart of each figure of the PMU, for each task."""
         return [{"pmu": {name: round(value) for name, value in count_run(run).items()}}
                 for run in runs]

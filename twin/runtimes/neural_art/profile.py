@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from calibration.importers.neural_art_lines import ENGINES
+from hwmodels.files import JsonObject
 from hwmodels.schedule import BURST_BEATS, Npu, Task, TaskRun, Transfer
 from hwmodels.schedule.traffic import TransferRun
 from hwmodels.schedule.units import estimate_unit_cycles
@@ -76,7 +76,7 @@ def _describe_machine(counters: Counters) -> Iterator[tuple[str, float]]:
             yield f"NPU cache, {name.replace('_', ' ')}", count
 
 
-def describe_runs(runs: Iterable[TaskRun]) -> list[dict[str, Any]]:
+def describe_runs(runs: Iterable[TaskRun]) -> list[JsonObject]:
     """Return what a document says of epochs: estimate, engines, bus interfaces, NPU cache.
 
     An engine's bytes are whole beats of its interface; bursts are by length.
@@ -113,11 +113,11 @@ def _moved(one: TransferRun) -> int:
     return one.beats * one.port.width_bytes
 
 
-def _sum_interfaces(run: TaskRun) -> list[dict[str, Any]]:
+def _sum_interfaces(run: TaskRun) -> list[JsonObject]:
     """Bytes and bursts of all interfaces of the machine; none without engines and units."""
-    found: list[dict[str, Any]] = []
+    found: list[JsonObject] = []
     for port in () if run.task.on_host else run.npu.interfaces:
-        entry: dict[str, Any] = {"name": port.name}
+        entry: JsonObject = {"name": port.name}
         for way, direction in (("read", "in"), ("write", "out")):
             own = [one for one in run.transfers
                    if (one.transfer.port, one.transfer.direction) == (port.name, direction)]

@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, TaskRun, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
@@ -108,7 +109,7 @@ class NeuralArt(UnitRules):
         """Return the epochs of a c_info.json as tasks."""
         return list_tasks(read_compiled(path), npu)
 
-    def describe_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, Any]]:
+    def describe_runs(self, runs: Sequence[TaskRun]) -> list[JsonObject]:
         """Return the compiler's estimate of each epoch, its engines, interfaces and cache."""
         return describe_runs(runs)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.file_cache import read_yaml_once
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import list_states
@@ -121,11 +122,11 @@ def list_asks(graph: Graph, kernels: str, release: str, isa: str, *,
 
 
 @lru_cache(maxsize=1)
-def _read() -> dict[str, Any]:
+def _read() -> JsonObject:
     return read_yaml_once(Path(__file__).with_name("arena.yaml"))["releases"]
 
 
-def read_facts(release: str) -> dict[str, Any]:
+def read_facts(release: str) -> JsonObject:
     """Return the sizes of a release; a null is an operator it does not have."""
     facts = _read()[release]
     if "like" not in facts:

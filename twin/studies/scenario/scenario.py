@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
 from twin.errors import ScenarioError
@@ -245,7 +246,7 @@ def load_scenario(name_or_path: str, overrides: Settings | None = None) -> Scena
     return _check(path, make_noun(Scenario, document, path, ScenarioError, file=path.name))
 
 
-def _override(document: dict[str, Any], key: str, value: object, path: Path) -> None:
+def _override(document: JsonObject, key: str, value: object, path: Path) -> None:
     """Put a value in place of the file's."""
     section, dot, rest = key.partition(".")
     # A what-if path is one key of `set`, dots and all.

@@ -10,8 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from statistics import fmean, median
-from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from twin.studies.results import Table
 from twin.studies.rows import CELLS, UNCERTAIN, Row
@@ -155,7 +155,7 @@ def _tell_budgets(study: Study, table: Table) -> list[str]:
     return lines
 
 
-def list_precisions(study: Study, table: Table) -> list[dict[str, Any]]:
+def list_precisions(study: Study, table: Table) -> list[JsonObject]:
     """Return a row for each precision of weights: means of its rows, and the share accepted.
 
     Accepted is what no hard limit rejects, without such what meets the soft ones. Columns are those

@@ -25,6 +25,7 @@ from hwmodels.files import (
     LARGEST_JSON_BYTES,
     MISSHAPEN,
     DocumentError,
+    JsonObject,
     open_regular,
     parse_json,
     read_regular_text,
@@ -113,7 +114,7 @@ class Session:
                              "run its command again to resume")
         return read_table(self.folder / RESULTS)
 
-    def load_records(self) -> list[dict[str, Any]]:
+    def load_records(self) -> list[JsonObject]:
         """Return the table as mappings from column to value, every column that is written."""
         with open_regular(self.folder / RESULTS, LARGEST_TABLE_BYTES) as stream:
             return list(read_parquet(stream).to_pylist())

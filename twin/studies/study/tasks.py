@@ -16,12 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from hwmodels.files import names_file
+from hwmodels.files import JsonObject, names_file
 from hwmodels.frozen import frozen
 from twin.network.graph import Graph
 from twin.network.readers import read_model
@@ -57,7 +56,7 @@ def identify() -> str:
     return f"{version('embedded-twin')}+{digest.hexdigest()[:16]}"
 
 
-def made_with() -> dict[str, Any]:
+def made_with() -> JsonObject:
     """Return versions of the twin, Python and packages, as folders of results note them."""
     return {"twin": identify(), "python": platform.python_version(),
             "machine": platform.machine(), "packages": find_versions(_NOTED)}
