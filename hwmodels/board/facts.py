@@ -38,7 +38,7 @@ from hwmodels.board.declaration import (
 from hwmodels.board.external import Sdram, SerialMemory
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
-from hwmodels.board.power import Power, SleepState
+from hwmodels.board.power import Idle, Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import frozen
 
@@ -85,6 +85,8 @@ class Clock:
         ByScale(FREQUENCY), "The highest the part allows.", name="max_hz_by_scale")] = None
     settings_hz: Annotated[tuple[float, ...], Key(
         FREQUENCIES, "Those its set-up can choose; absent: any up to the highest.")] = ()
+    idle_hz: Annotated[float | None, Key(
+        FREQUENCY, "At which `power.idle_mw` was measured; absent: it does not follow it.")] = None
 
 
 @frozen
@@ -373,6 +375,27 @@ class Board:
                     fact.value, int | float):
                 found[parts[1]] = max(found.get(parts[1], 0.0), fact.value)
         return found
+
+    def idle(self, core_hz: float | None = None) -> Idle | None:
+        """Return what the board draws idle; None where its energies hold that.
+
+        Parameters
+        ----------
+        core_hz
+            Of the core's clock, where not the board's.
+
+        Notes
+        -----
+        P = P_stated (static share + sum of shares f / f_stated): nobody measured the shares, so
+        its ends are all static and all of the clock that moved furthest. The core voltage is that
+        of the measurement.
+        """
+        stated, core = self.power.idle_mw, self.core.clock
+        if stated is None:
+            return None
+        ratios = [1.0, *((core_hz if core_hz and clock.name == core else clock.frequency_hz)
+                         / clock.idle_hz for clock in self.clocks if clock.idle_hz)]
+        return Idle(low_mw=stated * min(ratios), high_mw=stated * max(ratios))
 
     @property
     def assumed_current_sd(self) -> float:

@@ -79,7 +79,26 @@ class Power:
     idle_mw: Annotated[float | None, Key(
         Quantity(low=0, high=1e6, null=True),
         "What the idle board draws; stated where the figures above are what work adds to it, so "
-        "that no energy holds it.", section="power")] = None
+        "that no energy holds it. Its clocks then: their `idle_hz`.", section="power")] = None
+
+
+@frozen
+class Idle:
+    """What an idle board draws at its clocks; limits are apart where they are not its file's."""
+
+    low_mw: float
+    high_mw: float
+
+    @property
+    def mw(self) -> float:
+        """Midway: no share of static power is likelier than another."""
+        return (self.low_mw + self.high_mw) / 2
+
+    def __str__(self) -> str:
+        """Write the draw, with limits and what they rest on where they are apart."""
+        return f"{self.mw:,.0f} mW" + (
+            "" if self.low_mw == self.high_mw else f" ({self.low_mw:.3g} to {self.high_mw:.3g}: "
+            "the share that follows clocks is not known)")
 
 
 @frozen

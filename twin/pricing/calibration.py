@@ -180,7 +180,8 @@ class Calibration:
 def grade_prices(deployment: Deployment, measured: bool | None) -> str:
     """Return how far to trust prices: whether board and library were measured together.
 
-    Prices of an accelerator are of its runtime's file, which names the boards measured.
+    Prices of an accelerator are of its runtime's file, which names the boards measured, also
+    where no calibration was asked for.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval
+from hwmodels.board.power import Idle
 from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, CORE_EVENTS, Bill
 from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
@@ -389,32 +390,27 @@ def _role_order(operand: str) -> tuple[int, str]:
     return place, operand
 
 
-def idle_energy_uj(idle_mw: float, time_us: float) -> float:
-    """Return what an idle board draws in a time: limits and comparisons are of whole energy."""
-    return idle_mw * time_us * 1e-3
-
-
 def name_energies(prediction: Prediction) -> dict[str, tuple[float | None, Interval | None]]:
     """Return the energy of an inference and its interval by name; limits hold the last.
 
     Of a board whose idle draw is stated apart: above idle, and with idle.
     """
-    idle_mw, sure = prediction.deployment.board.power.idle_mw, prediction.certainty
+    idle, sure = prediction.deployment.board.idle(), prediction.certainty
     above_uj, interval = prediction.energy_uj, sure.energy_uj if sure else None
-    return {"energy": (above_uj, interval)} if idle_mw is None or above_uj is None else {
+    return {"energy": (above_uj, interval)} if idle is None or above_uj is None else {
         "energy above idle": (above_uj, interval), "energy with idle": whole_energy(
-            idle_mw, above_uj, prediction.time_us, interval, sure.time_us if sure else None)}
+            idle, above_uj, prediction.time_us, interval, sure.time_us if sure else None)}
 
 
-def whole_energy(idle_mw: float, energy_uj: float, time_us: float, energy: Interval | None,
-                 time: Interval | None) -> tuple[float, Interval | None]:
+def whole_energy(idle: Idle, energy_uj: float, time_us: float, energy: Interval | None = None,
+                 time: Interval | None = None) -> tuple[float, Interval | None]:
     """Return an energy above idle with what the idle board draws meanwhile, and its interval.
 
     Notes
     -----
-    energy + idle_mw x time; lower and upper ends are those of energy and time together, for a
-    network that takes longer takes more of both. Ignores how well idle_mw itself is known.
+    energy + idle x time; lower and upper ends are those of energy, draw and time together, for a
+    network that takes longer takes more of both. Ignores how well the draw was measured.
     """
-    return energy_uj + idle_energy_uj(idle_mw, time_us), None if energy is None or (
-        time is None) else replace(energy, low=energy.low + idle_energy_uj(idle_mw, time.low),
-                                   high=energy.high + idle_energy_uj(idle_mw, time.high))
+    return energy_uj + idle.mw * time_us * 1e-3, None if energy is None or (
+        time is None) else replace(energy, low=energy.low + idle.low_mw * time.low * 1e-3,
+                                   high=energy.high + idle.high_mw * time.high * 1e-3)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from warnings import warn
 
+from hwmodels.board.power import Idle
 from hwmodels.counts import (
     CAUSE_GROUPS,
     Bill,
@@ -420,8 +421,8 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     if any(layer.energy_uj is None for layer in layers):
         warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
                         "figures")
-    elif deployment.board.power.idle_mw is not None:
-        warnings.append(say_above_idle(deployment.board.power.idle_mw))
+    elif (idle := deployment.board.idle()) is not None:
+        warnings.append(say_above_idle(idle))
     elif deployment.board.assumed_current_sd:
         warnings.append(say_assumed_currents(deployment.board))
     return tuple(warnings)
@@ -439,7 +440,7 @@ def _describe_host(reasons: Sequence[str], layers: Sequence[LayerPrediction]) ->
             f"{longest.index} {longest.op}: {reason}"]
 
 
-def say_above_idle(idle_mw: float) -> str:
+def say_above_idle(idle: Idle) -> str:
     """Say what a predicted energy leaves out; views that add it say so instead."""
-    return (f"energy above idle lacks {idle_mw:,.0f} mW of idling at its file's clocks; limits "
-            "count it")
+    return (f"energy above idle lacks {idle} of idling"
+            + " at its file's clocks" * (idle.low_mw == idle.high_mw) + "; limits count it")

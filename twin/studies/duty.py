@@ -83,12 +83,19 @@ datasheets: LPM3, LPM4). What a warmer part draws, twice as much at 60 °C, is n
 
 @frozen
 class Rest:
-    """What a board draws between inferences; `rel_sd` of the sleep current, and its basis."""
+    """What a board draws between inferences; `rel_sd` of the sleep current, and its basis.
+
+    Parameters
+    ----------
+    half_mw
+        Half of what clocks leave open of an idle board's draw.
+    """
 
     state: str
     sleep_mw: float
     wake_up_us: float
     rel_sd: float = 0.0
+    half_mw: float = 0.0
     basis: str = "sleep current as stated, without a spread"
 
 
@@ -123,7 +130,13 @@ def idle_power_mw(board: Board, clock_hz: float) -> float | None:
     tree, leak = clock_tree_pj(board.power), leakage_pj(board.power)
     if tree is None or leak is None:
         return None
-    return tree * clock_hz * 1e-9 + leak + (board.power.idle_mw or 0.0)  # pJ a ns is mW.
+    return tree * clock_hz * 1e-9 + leak + idle_mw(board, clock_hz)  # pJ a ns is mW.
+
+
+def idle_mw(board: Board, clock_hz: float) -> float:
+    """Return what a board draws idle that its currents leave out."""
+    idle = board.idle(clock_hz)
+    return 0.0 if idle is None else idle.mw
 
 
 def mean_power_mw(every_us: float, time_us: float, energy_uj: float, rest: Rest,
@@ -134,7 +147,8 @@ def mean_power_mw(every_us: float, time_us: float, energy_uj: float, rest: Rest,
         energy_uj * 1e3 + idle_mw * rest.wake_up_us + rest.sleep_mw * asleep_us) / every_us
 
 
-def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]]) -> Rest | None:
+def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]],
+              clock_hz: float | None = None) -> Rest | None:
     """Return the sleep of least current that keeps RAM and whose wake-up is known; None: none is.
 
     Parameters
@@ -153,8 +167,9 @@ def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]]) -> 
             0.0 if least is None else (least.wake_up_ns or 0.0) / 1e3)
         return Rest(state=TYPED, sleep_mw=own[0] * board.power.voltage_v, wake_up_us=wake_up_us)
     if least is None:
-        return None if board.power.idle_mw is None else Rest(
-            state=IDLE, sleep_mw=board.power.idle_mw, wake_up_us=0.0, basis="",
+        idle = board.idle(clock_hz)
+        return None if idle is None else Rest(
+            state=IDLE, sleep_mw=idle.mw, half_mw=idle.high_mw - idle.mw, wake_up_us=0.0, basis="",
             rel_sd=_spread(board, "power.idle_mw"))
     known_sd = _spread(board, f"sleep.{least.name}.current_ma")
     return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3,

@@ -85,8 +85,8 @@ def name_cell(deployment: Deployment, calibration: str) -> str:
     return "measured" if own in calibration and not runtime.tile_outputs else "assumed"
 
 
-def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:
-    """Return a row with the figures of a row of a batch, and what the idle board draws."""
+def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
+    """Return a row with the figures of a row of a batch, and what its idle board draws."""
     time = _interval(batch.time_low_us, batch.time_high_us, number, batch.level)
     cycles = float(batch.time_us[number]) * (row.clock_hz or math.nan) * 1e-6
     causes = {f"{CAUSE}.{cause}": float(us) for cause, us in zip(
@@ -99,22 +99,12 @@ def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:
         overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()),
         variables=tuple(sorted({**relate_to_time(dict(row.variables), cycles),
                                 **causes}.items())))
-    return add_idle(filled, idle_mw)
-
-
-def add_idle(row: Row, idle_mw: float | None) -> Row:
-    """Return a row whose energy holds what the idle board draws meanwhile.
-
-    Parameters
-    ----------
-    idle_mw
-        What the idle board draws, where the predicted energy is what work adds to it; None: the
-        energy is whole as it is.
-    """
-    if idle_mw is None or row.energy_uj is None or row.time_us is None:
-        return row
-    energy_uj, energy = whole_energy(idle_mw, row.energy_uj, row.time_us, row.energy, row.time)
-    return dataclasses.replace(row, idle_mw=idle_mw, energy=energy, energy_uj=energy_uj)
+    idle = board.idle(row.clock_hz)
+    if idle is None or filled.energy_uj is None:
+        return filled
+    energy_uj, energy = whole_energy(idle, filled.energy_uj, batch.time_us[number].item(),
+                                     filled.energy, time)
+    return dataclasses.replace(filled, idle_mw=idle.mw, energy=energy, energy_uj=energy_uj)
 
 
 def add_duty(row: Row, board: Board, duty: Duty | None,
@@ -129,7 +119,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
     """
     if duty is None:
         return row
-    rest = find_rest(board, sleep)
+    rest = find_rest(board, sleep, row.clock_hz)
     row = dataclasses.replace(row, sleep="not known" if rest is None else rest.state,
                               wake_up_us=0.0 if rest is None else rest.wake_up_us)
     idle = None if row.clock_hz is None else idle_power_mw(board, row.clock_hz)
@@ -147,7 +137,8 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
                                          (1, row.time.high, row.energy.high)):
             end = mean_power_mw(duty.every_us, min(time_us, duty.every_us - rest.wake_up_us),
                                 energy_uj, rest, idle) or mean_mw
-            slept = rest.sleep_mw * asleep * (math.exp(side * reach * rest.rel_sd) - 1)
+            slept = asleep * (rest.sleep_mw * math.expm1(side * reach * rest.rel_sd)
+                              + side * rest.half_mw)
             ends.append(mean_mw + side * math.hypot(end - mean_mw, slept))
         mean = Interval(low=ends[0], high=ends[1], level=row.energy.level)
     days = life_days(duty.cell, mean_mw)

@@ -195,11 +195,11 @@ class Deployer:
             if not isinstance(group, Group):
                 continue
             one = group.deployment
-            like, idle_mw = self._describe(points[0], one), one.board.power.idle_mw
+            like = self._describe(points[0], one)
             for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
                 if numbers[row] not in found:
                     filled = fill_row(dataclasses.replace(
-                        like, inputs=_inputs(points[row]), clock_hz=own_hz), batch, row, idle_mw)
+                        like, inputs=_inputs(points[row]), clock_hz=own_hz), batch, row, one.board)
                     found[numbers[row]] = self._finish(filled, one.board)
         return found
 
@@ -249,7 +249,7 @@ class Deployer:
 
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
         board = deployment.board
-        filled = fill_row(self._describe(point, deployment), batch, number, board.power.idle_mw)
+        filled = fill_row(self._describe(point, deployment), batch, number, board)
         if "program" in point:  # which of its instructions are of calls is not known
             filled = dataclasses.replace(filled, overhead_us=None)
         return self._finish(filled, board)

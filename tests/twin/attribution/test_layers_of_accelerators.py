@@ -24,6 +24,7 @@ from twin.pricing.task_prices import (
     split_by_power,
     split_by_price,
 )
+from twin.reports.glossary import load_glossary
 from twin.reports.tables.header import answer_pairs, describe_rest
 
 
@@ -218,7 +219,12 @@ def test_prices_have_one_grade_on_every_screen(board, grade):
         assert stated.time_us == prediction.time_us
     else:
         grade = "guess"
-    assert dict(answer_pairs(stated))["prices"].startswith(f"{grade}: ")
+    said = dict(answer_pairs(stated))["prices"]
+    assert said.startswith(f"{grade}: ")
+    explained = load_glossary()["prices"].text
+    kind = "an accelerator" if prediction.deployment.accelerated else "a core"
+    told = explained.partition("`--calibration none` makes ")[2].partition(f"of {kind} ")[2]
+    assert told.startswith("are its runtime's either way" if " either way" in said else "a `guess`")
     # --details say the same as the short view
     assert ("no calibration data of this one" in describe_rest(prediction)) == (
         row.grade.startswith("not"))

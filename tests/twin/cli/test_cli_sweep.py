@@ -10,10 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from hwmodels.board.file import change_board, load_board
 from hwmodels.quantities import format_energy
 from twin.cli import GROUPS, VERBS, app
 from twin.cli.studying import Pareto
 from twin.errors import UsageError
+from twin.pricing.ledger import name_energies
 
 BOARDS = ("-b", "nucleo_l4r5zi", "-b", "rpi_pico")
 STATED = ("--calibration", "none")
@@ -131,6 +133,39 @@ def test_energy_above_idle_is_compared_with_the_idle_board_in_it() -> None:
     assert with_idle in shown.stdout
     alone = run("predict", "kws", "-b", "stm32n6570_dk", columns=120).stdout
     assert " above idle, 90 % interval" in alone and f"; {with_idle}, 90 % interval" in alone
+
+
+def test_an_idle_draw_is_as_uncertain_as_the_share_of_it_that_follows_the_clocks() -> None:
+    kit = load_board("stm32n6570_dk")
+    for changes, low, high in (
+            ({}, 1, 1), ({"clocks.cpu.frequency_hz": "1MHz"}, 1 / 800, 1),
+            ({"clocks.npu.frequency_hz": "500MHz"}, 0.5, 1),
+            ({"clocks.cpu.frequency_hz": "400MHz", "clocks.nic.frequency_hz": "90MHz"}, 0.1, 1)):
+        idle = change_board(kit, changes).idle()
+        assert (idle.low_mw, idle.high_mw) == pytest.approx((565 * low, 565 * high))
+    assert load_board("nucleo_l4r5zi").idle() is None
+    ended = run("sweep", "kws", "-b", "stm32n6570_dk", "--clock", "1MHz,800MHz", "--json")
+    slow, fast = json.loads(ended.stdout)["rows"]
+    if slow["clock_hz"] > fast["clock_hz"]:
+        slow, fast = fast, slow
+    own = json.loads(run("sweep", "kws", "-b", "stm32n6570_dk", "--json").stdout)["rows"][0]
+    names = ("idle_mw", "energy_uj", "energy_low_uj", "energy_high_uj")
+    assert [fast[name] for name in names] == pytest.approx([own[name] for name in names])
+    assert fast["idle_mw"] == 565
+    changed = {"clocks.cpu.frequency_hz": 1e6}
+    alone = twin.predict(twin.deploy("kws", "stm32n6570_dk").replace(changed))
+    above, whole = name_energies(alone).values()
+    time = alone.certainty.time_us
+    assert whole[1].low == pytest.approx(above[1].low + 565 / 800 * time.low * 1e-3)
+    assert whole[1].high == pytest.approx(above[1].high + 565 * time.high * 1e-3)
+    assert [slow[name] for name in names[1:]] == pytest.approx(
+        [whole[0], whole[1].low, whole[1].high])
+    assert alone.energy_uj == pytest.approx(sum(one.energy_uj for one in alone.layers))
+    assert any("283 mW (0.706 to 565: " in text for text in alone.warnings)
+    shown = run("whatif", "kws", "-b", "stm32n6570_dk", "--set", "clocks.cpu.frequency_hz=1MHz",
+                columns=300).stdout
+    ends = " to ".join(map(format_energy, (whole[1].low, whole[1].high)))
+    assert "565 mW -> 283 mW (0.706" in shown and f"{format_energy(whole[0])} ({ends})" in shown
 
 
 @pytest.mark.parametrize(("words", "said"), [

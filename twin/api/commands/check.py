@@ -61,11 +61,11 @@ class Check:
     def remarks(self) -> tuple[str, ...]:
         """What to warn of."""
         doubtful = (one for one in self.requirements if one.met and not one.surely_met)
-        idle_mw = self.prediction.deployment.board.power.idle_mw
-        replaced = {} if idle_mw is None or all(one.unit != "uJ" for one
+        idle = self.prediction.deployment.board.idle()
+        replaced = {} if idle is None or all(one.unit != "uJ" for one
                                                 in self.requirements) else {
-            say_above_idle(idle_mw): "energy is held to its limit with idle: with the "
-            f"{idle_mw:,.0f} mW the idle board draws meanwhile; predict says what is above it"}
+            say_above_idle(idle): "energy is held to its limit with idle: with the "
+            f"{idle} the idle board draws meanwhile; predict says what is above it"}
         return (*self.notes, *(replaced.get(one, one) for one in self.prediction.warnings),
                 *(f"--sure: {one.name} may exceed its limit" for one in doubtful if self.sure))
 

@@ -39,7 +39,7 @@ def tell_prediction(prediction: Prediction) -> dict[str, Any]:
         "time_us": _quantity(batch.time_us[0], batch.time_low_us[0], batch.time_high_us[0]),
         "energy_uj": _quantity(batch.energy_uj[0], batch.energy_low_uj[0],
                                batch.energy_high_uj[0]),
-        "idle_mw": deployment.board.power.idle_mw,
+        "idle_mw": None if (idle := deployment.board.idle()) is None else idle.mw,
         "cycles": _known(batch.cycles[0]),
         "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
                    for cause, time_us, pj in zip(CAUSES, batch.cause_us[0], batch.cause_pj[0],

@@ -48,13 +48,13 @@ def list_places(changes: Sequence[Change], prediction: Prediction) -> tuple[str,
 
 def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Section:
     """Return the changes that were tried, best first, with what each does."""
-    idle_mw = prediction.deployment.board.power.idle_mw
+    idle = prediction.deployment.board.idle()
     energy_uj = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     return Section(
         name="what-if", title="What if", lead="Each change alone, predicted again; none has a "
         "factor of its own. Add --set PATH=VALUE to the command to keep one."
-        + ("" if idle_mw is None or energy_uj is None else
-           f" Energy in this table holds the {idle_mw:,.0f} mW the idle board draws meanwhile, "
+        + ("" if idle is None or energy_uj is None else
+           f" Energy in this table holds the {idle} the idle board draws meanwhile, "
            "as in advise, sweep and limits; elsewhere on this page it is above idle where it does "
            "not say 'with idle'."),
         items=(make_table("change-table", "Changes that were tried", (
@@ -63,7 +63,7 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
             Column("effort", "effort"),
             number("time", "row.time_us", format_time, kind="predicted"),
             _ratio("time by", "time_ratio"),
-            number("energy" if idle_mw is None else "energy with idle", "row.energy_uj",
+            number("energy" if idle is None else "energy with idle", "row.energy_uj",
                    format_energy, kind="predicted"),
             _ratio("energy by", "energy_ratio"), number("RAM", "row.ram_bytes", format_size),
             number("flash", "row.flash_bytes", format_size),

@@ -143,7 +143,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
                    tone="" if grown and page.tone == "good" else page.tone,
                    title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
                    subtitle=f"{deployment.runtime.identity} · one change, predicted again"
-                            + ("" if deployment.board.power.idle_mw is None else
+                            + ("" if deployment.board.idle() is None else
                                " · energy above idle"),
                    sentence=page.sentence + odds, sections=(
                        *([warnings] if warnings else []), sentences,

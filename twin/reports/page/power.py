@@ -10,7 +10,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy, format_time, significant
-from twin.pricing.ledger import idle_energy_uj
+from twin.pricing.ledger import whole_energy
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Column, number
 from twin.reports.page.page import plain
@@ -96,8 +96,9 @@ def _mean_power_mw(prediction: Prediction, layer: LayerPrediction | None) -> flo
 
 def with_idle(prediction: Prediction, energy_uj: float | None, time_us: float) -> float | None:
     """Return an energy with what the idle board draws meanwhile, as a meter sees it."""
-    idle_mw = prediction.deployment.board.power.idle_mw or 0.0
-    return None if energy_uj is None else energy_uj + idle_energy_uj(idle_mw, time_us)
+    idle = prediction.deployment.board.idle()
+    return energy_uj if energy_uj is None or idle is None else whole_energy(
+        idle, energy_uj, time_us)[0]
 
 
 def _describe(index: int, layer: LayerPrediction | None, measured_ms: float) -> str:

@@ -12,7 +12,7 @@ from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
-from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time, idle_energy_uj
+from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time
 from twin.pricing.prediction import LayerPrediction, Prediction, say_above_idle
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio, write_change
@@ -205,7 +205,7 @@ def _energies_with_idle(one: Variant) -> dict[str, float]:
     """Return the energy of each cause, with what the idle board draws where that counts apart."""
     found = {} if one.prediction is None else cause_energies_uj(one.prediction.bill)
     if one.row.idle_mw is not None and one.row.time_us is not None:
-        found["idle"] = found.get("idle", 0.0) + idle_energy_uj(one.row.idle_mw, one.row.time_us)
+        found["idle"] = found.get("idle", 0.0) + one.row.idle_mw * one.row.time_us * 1e-3
     return found
 
 
@@ -307,8 +307,11 @@ def _list_layers(made: Sequence[Variant]) -> Section | None:
 def _warn(made: Sequence[Variant]) -> Section | None:
     reasons: dict[str, list[str]] = {}
     for one in made:
-        for warning in one.prediction.warnings if one.prediction is not None else ():
-            if one.row.idle_mw is None or warning != say_above_idle(one.row.idle_mw):
+        if one.prediction is None:
+            continue
+        idle = one.prediction.deployment.board.idle()
+        for warning in one.prediction.warnings:
+            if idle is None or warning != say_above_idle(idle):
                 reasons.setdefault(warning, []).append(one.label)
     return describe_warnings(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
                 for text, labels in reasons.items())

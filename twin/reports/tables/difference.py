@@ -129,11 +129,12 @@ def what_if_report(changed: WhatIf) -> Content:
              ("runtime", deployment.runtime.identity)]
     pairs += [("set", f"{path} = {value}") for path, value in changed.changes.items()]
     pairs += [("voltage", side.voltage) for side in (after,) if side.voltage]
-    idle_mw = deployment.board.power.idle_mw
-    if idle_mw is not None and before.energy_uj is not None:
-        whole = [format_energy(name_energies(side)["energy with idle"][0]) for side in (
-            before, after)]
-        pairs.append(("energy", f"above idle; with the board's {idle_mw:,.0f} mW, which limits, "
+    idle = dict.fromkeys(str(side.deployment.board.idle()) for side in (before, after))
+    if deployment.board.idle() is not None and before.energy_uj is not None:
+        whole = [format_energy(uj) + ("" if interval is None else " ({} to {})".format(
+            *map(format_energy, (interval.low, interval.high)))) for uj, interval in (
+                name_energies(side)["energy with idle"] for side in (before, after))]
+        pairs.append(("energy", f"above idle; with the board's {' -> '.join(idle)}, which limits, "
                                 f"advise, sweep and select count: {' -> '.join(whole)}"))
     parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)

@@ -247,7 +247,8 @@ def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     if sure is None:
         runtime = prediction.deployment.runtime
         return [("calibration", "none: prices are what " + (
-            f"{runtime.identity} states" if runtime.accelerated else
+            f"{runtime.identity} states either way; their interval is left out"
+            if runtime.accelerated else
             "datasheets and lowered kernels say"))]
     return [("calibration", sure.calibration)]
 

@@ -155,7 +155,9 @@ def say_cell(row: Row) -> str:
 def say_idle(rows: Sequence[Row]) -> list[str]:
     """Say in which state boards sleep, and which energies are of a whole board with its idle."""
     sleeps = group_by((row.sleep and say_sleep(row), row.board) for row in rows)
-    boards = {row.board: row.idle_mw for row in rows if row.boundary == "board"}
+    boards = {board: sorted({row.idle_mw for row in rows if row.board == board
+                             and row.idle_mw is not None})
+              for board in dict.fromkeys(row.board for row in rows if row.boundary == "board")}
     own = dict.fromkeys(row.board for row in rows if row.currents)
     fed = max((row for row in rows if row.life_days is not None and row.mean_mw is not None),
               key=lambda row: len(row.life_basis), default=None)
@@ -164,11 +166,12 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
         *(["sleep: " + "; ".join(
             f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
            + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
-        f"energy of {board} " + ("is taken" if idle_mw is None else
-                                 f"includes {idle_mw:,.0f} mW of the idle board, which "
-                                 "limits include, too, as drawn at the clocks of its file")
+        f"energy of {board} " + ("is taken" if not drawn else "includes " + " to ".join(
+            f"{mw:,.0f}" for mw in dict.fromkeys((drawn[0], drawn[-1])))
+            + " mW of the idle board, which limits include, too; what share of it follows the "
+            "clocks is not known, which widens it off those of its file")
         + ", at the board's input; do not compare it with a chip's at its rail"
-        for board, idle_mw in boards.items())]
+        for board, drawn in boards.items())]
 
 
 def say_prices(rows: Sequence[Row]) -> list[str]:

@@ -15,7 +15,7 @@ from twin.deployment.memories import choose_memory
 from twin.errors import ScenarioError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
-from twin.studies.duty import idle_power_mw
+from twin.studies.duty import idle_mw, idle_power_mw
 from twin.studies.scenario.scenario import IDLE, Scenario
 
 
@@ -126,7 +126,7 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
         raise ScenarioError(
             f"{scenario.origin}:board: the energy of {at.board.name} is not known: its file states "
             "no currents; accepted: a board whose energy is predicted, such as nucleo_l4r5zi")
-    added = at.board.power.idle_mw or 0.0
+    added = idle_mw(at.board, clock_hz)
     slow = tuple(predict_calibrated(
         _change(scenario, f"loads.{number}", at, {} if not load.master else {
             f"load.{load.master}.memory": load.memory,

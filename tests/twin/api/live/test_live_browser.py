@@ -162,6 +162,16 @@ def test_boards_compare_with_the_idle_draw_in_all_energies_or_in_none(visit) -> 
     assert page.text_content("#strip-energy").endswith(" with idle board")
 
 
+def test_no_wait_states_is_not_said_beside_waits_for_a_memory_with_a_latency(visit) -> None:
+    page = visit("?model=ad&board=alif_e7_devkit")
+    assert "flash_wait" in page.inner_text("body")
+    assert page.inner_text("#operating").endswith("400 MHz, voltage scale default")
+    page.select_option("#board", "rpi_pico")
+    page.wait_for_selector("#operating:has-text('125 MHz')")
+    page.wait_for_selector(DONE)
+    assert "no wait states" in page.inner_text("#operating")
+
+
 @pytest.mark.parametrize(("query", "said"), [
     ("?model=/etc/passwd", "model '/etc/passwd'"),
     ("?board=%3Cimg src=x onerror=alert(1)%3E", "board '<img"),

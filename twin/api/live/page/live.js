@@ -81,7 +81,7 @@ const drawCards = () => {
 const drawOperating = () => {
   const { operating } = answer, waits = Object.entries(operating.wait_states);
   const scale = operating.voltage_scale ? `, voltage scale ${operating.voltage_scale}${operating.core_voltage_v ? ` (${operating.core_voltage_v} V)` : ""}` : "";
-  const waiting = waits.length ? `, wait states: ${waits.map(([memory, states]) => `${memory} ${states}`).join(", ")}` : ", no wait states";
+  const waiting = waits.length ? `, wait states: ${waits.map(([memory, states]) => `${memory} ${states}`).join(", ")}` : answer.causes.some(({ cause }) => /^(flash|sram)_wait$/.test(cause)) ? "" : ", no wait states";
   const text = `${operating.core_clock} at ${draw.frequency(operating.clocks[operating.core_clock])}${scale}${waiting}`;
   at("operating").textContent = answer.voltage_note ? `${text}; ${answer.voltage_note}` : text;
   for (const clock of known?.controls.clocks ?? []) {
