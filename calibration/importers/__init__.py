@@ -18,7 +18,7 @@ from types import ModuleType
 from calibration.errors import IncompleteLogError, MeasurementError
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN, Log
-from calibration.measurement.measurement import Measurement
+from calibration.measurement.measurement import TICKS_BY_MS, Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean, reworded
@@ -126,7 +126,7 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     found = _read_measurement(form, reader, log)
     before = len(log.remarks)
     log.check_end()
-    _check_ticks(log, found, clock_hz, anyway)
+    found = _check_ticks(log, found, clock_hz, anyway)
     found = replace(found, header=_remark(found.header, log.remarks[before:]))
     notes = [] if board is None else _check_part(found.header, board, anyway)
     measurement = _complete(found, board, model, clock_hz, anyway)
@@ -236,10 +236,11 @@ def _remark(header: Header, remarks: list[str]) -> Header:
     return replace(header, environment=tuple(facts.items()))
 
 
-def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: bool) -> None:
-    """Hold a clock against what a log's own milliseconds say of its ticks."""
+def _check_ticks(log: Log, found: Measurement, clock_hz: float | None,
+                 anyway: bool) -> Measurement:
+    """Hold a clock against what a log's own milliseconds say of its ticks; keep that beside it."""
     if log.tick_hz is None or "timer_ticks" not in found.counters:
-        return
+        return found
     least, most = log.tick_hz
     upper = f"to {most / 1e6:.4g} MHz" if math.isfinite(most) else "MHz or more"
     text = f"the log's own milliseconds make its ticks {least / 1e6:.4g} {upper}"
@@ -251,6 +252,10 @@ def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: b
             raise MeasurementError(f"{log.where}: {odd}; accepted: a clock it allows, or --anyway "
                                    "where its firmware was built for another than it ran at")
         log.remarks.append(f"{odd}: taken as it was asked for")
+        if math.isfinite(most):
+            return replace(found, header=replace(found.header, environment=(
+                *found.header.environment, (TICKS_BY_MS, f"{least:.0f} to {most:.0f} Hz"))))
+    return found
 
 
 def _with_clock(header: Header, clock: str, hertz: float, anyway: bool) -> Header:

@@ -54,6 +54,10 @@ MOST_RUNS_ASKED = 10**9
 INFERRED, STATED = "inferred_runtime", "stated_runtime"
 """Key of a header's environment: what a log states, where its library was inferred from times."""
 
+TICKS_BY_MS = "ticks_by_ms"
+"""Key of a header's environment: clock of a log's ticks by its own milliseconds, "LOW to HIGH Hz",
+where it was imported for another."""
+
 BOARD_HASH = "board_sha256"
 """Key of a header's environment: what the file of its board said."""
 

@@ -20,6 +20,7 @@ from twin.attribution.diagnosis.setup import (
     other_clock,
     read_healthy,
     read_second,
+    time_by_log,
     unread_build,
 )
 from twin.attribution.diagnosis.why import Why
@@ -64,7 +65,8 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
                          "faults are in the prices, so that none would show; accepted: prices "
                          "learnt from other measurements, or --calibration auto or none")
     header = measurement.header
-    stated = replace(measurement, header=replace(header, runtime=(
+    timed, ticks = time_by_log(measurement)
+    stated = replace(timed, header=replace(timed.header, runtime=(
         dict(header.environment).get(STATED, header.runtime) if asked.runtime is None else
         header.runtime if is_known(header.runtime) else deployment.runtime.identity)))
     also = read_second(asked.also, measurement, where)
@@ -81,7 +83,8 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
         deployment, measurement.list_cycles(clock_hz_of(deployment)))
     hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
     return replace(found.of_inferred() if hiding else found, remarks=(
-        *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
+        *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock,
+                                 ticks)),
         *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []),
         *map(str, findings),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

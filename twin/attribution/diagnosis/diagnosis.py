@@ -75,6 +75,7 @@ from twin.attribution.diagnosis.remedies import state_core, state_ticks
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
     SAME_IMAGE,
+    is_log,
     is_one_image,
     measured_runtime,
     read_build,
@@ -280,12 +281,12 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     stated = may_be_other(measurement, deployment) and bool(measurement.count("cpu_cycles"))
     observed = None if stated else _observe_clock(marks, deployment)
     key = (observed, marks.clock_sd, stated, runtime := measured_runtime(measurement),
-           marks.ticks_hz)
+           marks.ticks_hz, log := is_log(measurement, deployment))
     if key not in forecasts.faults:
         forecasts.faults[key] = (
             *list_faults(deployment, observed, timed=not stated, clock_sd=marks.clock_sd,
                          stated=runtime, ticks_hz=marks.ticks_hz),
-            *list_others(deployment, runtime))
+            *(list_others(deployment, runtime) if log else ()))
     out = ruled_out(measurement, deployment) | frozenset(
         DATA["bare"] if _is_native(deployment) else ())
     built = read_build(deployment, measurement)

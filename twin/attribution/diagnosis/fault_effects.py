@@ -85,7 +85,7 @@ class Forecasts:
         By kind and name of the fault, and the pattern's quantity and layers.
     faults
         Those that are possible, by the clock that was observed, its error, whether it is only
-        stated, the runtime as the log says it, and the clock of its ticks.
+        stated, the runtime as the log says it, the clock of its ticks, and whether it is a log.
     second
         Of the same deployment as second measurements were taken, by what was otherwise.
     """

@@ -400,13 +400,16 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
     ----------
     stated
         Runtime as the log says it: other libraries are possible where that is none of ours, other
-        releases where it names none; each may run a network of another width, too.
+        releases where it names none; each may run a network of another width, too. What another
+        network changes of compiled kernels is that of a library whose kernels are lowered.
     """
-    if deployment.runtime.is_compiled:
-        return
     yield from list_units()
-    runtimes = {deployment.runtime.identity: ""}
-    for identity in () if is_stated(stated) else list_candidates(stated, board=deployment.board):
+    base = _lowered(deployment)
+    if base is None:
+        return
+    versus, runtimes = None if base is deployment else base, {base.runtime.identity: ""}
+    for identity in (() if versus or is_stated(stated) else
+                     list_candidates(stated, board=deployment.board)):
         other = _try(deployment, {"runtime": identity})
         if other is not None and identity not in runtimes:
             runtimes[identity] = f", kernels of {identity}"
@@ -416,9 +419,9 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
     for (name, graph), (runtime, kernels) in product(_list_networks(deployment.graph),
                                                      runtimes.items()):
         with suppress(TwinError):
-            yield Fault(kind=NETWORK, name=f"a network {name}{kernels}",
+            yield Fault(kind=NETWORK, name=f"a network {name}{kernels}", versus=versus,
                         deployment=deploy(graph, deployment.board, runtime=runtime),
-                        errors=REPLACED, rebuilds=True,
+                        errors=COMPILED if versus else REPLACED, rebuilds=True,
                         remedy="look which model the program holds: give that (--model)")
     cores = {deployment.board.core.model}
     for name in list_boards():
@@ -427,12 +430,12 @@ def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
             if board.core.model in cores or name == "host":
                 continue
             cores.add(board.core.model)
-            other = deploy(deployment.graph, board, runtime=deployment.runtime.identity)
+            other = deploy(deployment.graph, board, runtime=base.runtime.identity)
             lower_network(other)  # Some libraries refuse a core only here.
         except TwinError:
             continue
         yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,
-                    errors=ELSEWHERE, rebuilds=True,
+                    errors=ELSEWHERE, rebuilds=True, versus=versus,
                     remedy="look which board was on the line: give that (-b)")
 
 

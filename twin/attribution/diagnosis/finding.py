@@ -195,6 +195,12 @@ class Diagnosis:
         return tuple(found.values())
 
     @property
+    def other_clock(self) -> str:
+        """Another clock that is not distinguishable from the one declared; "" where none is."""
+        return next((one.fault.name for one in self.findings if one.fault.shifts_clock
+                     and one.fault.name in self.not_distinguishable), "")
+
+    @property
     def declared_ratio(self) -> float:
         """Measured over what is predicted as declared, or known to be right."""
         declared = next(one for one in self.findings if one.fault.kind == DECLARED)
@@ -272,8 +278,10 @@ class Diagnosis:
             f"; {STEADY_FIRST}" if self.is_unsteady and not self.is_far else
             "; state the library first (twin import --runtime): it was inferred from these times"
             if self.inferred else "" if self.healthy else f"; {GIVE}{FAR_OFF}" if self.is_far else
-            "; nothing to do; twin calibrate brings predictions closer" if
-            abs(math.log(self.declared_ratio)) < CLOSE else
+            "; nothing to do" + "; twin calibrate brings predictions closer" * (
+                not self.other_clock) if abs(math.log(self.declared_ratio)) < CLOSE else
+            f"; {GIVE}check the core's clock before prices are learnt, which would hide another "
+            f"({self.other_clock}, as likely to be measured so)" if self.other_clock else
             f"; {GIVE}learn the board's prices (twin calibrate)")
 
 

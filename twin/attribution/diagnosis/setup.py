@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import fspath
 from pathlib import Path
 from typing import Any
 
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import INFERRED, Measurement
+from calibration.measurement.measurement import INFERRED, TICKS_BY_MS, Measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError, TwinError, reworded
 from hwmodels.files import File
@@ -104,6 +106,41 @@ def measured_runtime(measurement: Measurement) -> str:
     header = measurement.header
     name = header.runtime.partition(",")[0]  # behind it: the release of a library in it
     return name_runtime(name, dict(header.environment).get("compiler", ""))
+
+
+def is_log(measurement: Measurement, deployment: Deployment) -> bool:
+    """Whether a measurement may be of another network than it is given as: our firmware says its.
+
+    A log of another tool lists operators, whatever library it is stated to be of.
+    """
+    return (not deployment.runtime.is_compiled
+            or "operators" in dict(measurement.header.environment))
+
+
+def time_by_log(measurement: Measurement) -> tuple[Measurement, str]:
+    """Return a log in the time its own milliseconds give, where it was taken for another clock.
+
+    Returns
+    -------
+    Measurement
+        Its ticks are as long as its milliseconds make them.
+    str
+        What to warn of; "" where the log says nothing else than its clock.
+    """
+    header = measurement.header
+    match = re.match(r"([1-9]\d*) to ([1-9]\d*) Hz", dict(header.environment).get(
+        TICKS_BY_MS, ""))
+    stated = dict(header.clocks_hz).get("timer")
+    if match is None or not stated:
+        return measurement, ""
+    hertz = float(f"{math.sqrt(float(match[1]) * float(match[2])):.3g}")
+    return replace(
+        measurement, header=replace(header, clocks_hz=tuple(
+            {**dict(header.clocks_hz), "timer": hertz}.items())),
+        samples=tuple(replace(one, value=one.value * stated / hertz)
+                      if one.counter == "latency" else one for one in measurement.samples)), (
+        f"times are the log's own milliseconds, which make its ticks {hertz / 1e6:.4g} MHz: it was "
+        f"imported as one of {stated / 1e6:g} MHz (--anyway)")
 
 
 def unread_build(deployment: Deployment, measurement: Measurement) -> str:

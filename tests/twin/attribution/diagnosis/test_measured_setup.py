@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from made_faults import diagnose, measure_fault, only_cycles
 
+from calibration.importers import import_log
 from twin.attribution.diagnosis.fault_list import list_faults
-from twin.attribution.diagnosis.faults import COUNTER, DECLARED
+from twin.attribution.diagnosis.faults import COUNTER, DECLARED, NETWORK
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
     find_model,
@@ -15,10 +16,14 @@ from twin.attribution.diagnosis.setup import (
     is_stand_in,
     measured_runtime,
     read_build,
+    time_by_log,
     unread_build,
 )
 from twin.deployment.deploy import deploy
 from twin.errors import BuildRefusedError, UsageError
+from twin.network.rewrites.channels import repeat_channels, trace_channels
+from twin.pricing.prediction import predict
+from twin.program.image.compile.build import find_missing
 from twin.program.image.compile.permission import building_refused
 
 
@@ -145,3 +150,35 @@ def test_no_other_library_stands_in_where_building_is_refused(deployment):
                          environment=(("compiler", "gcc 12.2.1 -O2"),))
     with building_refused("accepted: --build"), pytest.raises(BuildRefusedError, match="--build"):
         deploy_measured(told)
+
+
+@pytest.mark.skipif(bool(find_missing("nucleo_l4r5zi")), reason="needs compiler and make")
+def test_a_log_of_our_firmware_may_be_of_another_width():
+    """A folder our firmware sent says its network; a log of a profiler only lists operators."""
+    own = deploy("kws", "nucleo_l4r5zi", runtime="firmware")
+    half = deploy(repeat_channels(trace_channels(own.graph), 0.5), own.board, runtime="firmware")
+    planted = dataclasses.replace(list_faults(own)[0], deployment=half)
+    sent = measure_fault(own, planted, runtime="firmware")
+    assert NETWORK not in diagnose(own, sent).kinds
+    log = dataclasses.replace(sent, header=dataclasses.replace(
+        sent.header, environment=(
+            ("operators", ",".join(layer.op for layer in own.graph.layers)),)))
+    verdict = diagnose(own, log).verdict.fault
+    assert (verdict.kind, verdict.name) == (NETWORK, "a network 0.5 x as wide")
+
+
+def test_milliseconds_a_log_was_imported_against_are_evidence_of_its_clock(tmp_path):
+    """They say 60 MHz; --anyway took its ticks for those of 120 MHz, at which nothing is odd."""
+    own = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    (log := tmp_path / "log").write_text("".join(
+        f"{layer.op.upper()} took {layer.cycles:.0f} ticks ({layer.cycles / 60e3:.0f} ms).\n"
+        for layer in predict(own).layers))
+    read = import_log("tflm", log, board="nucleo_l4r5zi", model="kws", clock_hz=120e6,
+                      anyway=True).measurement
+    timed, warning = time_by_log(read)
+    assert "ticks 59.4 MHz" in warning and "--anyway" in warning
+    assert diagnose(own, read).verdict.fault.kind == DECLARED
+    found = diagnose(own, timed)
+    assert found.verdict.fault.kind == "clock" and found.verdict.fault.name == "cpu at 59.4 MHz"
+    agreed = import_log("tflm", log, board="nucleo_l4r5zi", model="kws", clock_hz=60e6).measurement
+    assert time_by_log(agreed) == (agreed, "")
