@@ -37,7 +37,10 @@ AUTO, NONE = "auto", "none"
 
 FAR = math.log(1.5)
 """Logarithm from which a price is doubted that is not shipped so, where that was learnt from rows
-of the board, or where it is strained: assumed."""
+of the board, where it is strained, or where it moved alone: assumed."""
+
+MOVED = 0.1
+"""Logarithm that prices rows do not ask for move by less than (assumed)."""
 
 
 @frozen
@@ -140,8 +143,8 @@ class Calibration:
         if self.far:
             factors = dict(zip(self.time.names, np.exp(self.time.log), strict=True))
             doubts.append(", ".join(f"{name} at {factors[name]:.3g} x" for name in self.far)
-                          + " what is stated, further than its spread: a fault, or what no price "
-                          "counts")
+                          + " what is stated, further than its spread or other prices moved: a "
+                          "fault, or what no price counts")
         text = "; doubted: ".join((self._describe() + (
             f"; this file has the name of the shipped {self.namesake}, but other facts"
             if self.namesake else ""), *doubts))
@@ -260,13 +263,16 @@ def name_far(learnt: Learnt, names: Sequence[str], start: Calibration | None
              ) -> tuple[str, ...]:
     """Return the time prices that lie `FAR` from those shipped, or stated, and are doubtful.
 
-    Those are strained, or, where prices of the same board are shipped, findings.
+    Those are strained, or findings where prices of the same board are shipped or half of all
+    prices stay: what one operator alone takes, a library hardly makes and a fault does.
     """
-    apart = np.abs(np.array(learnt.log) - (0.0 if start is None else start.time.log)) > FAR
+    apart = np.abs(np.array(learnt.log) - (0.0 if start is None else start.time.log))
     here = start is not None and start.entry.board is not None and start.entry.time.rows
     doubtful = {*learnt.strained(names), *(
-        {*names} - {*learnt.unidentified, *learnt.tied} if here else ())}
-    return tuple(name for name, far in zip(names, apart, strict=True) if far and name in doubtful)
+        {*names} - {*learnt.unidentified, *learnt.tied}
+        if here or np.median(apart) < MOVED else ())}
+    return tuple(name for name, off in zip(names, apart, strict=True)
+                 if off > FAR and name in doubtful)
 
 
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:

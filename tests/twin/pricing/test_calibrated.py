@@ -483,6 +483,11 @@ def test_prices_are_doubted_beside_those_shipped_not_beside_datasheets() -> None
     moved = replace(sure, log=tuple(log + (name == "call") for name, log in zip(
         names, sure.log, strict=True)))
     assert name_far(moved, names, shipped) == ("call",)
+    # where nothing of the board is shipped: one price that moved while all others stay
+    for rest, doubted in ((0.0, ("depthwise",)), (0.2, ())):
+        alone = replace(learnt, prior_sd=tuple(0.5 for _ in names), unidentified=(), tied=(),
+                        log=tuple(0.7 if name == "depthwise" else rest for name in names))
+        assert not alone.strained(names) and name_far(alone, names, None) == doubted
 
 
 @pytest.mark.parametrize(("key", "value", "here"), [

@@ -11,14 +11,15 @@ import numpy as np
 from calibration.fitting.intervals import concentrate
 from calibration.fitting.overlay import KEEPS_PRIOR, STANDS_IN, TIED, Entry, Learnt, Overlay
 from hwmodels.quantities import significant
+from twin.pricing.calibration import MOVED
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
 
 AWAY = 1e-3
 """Of the logarithm of a total: a smaller move away from what was measured is not named."""
 
-AS_BEFORE, MOVED = "as far from what is stated as before", 0.1
-"""Of a price the rows do not move, by less than this as a logarithm (assumed)."""
+AS_BEFORE = "as far from what is stated as before"
+"""Of a price the rows do not move, by less than `MOVED`."""
 
 FAULTY, FAULTY_AMONG_MOVED = 1.6, math.log(1.8)
 """Logarithm of five: a row so far from what prices explain is likelier a fault; and of what is
@@ -119,11 +120,12 @@ def list_doubtful(time: Learnt, names: Sequence[str], far: Sequence[str]) -> Ite
     helps = ("micro-benchmarks tell (twin plan)" if "call" in names  # a price of cores
              else "logs of other networks would distinguish them")
     for found, why in (
+            (far, "further from what is stated or shipped than its spread, or than other prices "
+                  "moved: it takes up what the model has no price for or a fault: `twin diagnose` "
+                  f"first; {helps}"),
             (kept, "not identifiable from these rows: each stays within its stated sd"),
             (tied, "no row asks for prices of their own: one factor on what was believed of each, "
                    f"and none is a finding by itself; {helps}"),
-            (unclear, f"hardly identified, or as sums; none is a finding by itself; {helps}"),
-            (far, "further from what is stated or shipped than its spread: it takes up what the "
-                  f"model has no price for or a fault: `twin diagnose` first; {helps}")):
+            (unclear, f"hardly identified, or as sums; none is a finding by itself; {helps}")):
         if found:
             yield f"{', '.join(found)}: {why}"
