@@ -1,5 +1,6 @@
 """What `twin diagnose` prints: the answer first, and nothing twice."""
 
+import dataclasses
 import io
 
 import pytest
@@ -7,6 +8,7 @@ from rich.console import Console
 
 from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
 from twin.attribution.diagnosis.finding import (
+    ADDED,
     APART,
     GIVE,
     Diagnosis,
@@ -62,6 +64,18 @@ def test_five_lines_say_what_how_sure_and_what_would_tell(kinds, first, remedy):
         assert told.count(once) == 1, once
     assert GIVE in found.remedy or remedy.startswith("if so")  # a document keeps all of it
     assert max(map(len, lines)) <= 80
+
+
+def test_evidence_of_the_verdict_stands_once_and_of_a_row_what_differs():
+    found = diagnose((DECLARED, 0.9, 96.0), ("load", 0.06, 97.0), ("SIMD", 0.04, 99.0))
+    other = dataclasses.replace(found.findings[1], evidence=(
+        found.findings[1].evidence[0], ADDED, ALIKE[0], "131,073 cache lines expected"))
+    out = io.StringIO()
+    Console(file=out, width=80).print(diagnosis_report(dataclasses.replace(
+        found, findings=(found.findings[0], other, found.findings[2]))))
+    told = " ".join(out.getvalue().split())
+    assert f"of each unless its row says otherwise: {'; '.join(ALIKE)}" in told
+    assert (told.count(ALIKE[0]), told.count(f"two at once: {ADDED}")) == (1, 1)
 
 
 def test_a_settled_verdict_needs_no_rivals():

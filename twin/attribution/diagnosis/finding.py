@@ -28,6 +28,9 @@ ADVISED = 0.7
 APART = "layers apart by "
 """Before the figure that ends the first evidence of each fault."""
 
+ADDED = "what each does alone, added up: not predicted together"
+"""Evidence of two faults at once."""
+
 GIVE = "give a measurement known to be right (--healthy DIR), or "
 
 NONE_NEEDED = "none needed"

@@ -20,14 +20,17 @@ from twin.attribution.diagnosis.faults import (
     Fault,
     prior_of,
 )
-from twin.attribution.diagnosis.finding import APART, Diagnosis, Finding, order_findings
+from twin.attribution.diagnosis.finding import (
+    ADDED,
+    APART,
+    Diagnosis,
+    Finding,
+    order_findings,
+)
 from twin.attribution.diagnosis.likelihood import choose_temper
 from twin.attribution.diagnosis.mark_chances import weigh_ticks
 from twin.attribution.diagnosis.marks import describe_marks
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight
-
-ADDED = "what each does alone, added up: not predicted together"
-"""Of two faults at once."""
 
 CAPPED, MOST_APART, MOST_APART_REBUILT = 0.65, 0.1, 0.3
 """Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as

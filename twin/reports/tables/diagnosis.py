@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, STAND_IN
 from twin.attribution.diagnosis.finding import (
+    ADDED,
     APART,
     GIVE,
     SURE,
@@ -95,11 +96,12 @@ def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
-    """Return the likeliest faults, and under them what is evidence for each alike."""
+    """Return the likeliest faults; under them once the evidence of the verdict that rows repeat."""
     shown = list_likeliest(diagnosis.findings, MOST_FAULTS)
     common = [text for text in shown[0].evidence[1:]
-              if all(text in one.evidence for one in shown)] if len(shown) > 1 else []
-    own = {id(one): [text for text in one.evidence[1:] if text not in common] for one in shown}
+              if text != ADDED and any(text in one.evidence for one in shown[1:])]
+    own = {id(one): [text for text in one.evidence[1:] if text not in (*common, ADDED)]
+           for one in shown}
     columns = [
         number("of its\nkind", lambda one: diagnosis.kinds[one.kind], _say_chance),
         number("probability", "probability", _say_chance),
@@ -110,7 +112,9 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
         *([Column("evidence", lambda one: "; ".join(own[id(one)]))] if any(own.values()) else [])]
     table = tabulate(columns, shown, "what explains the pattern", drops=("kind",),
                      style=lambda one: "bold" if one is diagnosis.verdict else "")
-    return [table, *([f"of each alike: {'; '.join(common)}"] if common else [])]
+    alike = "unless its row says otherwise" if any(own.values()) else "alike"
+    return [table, *([f"of each {alike}: {'; '.join(common)}"] if common else []),
+            *([f"two at once: {ADDED}"] if any(ADDED in one.evidence for one in shown) else [])]
 
 
 def _say_chance(chance: float) -> str:
