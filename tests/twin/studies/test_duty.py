@@ -488,7 +488,8 @@ def test_predict_and_report_say_what_check_says_of_a_duty(tmp_path) -> None:
     assert missed.exit_code == 1
     text = page.read_text(encoding="utf-8")
     assert f"| mean power | {format_power(row['mean_mw'])} (predicted)" in text
-    assert "mean power over the limit" in text and "cheapest change that meets" in text
+    assert "mean power for 3,000 days over the limit" in text
+    assert "cheapest change that meets" in text
     refused = run("report", str(tmp_path), "--every", "1s", "-o", str(page))
     assert refused.exit_code == 2 and "accepted: with -b BOARD" in refused.stderr
     beside = tmp_path / "both.html"
