@@ -58,8 +58,8 @@ class TaskReport:
     word
         What a task is called.
     gaps
-        Why the measurement is not whole; the sums are then over the tasks both have, and totals
-        a report states are omitted.
+        Why the measurement is not whole; the sums are then over the tasks both have but the last,
+        which may be cut within, and totals a report states are omitted.
     """
 
     pairs: tuple[TaskPair, ...]
@@ -91,7 +91,7 @@ def report_tasks(first: Side, second: Side, *, gaps: Sequence[str] = ()) -> Task
     sides: tuple[Sequence[Part], ...] = (first.parts, second.parts)
     if gaps:
         both = [(ours, theirs) for ours, theirs in pairs
-                if ours is not None and theirs is not None and _is_counted(theirs)]
+                if ours is not None and theirs is not None and theirs is not second.parts[-1]]
         sides = ([ours for ours, _ in both], [theirs for _, theirs in both])
     return TaskReport(
         pairs=tuple(described), paired_by=pairing.by, word=second.part, gaps=tuple(gaps),
@@ -121,13 +121,6 @@ def find_gaps(measured: Measurement, word: str) -> tuple[str, ...]:
     elif named and not found and not measured.count("core_npu_cycles"):
         found.append("the folder has lost the totals its log had")
     return tuple(found)
-
-
-def _is_counted(task: Part) -> bool:
-    """Whether a task was read to its end: its phases, and its pools where it has an NPU part."""
-    return "post_cycles" in task.counts and (
-        "core_npu_cycles" not in task.counts
-        or any(name.startswith("pool_") for name in task.counts))
 
 
 def _figures(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, Figure]:

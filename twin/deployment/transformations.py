@@ -252,11 +252,11 @@ _SETTINGS: tuple[tuple[str, str, str, str, Callable[[Deployment], Found]], ...] 
     ("placement.arena", "a memory", "where the arena is", "setting", _find_arena),
     ("placement.code", "a memory", "where the kernels are", "setting", _find_code),
     ("caches.NAME.enabled", "true, false", "whether the cache is used", "setting", _find_caches),
+    ("npu.memory_mode", "a mode of the NPU's compiler", "memories constants and arena are in",
+     "rebuild", _find_modes),
     ("placement.weights_via", "a DMA controller", "weights are copied layer by layer while others "
      "are computed", "rebuild", _find_dma),
     ("runtime", "a runtime", "kernel library", "rebuild", _find_runtimes),
-    ("npu.memory_mode", "a mode of the NPU's compiler", "memories constants and arena are in",
-     "rebuild", _find_modes),
     ("offload.host", "operators", "what is kept on the host core", "rebuild", _find_host),
     ("placement.weight_bits", "4, 8", "width of convolution weights in the accelerator's memory; "
      "accuracy is not asked", "conversion", _find_weight_bits),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import read_quantity
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
 from twin.errors import UsageError
@@ -19,6 +20,7 @@ from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.axes import list_clocks
 from twin.studies.change import Change, Explainer, excess, make_change, measure_loss, rank_changes
+from twin.studies.duty import IDLE
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.rows import QUANTITIES, Row, judge
@@ -156,17 +158,24 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
     # What is not known of the board stays so, whatever is changed.
-    candidates = {} if before.verdict == "may" else sort_candidates(deployment, efforts)
+    candidates = {effort: [(one, value) for one, value in found if any(
+        may_lower(deployment, one.path, value, name)
+        for name in before.violations or [name for name, _ in limits.list_limits()])]
+        for effort, found in sort_candidates(deployment, efforts).items()}
+    if before.verdict == "may" or draws_too_much_asleep(before, limits):
+        candidates = {}
     total = sum(map(len, candidates.values()))
     paired: list[Change] = []
+    tried = 0
     for effort in EFFORTS:
         for change in _try(deployment, candidates.get(effort, []), deployer, before, limits):
             if change.row.failure:
                 refused.append((change.words, change.row.reason))
             elif _matters(change, before, limits):
                 found.append(change)
+            tried += 1
             if on_progress is not None:
-                on_progress(min(len(found) + len(refused), total), total, len(refused))
+                on_progress(tried, total, len(refused))
         if not before.met:
             found += [*_bisect(deployment, candidates.get(effort, []), found, deployer, before,
                                limits)]
@@ -198,6 +207,28 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
             values = ()
         found[one.effort].extend((one, str(value)) for value in values)
     return found
+
+
+def may_lower(deployment: Deployment, path: str, value: str, quantity: str) -> bool:
+    """Return whether a change may lower a quantity, of whatever network.
+
+    Clocks and caches move no byte, a clock below the board's own saves no time, and parameters are
+    the network's.
+    """
+    if quantity == "parameter_bytes":
+        return path.startswith("network.")
+    part, _, rest = path.partition(".")
+    if part not in ("clocks", "caches") or quantity in ("energy_uj", "mean_mw"):
+        return True
+    read = None if part == "caches" else read_quantity(value, "hz")
+    return quantity == "time_us" and (
+        read is None or read[0] >= deployment.board.hertz[rest.partition(".")[0]])
+
+
+def draws_too_much_asleep(row: Row, limits: Limits) -> bool:
+    """Return whether sleep and wake-up alone draw more than a limit; all changes leave them."""
+    return limits.max_mean_mw is not None and row.asleep_mw is not None and row.sleep != IDLE and (
+        row.asleep_mw + (row.wake_mw or 0.0) > limits.max_mean_mw)
 
 
 def suggest_change(deployment: Deployment, bottleneck: str) -> Change | None:

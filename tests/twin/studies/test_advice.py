@@ -17,6 +17,7 @@ from twin.reports.tables.parts import lines_of
 from twin.studies.advice import Advice, sort_candidates
 from twin.studies.change import Change, _gain, excess, rank_changes
 from twin.studies.limits import Limits
+from twin.studies.points import Deployer
 from twin.studies.rows import Row
 
 
@@ -69,6 +70,34 @@ def test_no_change_is_tried_for_a_figure_that_is_not_known() -> None:
     advice = twin.advise(npu, every="1s", cell="1000mAh@3.7V", min_days=90)
     assert advice.before.verdict == "may" and advice.changes == advice.refused == ()
     assert "--sleep alif_e7_devkit=CURRENT states yours" in say_best(advice)
+
+
+def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch) -> None:
+    tried: list[str] = []
+    replaced = Deployer.predict_changed
+
+    def predict_changed(self, deployment, changes):
+        tried.extend(f"{path}={value}" for one in changes for path, value in one.items())
+        return replaced(self, deployment, changes)
+
+    monkeypatch.setattr(Deployer, "predict_changed", predict_changed)
+    told: list[tuple[int, int, int]] = []
+    twin.advise(ad, max_ram="1KiB", efforts=("setting",),
+                on_progress=lambda *counts: told.append(counts))
+    assert tried and not [one for one in tried if one.startswith(("clocks.", "caches."))]
+    assert [done for done, _, _ in told] == [*range(1, told[-1][1] + 1)]  # each tried one counts
+    tried.clear()
+    twin.advise(ad, max_ms=1e-3, efforts=("setting",), pairs=False)
+    clocks = [float(one.partition("=")[2].removesuffix("MHz")) for one in tried if "clocks." in one]
+    assert min(clocks, default=280) >= 280
+    tried.clear()
+    duty = {"every": "10min", "cell": "220mAh@3V", "min_days": 1e6}
+    asleep = twin.advise(ad, sleep={"nucleo_h7a3zi_q": "1uA"}, **duty)
+    assert asleep.before.mean_mw > asleep.limits.max_mean_mw and not tried
+    assert "asleep alone the board draws 3 uW of the 0.0275 uW" in say_best(asleep)
+    advice = twin.advise(ad, sleep={"nucleo_h7a3zi_q": "0.001uA"}, **duty, pairs=False,
+                         efforts=("setting",))
+    assert not advice.met and any("clocks." in one for one in tried)
 
 
 def test_limits_that_are_met_need_no_change(ad) -> None:

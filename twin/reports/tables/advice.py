@@ -24,7 +24,7 @@ from twin.reports.tables.study_sentences import (
     say_life,
     say_unknown,
 )
-from twin.studies.advice import Advice
+from twin.studies.advice import Advice, draws_too_much_asleep
 from twin.studies.change import Change
 from twin.studies.penalties import describe_miss
 from twin.studies.rows import QUANTITIES, WORDS, Row
@@ -111,6 +111,9 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     if (before := advice.before).verdict == "may":
         return f"no change is tried: {say_unknown([before])}" + (
             f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")
+    if draws_too_much_asleep(before, advice.limits):
+        return (f"no change is tried: asleep alone the board draws {format_power(before.asleep_mw)}"
+                f" of the {format_power(advice.limits.max_mean_mw)} on average")
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest
