@@ -1,4 +1,4 @@
-"""What a calibration learnt: prices with their uncertainty, rank, conditioning, residuals."""
+"""What a calibration learnt: prices with their uncertainty, residuals."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _show_ms(time_us: float) -> str:
 def _rows(time: Learnt) -> str:
     if not time.rows:
         return f"{len(time.residuals)} of micro-benchmarks, none of a network"
-    return (f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank {time.rank} of "
-            f"{len(time.log)} prices incl. those of their family; condition {time.condition:.3g}")
+    return (f"{time.rows}, which decide {time.effective_parameters:.1f} of {len(time.log)} prices "
+            "(effective parameters, with those of their family); the rest stay as stated")
 
 
 def _factors(names: Sequence[str], learnt: Learnt, what: str,
