@@ -8,6 +8,13 @@ from typing import TypeVar, dataclass_transform
 
 Noun = TypeVar("Noun")
 
+NamedTexts = tuple[tuple[str, str], ...]
+"""Texts by name in their order, as a noun keeps a mapping."""
+
+NamedNumbers = tuple[tuple[str, float], ...]
+
+NamedCounts = tuple[tuple[str, int], ...]
+
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def frozen(noun: type[Noun]) -> type[Noun]:

@@ -40,7 +40,7 @@ from calibration.measurement.measurement import (
 )
 from calibration.measurement.quality import WAITED, wants_more_runs
 from calibration.measurement.sample import Header, Sample, check_counts
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 
 MOST_RESTARTS = 5
 MOST_IDLE_BLOCKS = 5
@@ -97,7 +97,7 @@ class Campaign:
     model_sha256: str | None = None
     architecture_id: str | None = None
     model_layers: int | None = None
-    placement: tuple[tuple[str, str], ...] = ()
+    placement: NamedTexts = ()
     supply_v: float | None = None
     scales: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)

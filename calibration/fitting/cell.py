@@ -16,7 +16,7 @@ import numpy as np
 
 from calibration.errors import FitError
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.frozen import entity, frozen
+from hwmodels.frozen import NamedNumbers, entity, frozen
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
@@ -180,7 +180,7 @@ def _positions() -> Mapping[str, tuple[str, float]]:
     return positions
 
 
-def list_releases(library: str) -> tuple[tuple[str, float], ...]:
+def list_releases(library: str) -> NamedNumbers:
     """Return the runtimes that are releases of a library, with their positions, oldest first."""
     if library == UNSEEN:
         return ((UNSEEN_RUNTIME, 0.0),)

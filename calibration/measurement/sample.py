@@ -10,7 +10,7 @@ from typing import Any
 from calibration.errors import MeasurementError
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, JsonObject, parse_json
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
 
 SCHEMA = 1
 KINDS = ("predicted", "simulated", "measured", "published")
@@ -71,12 +71,12 @@ class Header:
     architecture_id: str | None = None
     board: str
     runtime: str
-    clocks_hz: tuple[tuple[str, float], ...] = ()
-    placement: tuple[tuple[str, str], ...] = ()
+    clocks_hz: NamedNumbers = ()
+    placement: NamedTexts = ()
     temperature: str | None
     supply_v: float | None = None
     source: str
-    environment: tuple[tuple[str, str], ...] = ()
+    environment: NamedTexts = ()
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:

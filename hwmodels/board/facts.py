@@ -40,7 +40,7 @@ from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.board.power import Idle, Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
@@ -286,7 +286,7 @@ class Counters:
         "Event counters of an Armv8.1-M PMU that can run at once; 0: no PMU.")] = 0
     cache_monitors: Annotated[tuple[str, ...], Key(
         Several(TEXT), "Hit and miss monitors beside the core.")] = ()
-    levels: Annotated[tuple[tuple[str, str], ...], Key(
+    levels: Annotated[NamedTexts, Key(
         Part(LevelKeys), "What can be known of each level of metrics.", required=True)] = ()
     source: Annotated[str, Key(
         Reference("source"), "Where that is from.", required=True)] = ""
@@ -336,10 +336,10 @@ class Board:
     npu: Npu | None = None
     power: Power
     prices: tuple[EventPrice, ...] = ()
-    placement: tuple[tuple[str, str], ...]
+    placement: NamedTexts
     counters: Counters | None = None
     sleep: tuple[SleepState, ...] = ()
-    virtual: tuple[tuple[str, str], ...] = ()
+    virtual: NamedTexts = ()
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     document: str = field(default="{}", repr=False)
     as_shipped: bool = True

@@ -26,7 +26,7 @@ from hwmodels.board.declaration import (
     Table,
 )
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 
 ROLES = ("convolution", "depthwise", "dense", "pooling", "arithmetic", "activation",
          "weight_decode")
@@ -43,9 +43,6 @@ THROUGH = "NULL"
 BURST_BEATS = (1, 2, 4, 8)
 """Lengths of bursts the debug unit counts."""
 
-Named = tuple[tuple[str, float], ...]
-"""Numbers by name."""
-
 
 @frozen
 class UnitKind:
@@ -61,7 +58,7 @@ class UnitKind:
     roles: Annotated[tuple[str, ...], Key(
         Several(TEXT), f"What it does: {', '.join(ROLES)}.")]
     count: Annotated[int, Key(COUNT, "How many there are.")]
-    macs_per_cycle: Annotated[Named, Key(
+    macs_per_cycle: Annotated[NamedNumbers, Key(
         Table(RATE, "BITS"), "Peak of one unit by operand widths, 8x8 being activations by "
                              "weights in bits.")] = ()
     ops_per_cycle: Annotated[float, Key(
@@ -199,11 +196,11 @@ class HandOver:
         CYCLES, "For each stream engine set up.")] = 0.0
     post_engine_cycles: Annotated[float, Key(
         CYCLES, "For each stream engine released.")] = 0.0
-    pre_unit_cycles: Annotated[Named, Key(
+    pre_unit_cycles: Annotated[NamedNumbers, Key(
         Table(CYCLES, "KIND"), "For each unit set up, by kind.")] = ()
-    post_unit_cycles: Annotated[Named, Key(
+    post_unit_cycles: Annotated[NamedNumbers, Key(
         Table(CYCLES, "KIND"), "For each unit released, by kind.")] = ()
-    pre_further_unit_cycles: Annotated[Named, Key(
+    pre_further_unit_cycles: Annotated[NamedNumbers, Key(
         Table(CYCLES, "KIND"),
         "For each unit of a kind after the first, where that is less.")] = ()
     pre_coefficient_cycles: Annotated[float, Key(
@@ -229,7 +226,7 @@ class NpuEnergy:
         Per byte moved, by pool.
     """
 
-    mac_pj: Annotated[Named, Key(
+    mac_pj: Annotated[NamedNumbers, Key(
         Table(ENERGY, "BITS"), "Per multiply-accumulate by operand widths.")] = ()
     op_pj: Annotated[float | None, Key(ENERGY, "Per other operation.")] = None
     active_pj_per_cycle: Annotated[float | None, Key(
@@ -239,7 +236,7 @@ class NpuEnergy:
     reference_core_v: Annotated[float | None, Key(
         VOLTAGE, "Core voltage these energies were taken at: they go with its square; absent: "
                  "they hold at any.", required=False)] = None
-    byte_pj: Named = ()
+    byte_pj: NamedNumbers = ()
 
 
 @frozen
@@ -274,7 +271,7 @@ class Npu:
         Quantity(dimension="bytes", low=0, high=2**30, whole=True),
         "Fast memory its compiler may use beside an arena outside the chip; 0: all of the first "
         "pool.")] = 0
-    rates: Annotated[Named, Key(
+    rates: Annotated[NamedNumbers, Key(
         Table(AMOUNT, "NAME"), "Further numbers of the configuration its compiler's rules go "
                                "by.", required=False)] = ()
     clock: Annotated[str, Key(Reference("clock"), "Its clock; every NPU cycle is of it.")]
@@ -313,7 +310,7 @@ class Npu:
     controller_word_cycles: Annotated[float, Key(
         CYCLES, "NPU cycles the controller takes for a word of its program; an epoch it starts "
                 "waits for nothing else.")] = 0.0
-    controller_words: Annotated[Named, Key(
+    controller_words: Annotated[NamedNumbers, Key(
         Table(AMOUNT, "PART"), "Words of its program for each epoch (task), engine, unit and value "
                                "written into a unit.")] = ()
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.frozen import entity, frozen
+from hwmodels.frozen import NamedCounts, entity, frozen
 
 ARBITRATIONS = {"fixed": 0, "round_robin": 1}
 """Ways to choose among masters, by the kernel's number."""
@@ -118,7 +118,7 @@ class Interconnect:
             _check_slave(slave)
 
     @property
-    def banks(self) -> tuple[tuple[str, int], ...]:
+    def banks(self) -> NamedCounts:
         """(slave, bank) of every arbiter, in the order the arrays of a run number them."""
         return tuple((slave.name, bank) for slave in self.slaves for bank in range(slave.banks))
 

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from hwmodels.core.pipeline import ISSUE_KINDS, TICKS, Pass, Pipeline, Shaped, run_pass
 from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.isa.instruction import Instruction, parse_code
 from hwmodels.kernel import Block
 
@@ -103,7 +103,7 @@ class BlockCounts:
         Their sum.
     """
 
-    events: tuple[tuple[str, float], ...]
+    events: NamedNumbers
     cpu_cycles: float
     instructions: int
     loads: int

@@ -8,7 +8,7 @@ from typing import Any
 
 from hwmodels.board.facts import Fact
 from hwmodels.errors import KernelError
-from hwmodels.frozen import entity, frozen
+from hwmodels.frozen import NamedCounts, entity, frozen
 from hwmodels.isa.instruction import Instruction
 from hwmodels.isa.mnemonics import PARENTS, TABLES
 
@@ -61,8 +61,8 @@ class ClassTiming:
     units: tuple[str, ...] = ()
     busy_cycles: int = 1
     slot: str = "any"
-    then_cycles: tuple[tuple[str, int], ...] = ()
-    holds_cycles: tuple[tuple[str, int], ...] = ()
+    then_cycles: NamedCounts = ()
+    holds_cycles: NamedCounts = ()
     early: bool = False
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hwmodels.errors import KernelError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 
 PATTERNS = ("contiguous", "strided", "channel_interleaved")
 """How a transfer walks memory. All but contiguous move runs of `run_bytes` each in beats of its
@@ -66,7 +66,7 @@ class UnitWork:
     compute_cycles: int | None = None
     useful: float | None = None
     coefficients: int = 0
-    waits: tuple[tuple[str, int], ...] = ()
+    waits: NamedCounts = ()
     single: bool = False
 
     def __post_init__(self) -> None:
@@ -216,7 +216,7 @@ class Task:
     units: tuple[UnitWork, ...] = ()
     transfers: tuple[Transfer, ...] = ()
     links: tuple[Link, ...] = ()
-    operations: tuple[tuple[str, int], ...] = ()
+    operations: NamedCounts = ()
     steps: int = 0
     start_cycles: int = 0
     host_before_cycles: int = 0

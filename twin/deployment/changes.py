@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import LONGEST_WORD, did_you_mean
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
 from twin.deployment.choice import choose_runtime
 from twin.errors import UsageError
@@ -67,7 +67,7 @@ SAME_BRANCH = 0.35
 class ChangeNetwork:
     """The network changed: what is asked of it in all, by path, and what came of it."""
 
-    asked: tuple[tuple[str, str], ...]
+    asked: NamedTexts
     graph: Graph
 
 
@@ -237,7 +237,7 @@ def name_near_paths(path: str, board: Board) -> str:
 
 def parse_changes(overrides: Settings, graph: Graph, board: Board,
                   runtime: Runtime, original: Graph | None = None,
-                  rewritten: tuple[tuple[str, str], ...] = ()) -> tuple[Change, ...]:
+                  rewritten: NamedTexts = ()) -> tuple[Change, ...]:
     """Read dotted paths and their values.
 
     Parameters
@@ -291,7 +291,7 @@ def parse_changes(overrides: Settings, graph: Graph, board: Board,
 
 
 def _read_network(left: dict[str, object], original: Graph,
-                  rewritten: tuple[tuple[str, str], ...]) -> list[Change]:
+                  rewritten: NamedTexts) -> list[Change]:
     """Read the paths of the network, and take them out of what is left."""
     asked = {name: left.pop(name) for name in [*left] if name.startswith("network.")}
     if not asked:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from hwmodels.board.facts import FLASH_ROLES, Board, Memory
 from hwmodels.file_cache import Same
+from hwmodels.frozen import NamedTexts
 from twin.deployment.arena import Arena, plan_arena
 from twin.deployment.placement import Fusion, Placement, Plan, plan_placement
 from twin.errors import UsageError
@@ -99,7 +100,7 @@ class Draft:
     scale_stated: bool = False
     chosen: tuple[str, ...] = ()
     original: Graph | None = None
-    rewritten: tuple[tuple[str, str], ...] = ()
+    rewritten: NamedTexts = ()
     extension: str | None = None
 
     @property

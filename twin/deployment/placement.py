@@ -8,7 +8,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, is_alias, list_states, traits
@@ -149,7 +149,7 @@ class Plan:
         return {}
 
     @property
-    def used(self) -> tuple[tuple[str, int], ...]:
+    def used(self) -> NamedCounts:
         """Bytes in use of each pool of an accelerator."""
         return ()
 

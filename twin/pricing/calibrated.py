@@ -16,6 +16,7 @@ from hwmodels.board.facts import Board, EventPrice
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.errors import BoardError
 from hwmodels.file_cache import Same
+from hwmodels.frozen import NamedNumbers
 from hwmodels.prices import derive_prices
 from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.deployment.deploy import deploy
@@ -80,8 +81,8 @@ def apply_factors(deployment: Deployment, time: Mapping[str, float],
 
 
 @lru_cache(maxsize=16)
-def _apply(priced: Same[tuple[Board, Runtime]], times: tuple[tuple[str, float], ...],
-           energies: tuple[tuple[str, float], ...]) -> tuple[Runtime, Board]:
+def _apply(priced: Same[tuple[Board, Runtime]], times: NamedNumbers,
+           energies: NamedNumbers) -> tuple[Runtime, Board]:
     """Return what deployments with the same board and runtime share."""
     (board, runtime), time, energy = priced.parts, dict(times), dict(energies)
     efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))

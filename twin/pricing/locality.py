@@ -14,7 +14,7 @@ from typing import Any
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.kernel import Kernel, Lowered
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import data_cache, data_caches
@@ -228,7 +228,7 @@ class ReplacementRange:
     """
 
     caches: tuple[str, ...]
-    time_us: tuple[tuple[str, float], ...]
+    time_us: NamedNumbers
 
     @property
     def low(self) -> float:

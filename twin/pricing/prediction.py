@@ -17,7 +17,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.quantities import list_first
 from hwmodels.simulator import add_background
 from twin.deployment.costs import (
@@ -122,7 +122,7 @@ class LayerPrediction:
     misses: int
     live_bytes: int
     tasks: tuple[str, ...] = ()
-    clocks_hz: tuple[tuple[str, float], ...] = ()
+    clocks_hz: NamedNumbers = ()
     repeats: int = 1
     families: tuple[str, ...] = ()
     called: bool = False

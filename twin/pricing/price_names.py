@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from hwmodels.counts import COPYING, CORE_EVENTS, ISSUE_EVENTS, Bill
+from hwmodels.frozen import NamedNumbers
 from twin.runtimes.runtime import COPY, FAMILIES
 
 WIDE, STREAM = "conv_wide", "stream"
@@ -73,7 +74,7 @@ def name_work(event: str, place: str, family: str, wide: float) -> str:
 
 
 @cache
-def list_parts(work: str) -> tuple[tuple[str, float], ...]:
+def list_parts(work: str) -> NamedNumbers:
     """Return the families whose efficiencies a line's work mixes, each with its weight."""
     family, _, wide = work.partition(" ")
     return ((family, 1 - float(wide)), (WIDE, float(wide))) if wide else ((family, 1.0),)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.quantities import significant
 from twin.reports.palette import INK, SERIES
 
@@ -105,7 +105,7 @@ class Chart:
     curves: tuple[Curve, ...]
     x: Axis
     y: Axis
-    rules: tuple[tuple[str, float], ...] = ()
+    rules: NamedNumbers = ()
     notes: tuple[tuple[float, float, str], ...] = ()
     polar: bool = False
     name: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
@@ -94,7 +94,7 @@ class Checkup:
 
     checks: tuple[Check, ...]
     board: str | None
-    steps: tuple[tuple[str, str], ...]
+    steps: NamedTexts
 
     @property
     def is_ready(self) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwmodels.board.npu import Npu
 from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.runtimes.task_lines import Counters, describe_task, describe_totals
@@ -204,7 +204,7 @@ class Work:
     """
 
     units: tuple[UnitWork, ...]
-    operations: tuple[tuple[str, int], ...]
+    operations: NamedCounts
     weight_bytes: int = 0
     unpacked_bytes: int = 0
     weight_streams: int = 0
@@ -261,7 +261,7 @@ class Grouping:
     works: Mapping[int, Work]
     reasons: tuple[Reason, ...]
     buffers: Mapping[int, TaskBuffer]
-    scratch: tuple[tuple[str, int], ...] = ()
+    scratch: NamedCounts = ()
 
 
 @frozen

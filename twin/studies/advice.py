@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import read_quantity
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
@@ -81,7 +81,7 @@ class Advice:
     before: Row
     changes: tuple[Change, ...]
     pairs: tuple[Change, ...] = ()
-    refused: tuple[tuple[str, str], ...] = ()
+    refused: NamedTexts = ()
 
     @property
     def met(self) -> bool:

@@ -9,7 +9,7 @@ from typing import cast
 
 from calibration.fitting.intervals import BASES, Basis, Interval
 from hwmodels.errors import TwinError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.network.rewrites.rewrite import EFFORTS
@@ -46,7 +46,7 @@ class Change:
         orders changes, no more: accuracy is not predicted.
     """
 
-    settings: tuple[tuple[str, str], ...]
+    settings: NamedTexts
     effort: str
     costs: str
     row: Row
@@ -72,7 +72,7 @@ class Change:
         return " ".join(f"--set {path}={value}" for path, value in self.settings)
 
 
-def make_change(settings: tuple[tuple[str, str], ...], effort: str, costs: str, row: Row,
+def make_change(settings: NamedTexts, effort: str, costs: str, row: Row,
                 before: Row, *, lost: float = 0.0) -> Change:
     """Return a change with how it moves time and energy."""
     def ratio(name: str) -> float | None:

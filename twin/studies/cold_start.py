@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from twin.pricing.ledger import bill_time_us
 from twin.pricing.prediction import Prediction
 from twin.studies.duty import IDLE, Rest, find_rest
@@ -41,7 +41,7 @@ class ColdStart:
     """
 
     state: str
-    parts: tuple[tuple[str, float], ...]
+    parts: NamedNumbers
     interval: Interval | None
 
     @property
@@ -81,7 +81,7 @@ def start_cold(prediction: Prediction) -> ColdStart | None:
         low=max(total - low, 0.0), high=total + high, level=held.time_us.level))
 
 
-def list_parts(rest: Rest, setup_us: float, time_us: float) -> tuple[tuple[str, float], ...]:
+def list_parts(rest: Rest, setup_us: float, time_us: float) -> NamedNumbers:
     """Return what passes before the first answer, in order."""
     return (("wake-up", rest.wake_up_us), ("clock ramp", RAMP_US), ("set-up", setup_us),
             ("first inference", time_us))

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
+from hwmodels.frozen import NamedTexts
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import choose_memory
@@ -155,7 +156,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
         asleep_mw=mean_mw - wake_mw - row.energy_uj * 1e3 / duty.every_us)
 
 
-def _inputs(point: Point) -> tuple[tuple[str, str], ...]:
+def _inputs(point: Point) -> NamedTexts:
     return tuple((name, label(value)) for name, value in point.items())
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, NamedTexts, frozen
 from hwmodels.quantities import format_energy
 from twin.deployment.choice import is_accelerated
 from twin.errors import StudyError
@@ -60,7 +60,7 @@ class Character:
 
 
 @functools.lru_cache(maxsize=512)
-def characterise(model: str, changes: tuple[tuple[str, str], ...] = ()) -> Character:
+def characterise(model: str, changes: NamedTexts = ()) -> Character:
     """Return the character of a network.
 
     Parameters
@@ -155,7 +155,7 @@ class HardwareClass:
     lowest_energy: tuple[str, ...]
     behind: float | None
     effects: tuple[tuple[str, Effect], ...]
-    refusals: tuple[tuple[str, int], ...]
+    refusals: NamedCounts
     uses: tuple[str, ...] = ()
 
     @property
@@ -244,7 +244,7 @@ class Run:
     network: Character
 
 
-def _changes(study: Study, row: Row) -> tuple[tuple[str, str], ...]:
+def _changes(study: Study, row: Row) -> NamedTexts:
     """Return what was changed of a row's network."""
     inputs = dict(row.inputs)
     paths = {**inputs, **study.cases.get(inputs.get("case", ""), {})}

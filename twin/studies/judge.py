@@ -15,7 +15,7 @@ from typing import Any
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import TwinError
 from hwmodels.files import names_file
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.processes import map_forked
 from hwmodels.quantities import Settings
 from twin.deployment.kept_counts import load_counts, save_counts
@@ -30,7 +30,7 @@ Function = Callable[[Graph], "float | tuple[int, int]"]
 """A user's: a network, changed where changes are asked -> share of right answers, or right answers
 and samples, which give an interval."""
 
-Changes = tuple[tuple[str, str], ...]
+Changes = NamedTexts
 VERSION = 1
 """Of what is kept: another one is measured again."""
 

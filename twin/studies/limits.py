@@ -18,7 +18,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.pricing.certainty import probability_above
@@ -73,7 +73,7 @@ class Limits:
         """Whether any limit is set."""
         return any(getattr(self, field.name) is not None for field in fields(self))
 
-    def list_limits(self) -> tuple[tuple[str, float], ...]:
+    def list_limits(self) -> NamedNumbers:
         """Return the limits that are set, by the quantity they hold: `results.QUANTITIES`."""
         found = {field.name.removeprefix("max_"): limit for field in fields(self)
                  if field.name.startswith("max_")

@@ -13,6 +13,7 @@ from typing import TypeVar
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
+from hwmodels.frozen import NamedTexts
 from twin.deployment.choice import BEST, DEFAULT, find_library
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.deployment import Deployment
@@ -317,7 +318,7 @@ def list_clock_runs(points: Sequence[Point]) -> Iterator[tuple[list[int], list[f
 
     Fewer than `FEWEST` are none, and so is a clock that is not a frequency: it is refused as a row.
     """
-    runs: dict[tuple[tuple[str, str], ...], list[tuple[int, float]]] = {}
+    runs: dict[NamedTexts, list[tuple[int, float]]] = {}
     for number, point in enumerate(points):
         clock = str(point.get("clock", OWN))
         try:

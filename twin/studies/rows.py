@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from calibration.fitting.intervals import Interval
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
 from twin.network.model_names import name_model
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all, probability_within
@@ -115,7 +115,7 @@ class Row:
         `sweep.MARKS`: whether no row of its network is better in everything; "" where one is.
     """
 
-    inputs: tuple[tuple[str, str], ...]
+    inputs: NamedTexts
     model: str = ""
     board: str = ""
     runtime: str = ""
@@ -157,7 +157,7 @@ class Row:
     life_days: float | None = None
     life: Interval | None = None
     life_basis: str = ""
-    variables: tuple[tuple[str, float], ...] = ()
+    variables: NamedNumbers = ()
     failure: str = ""
     reason: str = ""
     violations: tuple[str, ...] = ()

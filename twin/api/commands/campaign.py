@@ -15,7 +15,7 @@ from hwmodels.board.file import hash_board, list_boards
 from hwmodels.core.file import name_core
 from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from twin.api.commands.claims import claim_folder
 from twin.api.commands.measuring import HOST, Watcher
 from twin.api.requests.measurement import MeasureOptions, PowerRuns
@@ -200,7 +200,7 @@ class Run:
                 **(made.environment if made else {}),
                 **({} if self.board is None else {BOARD_HASH: hash_board(self.board)})})
 
-    def place(self, digest: bytes, made: Launched | None) -> tuple[tuple[str, str], ...]:
+    def place(self, digest: bytes, made: Launched | None) -> NamedTexts:
         """Return where weights, arena and code lie: as the image has them, else the board's file.
 
         Parameters

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from hwmodels.board.facts import FLASH_ROLES
+from hwmodels.frozen import NamedCounts
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.deployment.draft import Draft
 from twin.deployment.memories import Home
@@ -106,7 +107,7 @@ class TaskPlan(Plan):
         return self.pools.homes
 
     @property
-    def used(self) -> tuple[tuple[str, int], ...]:
+    def used(self) -> NamedCounts:
         """Bytes of each pool in use."""
         return self.pools.used
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 from hwmodels.schedule import Npu, Pool
 from twin.deployment.memories import Buffer, Home, find_offset
 from twin.deployment.placement import ArenaSlot
@@ -76,7 +76,7 @@ class PoolPlan:
     """
 
     homes: Mapping[int, Home]
-    used: tuple[tuple[str, int], ...]
+    used: NamedCounts
     activation_bytes: int
     weight_bytes: int
     spilled: tuple[tuple[str, str, int, int], ...]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import did_you_mean, reworded
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import Settings, read_quantity
 from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
@@ -158,7 +158,7 @@ def rewrite_network(graph: Graph, changes: Settings) -> Graph:
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def _rewrite(graph: Graph, changes: tuple[tuple[str, str], ...]) -> Graph:
+def _rewrite(graph: Graph, changes: NamedTexts) -> Graph:
     """Change a network; the same graph, changed again in the same way, is the very same one."""
     from twin.errors import ModelError
     from twin.network.readers.verification import verify_graph

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from hwmodels.frozen import NamedTexts
 from hwmodels.quantities import significant
 from twin.attribution.diagnosis.finding import Diagnosis, list_likeliest
 from twin.attribution.difference import Account, Difference
@@ -127,7 +128,7 @@ def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
         total=("total", *write_cells(columns[1:-1], account.total), ""))
 
 
-def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:
+def _causes(row: Beside, unit: str) -> NamedTexts:
     found = [(line.label, _gap(line.gap or 0, unit)) for line in row.moved]
     return (*found, ("unexplained", _gap(row.unexplained, unit))) if found else ()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calibration.fitting.intervals import Interval
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
@@ -277,7 +277,7 @@ def list_layers(prediction: Prediction) -> Table:
                       total=[total.get(column.header, "") for column in columns])
 
 
-def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[str, str], ...]:
+def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> NamedTexts:
     """Return a layer's causes with time and energy, then what it called."""
     found = []
     for clock in layer.bill.clocks():

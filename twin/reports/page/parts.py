@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from twin.reports.columns import Cell, Column
 
 KINDS = ("predicted", "simulated", "measured", "published")
@@ -17,7 +17,7 @@ class Row:
     """Cells of a row, and what folds out below it: name and value."""
 
     cells: tuple[Cell, ...]
-    details: tuple[tuple[str, str], ...] = ()
+    details: NamedTexts = ()
 
 
 @frozen
@@ -87,7 +87,7 @@ class Plot:
 class Pairs:
     """Names and values, one below the other."""
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: NamedTexts
 
 
 @frozen

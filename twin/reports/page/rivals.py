@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from hwmodels.frozen import NamedTexts
 from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
@@ -193,7 +194,7 @@ def say_best_mark(rows: Sequence[Row]) -> str:
             + ", energy among chips or among boards (one alone has none)" * (len(places) > 1))
 
 
-def row_details(row: Row) -> tuple[tuple[str, str], ...]:
+def row_details(row: Row) -> NamedTexts:
     """Return what folds out below a row: how it is set up, and what its figures rest on."""
     energy = row.energy
     return tuple((name, text) for name, text in (

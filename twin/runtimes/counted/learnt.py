@@ -12,13 +12,13 @@ from dataclasses import field
 from typing import Any
 
 from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.isa import read_name
 from twin.network.graph import Graph, Layer
 from twin.runtimes.counted.shapes import DECISIVE, FEATURES, measure_shape, tell_features
 from twin.runtimes.lowering.blocks import count_instructions
 
-Series = tuple[tuple[str, float], ...]
+Series = NamedNumbers
 """(term, coefficient): how often something happens is their sum over a layer's terms."""
 
 

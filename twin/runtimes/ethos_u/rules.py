@@ -19,7 +19,7 @@ from hwmodels.board.npu import Npu
 from hwmodels.errors import TwinError, reworded
 from hwmodels.file_cache import Same
 from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.graph import Graph, Layer
@@ -214,7 +214,7 @@ def _group_compiled(graph: Graph, npu: Npu) -> Grouping:
                                                 for layer in graph.layers)))
 
 
-def _keep_scratch(npu: Npu, sizes: Iterable[object]) -> tuple[tuple[str, int], ...]:
+def _keep_scratch(npu: Npu, sizes: Iterable[object]) -> NamedCounts:
     """Return the fast scratch of streams, which run one after another: pool and bytes."""
     most = max((size for size in sizes if isinstance(size, int)), default=0)
     return ((npu.pools[0].name, most),) if most and npu.memory_mode == "Dedicated_Sram" else ()

@@ -26,7 +26,7 @@ from hwmodels.board.npu import Npu, Pool
 from hwmodels.errors import ToolMissingError, extra_missing, reworded
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular, read_regular_text, write_whole
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.ethos_u.container import CompiledFile, read_compiled
 from twin.runtimes.ethos_u.traffic import MODES
@@ -58,7 +58,7 @@ class Compilation:
     file: CompiledFile
     sources: tuple[tuple[tuple[int, int], ...], ...]
     warnings: tuple[str, ...]
-    summary: tuple[tuple[str, str], ...]
+    summary: NamedTexts
 
 
 def find_vela() -> str:
@@ -331,6 +331,6 @@ def _list_sources(database: ElementTree.Element,
     return tuple(tuple(sorted(own)) for own in found)
 
 
-def _read_summary(text: str) -> tuple[tuple[str, str], ...]:
+def _read_summary(text: str) -> NamedTexts:
     rows = list(csv.DictReader(text.splitlines()))
     return tuple((name, value or "") for name, value in rows[0].items()) if rows else ()

@@ -10,7 +10,7 @@ from pathlib import Path
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockTiming, schedule
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 from hwmodels.schedule import Npu
 from hwmodels.schedule.cluster import share_work, wait_of_access
 from twin.network.graph import Graph, Layer
@@ -58,7 +58,7 @@ class ClusterCycles:
     """Cycles of a part of a layer, and of them those waited for banks, loops, the barrier."""
 
     cycles: int
-    waits: tuple[tuple[str, int], ...]
+    waits: NamedCounts
 
 
 def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> ClusterCycles:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import ClassVar
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, NamedTexts, frozen
 from hwmodels.quantities import list_first
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
 from hwmodels.schedule.tiles import Tile, bill_tiles, pipeline_tiles
@@ -168,7 +168,7 @@ class Gap(UnitRules):
 
     @lru_cache(maxsize=128)  # noqa: B019  (rules are few and live as long as the process)
     def _choose_tiles(self, graph: Graph, layer: Layer, source: int, npu: Npu,
-                      tile_rows: int | None, buffers: int, places: tuple[tuple[str, str], ...],
+                      tile_rows: int | None, buffers: int, places: NamedTexts,
                       ) -> tuple[list[Tile], int]:
         """Return tiles that take the fewest cycles and how many buffers each operand has.
 
@@ -231,7 +231,7 @@ class Gap(UnitRules):
         done = part.pixels * part.channels
         macs = layer_macs(graph, layer) * done // max(1, outputs) if (
             traits(layer).filters is not None) else 0
-        waits: tuple[tuple[str, int], ...] = ()
+        waits: NamedCounts = ()
         if unit.kind == "NE16":
             cycles = ne16.count_cycles(_make_job(graph, layer, part))
         else:

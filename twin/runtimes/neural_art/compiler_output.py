@@ -19,7 +19,7 @@ from hwmodels.files import (
     parse_json,
     read_regular_text,
 )
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedCounts, frozen
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid"}
@@ -89,8 +89,8 @@ class CompiledEpoch:
 
     name: str
     kind: str
-    operations: tuple[tuple[str, int], ...]
-    units: tuple[tuple[str, int], ...]
+    operations: NamedCounts
+    units: NamedCounts
     ops: int
     compute_cycles: int
     max_cycles: int
@@ -217,7 +217,7 @@ def _unit(part: Mapping[str, Any]) -> str | None:
     return next((unit for text, unit in _UNIT_OF_NAME if text in part["name"]), None)
 
 
-def _count(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
+def _count(names: Iterable[str]) -> NamedCounts:
     return tuple(Counter(names).items())
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import read_quantity
 from twin.pricing.variables import COLD_START, SETUP
 from twin.studies.axes import Brought, Point, Space, Value, label
@@ -216,12 +216,12 @@ class Asked:
 
     point: Point
     temperature: str
-    labels: tuple[tuple[str, str], ...]
+    labels: NamedTexts
 
 
 def list_asked(study: Study) -> tuple[Asked, ...]:
     """Return every configuration of a study without a search, in order, none twice."""
-    found: dict[tuple[tuple[str, str], ...], Asked] = {}
+    found: dict[NamedTexts, Asked] = {}
     for temperature in study.temperatures:
         for point in study.space.list_points():
             for one in vary_cases(study, point, temperature):

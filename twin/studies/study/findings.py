@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean, median
 
 from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from twin.studies.results import Table
 from twin.studies.rows import CELLS, UNCERTAIN, Row
 from twin.studies.study.definition import Claim, Finding, Study
@@ -102,7 +102,7 @@ def _tell_cells(finding: Finding, table: Table) -> list[str]:
 
 def group_rows(rows: Iterable[Row], vary: str) -> list[dict[str, Row]]:
     """Return rows by the value of an axis, those that differ in nothing else together."""
-    found: dict[tuple[tuple[str, str], ...], dict[str, Row]] = {}
+    found: dict[NamedTexts, dict[str, Row]] = {}
     for row in rows:
         inputs = dict(row.inputs)
         value = inputs.pop(vary, "")

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from hwmodels.board.facts import FLASH_ROLES, Board
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.program.elf import WRITABLE, Tables, read_elf_file
 from twin.errors import FirmwareError
 
@@ -67,7 +67,7 @@ class ImageSizes:
     stack_bytes: int
     weights_in_ram: bool
     memories: tuple[MemoryUse, ...] = ()
-    placement: tuple[tuple[str, str], ...] = ()
+    placement: NamedTexts = ()
 
     @property
     def lies_in_ram(self) -> bool:
@@ -169,7 +169,7 @@ def _find(board: Board, address: int) -> tuple[str, int] | None:
                  for low, high in one.spans if low <= address < high), None)
 
 
-def _place(elf: Tables, board: Board) -> tuple[tuple[str, str], ...]:
+def _place(elf: Tables, board: Board) -> NamedTexts:
     """Return which memory has weights, arena and code, of those that are sections."""
     found = {one.name: _find(board, one.address) for one in elf.allocated}
     places = ((role, found.get(name)) for role, name in (
