@@ -42,6 +42,9 @@ from hwmodels.board.power import Idle, Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import NamedTexts, frozen
 
+Span = tuple[int, int]
+"""First address, and the one behind the last."""
+
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
 
@@ -222,7 +225,7 @@ class Memory:
                 "apart from the core's activity.")] = None
 
     @property
-    def spans(self) -> tuple[tuple[int, int], ...]:
+    def spans(self) -> tuple[Span, ...]:
         """First address, and the one behind the last, of it and of each further window."""
         return tuple((at, at + self.size_bytes) for at in (self.address, *self.windows))
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from hwmodels.board.facts import Span
 from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
 from hwmodels.frozen import frozen
@@ -44,7 +45,7 @@ ARENA = re.compile(r"arena|activations|workspace", re.IGNORECASE)
 FUNCTION, _FILE, _SECTION = 2, 4, 3
 
 
-def lies_in(address: int, spans: Iterable[tuple[int, int]]) -> bool:
+def lies_in(address: int, spans: Iterable[Span]) -> bool:
     """Whether an address is in one of several spans, each without the address it ends at."""
     return any(low <= address < high for low, high in spans)
 

@@ -24,6 +24,8 @@ Shape = tuple[int, ...]
 
 Shapes = list[Shape]
 
+RowsColumns = tuple[int, int]
+
 TensorIds = tuple[int, ...]
 """Places of tensors in their graph; -1 where an operand is absent."""
 
@@ -77,9 +79,9 @@ class Tensor:
 class Window:
     """A sliding window: kernel, stride, dilation and padding as (top, bottom, left, right)."""
 
-    kernel: tuple[int, int]
-    stride: tuple[int, int] = (1, 1)
-    dilation: tuple[int, int] = (1, 1)
+    kernel: RowsColumns
+    stride: RowsColumns = (1, 1)
+    dilation: RowsColumns = (1, 1)
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def pad_same(self, height: int, width: int) -> Window:
@@ -88,7 +90,7 @@ class Window:
             (height, width), self.kernel, self.stride, self.dilation, strict=True))
         return replace(self, padding=(*rows, *columns))
 
-    def slide(self, height: int, width: int) -> tuple[int, int]:
+    def slide(self, height: int, width: int) -> RowsColumns:
         """Return the rows and columns it has a place in; below 1 where it does not fit."""
         rows, columns = (
             (size + sum(self.padding[2 * axis:2 * axis + 2])
@@ -143,6 +145,17 @@ class Layer:
     options: tuple[tuple[str, Any], ...] = ()
     assumed: bool = False
     repeats: int = 1
+
+    @property
+    def kernel(self) -> RowsColumns:
+        """Rows and columns of the window; 1 and 1 without one."""
+        return (1, 1) if self.window is None else self.window.kernel
+
+    @property
+    def sliding_window(self) -> Window:
+        """The window of a layer that has one."""
+        assert self.window is not None, f"layer {self.index} {self.op} has no window"
+        return self.window
 
     def option(self, name: str, default: Any = None) -> Any:
         """Return the option of that name, or the default."""

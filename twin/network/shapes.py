@@ -92,8 +92,7 @@ def _refuse(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
 
 def _reframe(layer: Layer, old: Shape, new: Shape) -> Window:
     """Return a window that is padded again, or covers its input again."""
-    assert layer.window is not None
-    window, pools = layer.window, traits(layer).is_pool
+    window, pools = layer.sliding_window, traits(layer).is_pool
     kernel, stride, padding = list(window.kernel), list(window.stride), list(window.padding)
     for place, (was, now) in enumerate(zip(old[1:3], new[1:3], strict=True)):
         pads = (padding[2 * place], padding[2 * place + 1])
@@ -110,8 +109,7 @@ def _reframe(layer: Layer, old: Shape, new: Shape) -> Window:
 
 
 def _slide(layer: Layer, old: Shapes, new: Shapes, made: Shapes) -> Shapes:
-    assert layer.window is not None
-    rows, columns = layer.window.slide(*new[0][1:3])
+    rows, columns = layer.sliding_window.slide(*new[0][1:3])
     return [(new[0][0], max(0, rows), max(0, columns), made[0][3])]
 
 

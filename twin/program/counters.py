@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.board.facts import Span
 from hwmodels.frozen import frozen
 from hwmodels.program.listing import Listing
 from twin.errors import ProgramError
@@ -57,7 +58,7 @@ class Counters:
     """
 
     def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int,
-                 code: ModuleType, further: Sequence[tuple[int, int]]) -> None:
+                 code: ModuleType, further: Sequence[Span]) -> None:
         from twin.program.kernels import hooks
 
         self.code = code

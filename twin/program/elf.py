@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hwmodels.board.facts import Span
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.isa import MACHINES, OTHERS
@@ -99,20 +100,20 @@ class Elf:
     path: Path
     sha256: str
     pieces: tuple[tuple[int, int, bytes], ...]
-    code: tuple[tuple[int, int], ...]
-    constants: tuple[tuple[int, int], ...]
+    code: tuple[Span, ...]
+    constants: tuple[Span, ...]
     data_end: int
     functions: tuple[Function, ...]
     symbols: Mapping[str, int]
     entry: int
     machine: str
     parts: tuple[Section, ...]
-    arenas: tuple[tuple[int, int], ...]
+    arenas: tuple[Span, ...]
     stripped: bool
     architecture: int | None = None
 
     @cached_property
-    def sections(self) -> Mapping[str, tuple[int, int]]:
+    def sections(self) -> Mapping[str, Span]:
         """First address, and the one behind the last, by name."""
         return {one.name: (one.address, one.address + one.size_bytes) for one in self.parts}
 
@@ -278,9 +279,9 @@ def _describe(segment: Segment) -> Section:
 
 
 def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
-                                         tuple[tuple[int, int], ...]]:
+                                         tuple[Span, ...]]:
     symbols: dict[str, int] = {}
-    arenas: set[tuple[int, int]] = set()
+    arenas: set[Span] = set()
     starts: dict[int, tuple[str, int, str]] = {}
     for one in file.symbols:
         if not one.name or one.name.startswith("$"):
@@ -303,7 +304,7 @@ def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
     return tuple(functions), symbols, tuple(sorted(arenas))
 
 
-def name_called(pieces: Iterable[tuple[int, int, bytes]], code: Iterable[tuple[int, int]],
+def name_called(pieces: Iterable[tuple[int, int, bytes]], code: Iterable[Span],
                 machine: str, entry: int) -> tuple[Function, ...]:
     """Return the functions of a program without symbols: what direct calls in its code go to.
 
@@ -321,7 +322,7 @@ def name_called(pieces: Iterable[tuple[int, int, bytes]], code: Iterable[tuple[i
                                  for one in find_calls(content, runs))}, code)
 
 
-def name_starts(starts: Iterable[int], code: Iterable[tuple[int, int]]) -> tuple[Function, ...]:
+def name_starts(starts: Iterable[int], code: Iterable[Span]) -> tuple[Function, ...]:
     """Return functions nobody named: each goes on to the next, or to the end of its code."""
     found = []
     for low, high in sorted(code):

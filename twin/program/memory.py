@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from mmap import mmap
 from typing import Any
 
-from hwmodels.board.facts import FLASH_ROLES, Board
+from hwmodels.board.facts import FLASH_ROLES, Board, Span
 from hwmodels.program.elf import lies_in
 from hwmodels.program.emulator import import_unicorn, merge_pages
 from twin.errors import ProgramError
@@ -22,9 +22,6 @@ IMAGE_PAGE = 1 << 16
 """Of flash, as an MMU maps it to a program's constants."""
 CONSTANTS = "_rodata_reserved_start"
 """Where those begin, in programs of ESP-IDF."""
-
-Span = tuple[int, int]
-"""First address, and the one behind the last."""
 
 
 Held = tuple[tuple[Span, mmap, int], ...]

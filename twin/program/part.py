@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from hwmodels.board.facts import Span
 from hwmodels.files import JsonObject, read_yaml
 from hwmodels.frozen import frozen
 
@@ -97,7 +98,7 @@ class Part:
         Peripherals with a behaviour of their own (`twin.program.devices`), by kind.
     """
 
-    blocks: tuple[tuple[int, int], ...]
+    blocks: tuple[Span, ...]
     names: Mapping[int, str]
     reset: Mapping[int, int]
     followers: tuple[Follower, ...]
@@ -106,12 +107,12 @@ class Part:
     silent: frozenset[int]
     opens_flash: frozenset[int]
     triggers: Mapping[int, tuple[int, ...]]
-    factory: tuple[tuple[int, int], ...]
+    factory: tuple[Span, ...]
     factory_words: Mapping[int, int]
     image_header: bytes
-    memory: tuple[tuple[int, int], ...]
+    memory: tuple[Span, ...]
     windows: Mapping[int, int]
-    rom: tuple[tuple[int, int], ...]
+    rom: tuple[Span, ...]
     aliases: str
     bit_band: bool
     devices: Mapping[str, tuple[str, ...]]
@@ -162,7 +163,7 @@ def _numbers(words: Iterable[str]) -> dict[int, int]:
     return {int(word, 16): int(value, 16) for word, value in _pairs(words)}
 
 
-def _spans(words: Iterable[str]) -> Iterable[tuple[int, int]]:
+def _spans(words: Iterable[str]) -> Iterable[Span]:
     return ((int(low, 16), int(high, 16)) for low, _, high in (
         word.partition("-") for word in words))
 

@@ -42,9 +42,8 @@ def _finish(graph: Graph, layer: Layer, values: np.ndarray) -> np.ndarray:
 
 
 def _windows(graph: Graph, layer: Layer, image: np.ndarray, border: float) -> np.ndarray:
-    assert layer.window is not None, f"layer {layer.index} {layer.op} has no window"
     shape = graph.output(layer).shape
-    return cut_windows(image.astype(np.float64), layer.window, shape[1:3], border)
+    return cut_windows(image.astype(np.float64), layer.sliding_window, shape[1:3], border)
 
 
 def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:

@@ -19,14 +19,9 @@ from twin.network.arithmetic.requantisation import (
     weighted,
 )
 from twin.network.arithmetic.windows import cut_windows
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph, Layer, Tensor
 
 Operation = Callable[[Graph, Layer, list[np.ndarray]], np.ndarray]
-
-
-def _window(layer: Layer) -> Window:
-    assert layer.window is not None, f"layer {layer.index} {layer.op} has no window"
-    return layer.window
 
 
 def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -42,7 +37,7 @@ def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
                                   "expected")
     _, zero_point = single(graph.input(layer))
     shape = graph.output(layer).shape
-    windows = cut_windows(inputs[0][0], _window(layer), shape[1:3], zero_point)
+    windows = cut_windows(inputs[0][0], layer.sliding_window, shape[1:3], zero_point)
     columns = windows.reshape(shape[1] * shape[2], -1)
     sums = _multiply(columns, weights.reshape(shape[3], -1).T)
     return weighted(graph, layer).apply(sums + parameters.folded_bias(graph, layer)).reshape(shape)
@@ -53,7 +48,7 @@ def convolve_depthwise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> 
     _, zero_point = single(graph.input(layer))
     shape = graph.output(layer).shape
     weights = parameters.weight_values(graph, layer)[0].astype(np.int64)
-    windows = cut_windows(inputs[0][0].astype(np.int64) - zero_point, _window(layer),
+    windows = cut_windows(inputs[0][0].astype(np.int64) - zero_point, layer.sliding_window,
                           shape[1:3], 0)
     windows = np.repeat(windows, shape[3] // windows.shape[4], axis=4)
     sums = np.einsum("yxijc,ijc->yxc", windows, weights) + parameters.bias_values(graph, layer)
@@ -81,7 +76,7 @@ def _check_pool(graph: Graph, layer: Layer) -> None:
 def pool_average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     """Average over the part of each window inside the image, rounded half away from zero."""
     _check_pool(graph, layer)
-    shape, window = graph.output(layer).shape, _window(layer)
+    shape, window = graph.output(layer).shape, layer.sliding_window
     image = inputs[0][0].astype(np.int64)
     sums = cut_windows(image, window, shape[1:3], 0).sum(axis=(2, 3))
     counts = cut_windows(np.ones_like(image), window, shape[1:3], 0).sum(axis=(2, 3))
@@ -95,7 +90,7 @@ def pool_max(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
     """Greatest value of each window."""
     _check_pool(graph, layer)
     shape = graph.output(layer).shape
-    most = cut_windows(inputs[0][0], _window(layer), shape[1:3], INT8_LOW).max(axis=(2, 3))
+    most = cut_windows(inputs[0][0], layer.sliding_window, shape[1:3], INT8_LOW).max(axis=(2, 3))
     low, high = activation_range(layer, graph.output(layer))
     return np.clip(most, low, high).astype(np.int8).reshape(shape)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hwmodels.file_cache import read_yaml_once
-from twin.network.graph import Quantization, Window
+from twin.network.graph import Quantization, RowsColumns, Window
 from twin.network.operators import OPERATORS
 from twin.network.readers.ethos_u import as_constant
 from twin.network.readers.executorch_values import Reader
@@ -179,14 +179,14 @@ def _scales(multipliers: Any, shifts: Any) -> tuple[float, ...]:
     return tuple(found.tolist())
 
 
-def _pair(given: Sequence[int] | None, default: int, rank: int) -> tuple[int, int]:
+def _pair(given: Sequence[int] | None, default: int, rank: int) -> RowsColumns:
     """Return a number for rows and one for columns; signals have one row."""
     both = tuple(given or (default,))
     return (default if rank == 3 else both[0]), both[-1]
 
 
-def _window(reader: Reader, kernel: tuple[int, int], stride: tuple[int, int],
-            padding: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> Window:
+def _window(reader: Reader, kernel: RowsColumns, stride: RowsColumns,
+            padding: RowsColumns, dilation: RowsColumns = (1, 1)) -> Window:
     """Return a window whose padding behind is what its output needs, where that is another."""
     if min(*kernel, *stride, *dilation) < 1 or min(padding) < 0:
         raise UnsupportedError(f"kernel {kernel}, stride {stride}, padding {padding}")
@@ -200,7 +200,7 @@ def _window(reader: Reader, kernel: tuple[int, int], stride: tuple[int, int],
                   padding=(around[0], around[1], around[2], around[3]))
 
 
-def _extents(reader: Reader) -> list[tuple[int, int]]:
+def _extents(reader: Reader) -> list[RowsColumns]:
     """Return rows and columns of what the call reads and writes."""
     shapes = [reader.shape(i) for i in (reader.tensors()[0], reader.call.outputs[0])]
     if any(len(shape) not in (3, 4) for shape in shapes):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from twin.errors import ModelError
-from twin.network.graph import Layer, Window
+from twin.network.graph import Layer, RowsColumns, Window
 from twin.network.operators import OPERATORS
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node, plain
@@ -22,8 +22,8 @@ from twin.network.readers.tflite_recurrent import RECURRENT
 from twin.network.readers.tflite_rows import list_converters
 
 
-def _window(node: Node, kernel: tuple[int, int], options: Any,
-            dilation: tuple[int, int] = (1, 1)) -> Window:
+def _window(node: Node, kernel: RowsColumns, options: Any,
+            dilation: RowsColumns = (1, 1)) -> Window:
     stride = (options.StrideH(), options.StrideW())
     if min(*kernel, *stride, *dilation) < 1:
         raise ModelError(f"{node.place}: kernel {kernel}, stride {stride}, dilation {dilation}")
@@ -31,7 +31,7 @@ def _window(node: Node, kernel: tuple[int, int], options: Any,
     return window.pad_same(*node.shape(0)[1:3]) if options.Padding() == 0 else window
 
 
-def _kernel(node: Node) -> tuple[int, int]:
+def _kernel(node: Node) -> RowsColumns:
     shape = node.shape(1)
     if len(shape) != 4 or len(node.shape(0)) != 4:
         raise ModelError(f"{node.place}: data {node.shape(0)} and weights {shape}; both need "

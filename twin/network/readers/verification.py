@@ -158,8 +158,7 @@ def _check_bias(inputs: Shapes, layer: Layer, channels: int) -> None:
 def _check_filters(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _check_window(layer, inputs[0], output)
     _expect("rank of weights", len(inputs[1]), 4)
-    assert layer.window is not None
-    _expect("kernel", layer.window.kernel, inputs[1][1:3])
+    _expect("kernel", layer.kernel, inputs[1][1:3])
 
 
 def _check_conv(layer: Layer, inputs: Shapes, output: Shape) -> None:

@@ -44,11 +44,10 @@ def fuse_padding(graph: Graph) -> Graph:
             tensors[output] = replace(tensors[output], shape=tensors[layer.inputs[0]].shape)
             layers[position] = replace(layer, op=RESHAPE, options=())
         elif layer.inputs and layer.inputs[0] in fused:
-            assert layer.window is not None
             amounts = dict(fused[layer.inputs[0]].options)["paddings"]
             added = (*amounts[1], *amounts[2])
-            padding = tuple(a + b for a, b in zip(layer.window.padding, added, strict=True))
-            layers[position] = replace(layer, window=replace(layer.window, padding=padding))
+            padding = tuple(a + b for a, b in zip(layer.sliding_window.padding, added, strict=True))
+            layers[position] = replace(layer, window=replace(layer.sliding_window, padding=padding))
     return replace(graph, tensors=tuple(tensors), layers=tuple(layers),
                    sha256=hashlib.sha256(f"{graph.sha256}:fused padding".encode()).hexdigest())
 

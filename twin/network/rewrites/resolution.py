@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from twin.errors import NotApplicableError, UsageError
-from twin.network.graph import Graph
+from twin.network.graph import Graph, RowsColumns
 from twin.network.rewrites.rewrite import Rewrite
 from twin.network.shapes import infer_shapes
 
@@ -40,7 +40,7 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
     return infer_shapes(graph, {images[0]: (batch, height, width, channels)}, text)
 
 
-def _read(text: str) -> int | tuple[int, int]:
+def _read(text: str) -> int | RowsColumns:
     """Read a percentage of the sides, or height and width."""
     share = _SHARE.fullmatch(text.replace(" ", ""))
     if share and 1 <= int(share[1]) <= 100:
@@ -54,7 +54,7 @@ def _read(text: str) -> int | tuple[int, int]:
     return sides[0], sides[-1]
 
 
-def _apply(graph: Graph, asked: int | tuple[int, int]) -> Graph:
+def _apply(graph: Graph, asked: int | RowsColumns) -> Graph:
     if not isinstance(asked, int):
         return change_resolution(graph, *asked)
     own = find_sides(graph)
@@ -73,13 +73,13 @@ def _values(graph: Graph) -> tuple[str, ...]:
                  for height, width in (scale_sides(own, share) for share in (0.75, 0.5)))
 
 
-def find_sides(graph: Graph) -> tuple[int, int] | None:
+def find_sides(graph: Graph) -> RowsColumns | None:
     """Return height and width of the first image that comes in."""
     return next((graph.tensors[i].shape[1:3] for i in graph.inputs
                  if len(graph.tensors[i].shape) == 4), None)  # type: ignore[return-value]
 
 
-def scale_sides(sides: tuple[int, int], share: float) -> tuple[int, int]:
+def scale_sides(sides: RowsColumns, share: float) -> RowsColumns:
     """Return a share of two sides, in multiples of eight, at least eight."""
     height, width = (max(8, round(share * side / 8) * 8) for side in sides)
     return height, width

@@ -63,8 +63,7 @@ def _with_constant(layer: Layer, add: AddConstant, what: str, values: Any) -> tu
 
 def _padding(graph: Graph, layer: Layer, size: tuple[int, ...]) -> int:
     """Return number of SAME or VALID for a window sliding over an input of that size."""
-    window = layer.window
-    assert window is not None, f"layer {layer.index} has no window"
+    window = layer.sliding_window
     same = window.pad_same(*size).padding
     if window.padding == same:
         return 0
@@ -101,7 +100,6 @@ def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
 
 
 def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    assert layer.window is not None
     size = graph.input(layer).shape[1:3]
     depthwise: dict[str, Any] = {}
     if layer.op == "depthwise_conv_2d":
@@ -109,7 +107,8 @@ def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     return _same(
         layer, _with_bias(graph, layer, add),
         **_window_options(graph, layer, size), **depthwise,
-        dilation_w_factor=layer.window.dilation[1], dilation_h_factor=layer.window.dilation[0])
+        dilation_w_factor=layer.sliding_window.dilation[1],
+        dilation_h_factor=layer.sliding_window.dilation[0])
 
 
 def _transpose_conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
@@ -121,11 +120,10 @@ def _transpose_conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 
 def _pool(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    assert layer.window is not None
     size = graph.input(layer).shape[1:3]
     return _encoded(layer, layer.op.upper(), "Pool2DOptions",
                     **_window_options(graph, layer, size),
-                    filter_width=layer.window.kernel[1], filter_height=layer.window.kernel[0])
+                    filter_width=layer.kernel[1], filter_height=layer.kernel[0])
 
 
 def _split(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, Window
+from twin.network.graph import Graph, Layer, Quantization, RowsColumns, Shape, Tensor, Window
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
 # six standard deviations above zero after a rectifier, four to either side otherwise.
@@ -96,8 +96,8 @@ class Builder:
         """Return random weights."""
         return self._integers(shape)
 
-    def conv(self, source: int, channels: int, kernel: int | tuple[int, int],
-             stride: int | tuple[int, int] = 1, *, padding: str = "same",
+    def conv(self, source: int, channels: int, kernel: int | RowsColumns,
+             stride: int | RowsColumns = 1, *, padding: str = "same",
              activation: str | None = "relu", live: int | None = None) -> int:
         """Add a convolution.
 
@@ -133,8 +133,8 @@ class Builder:
             self._dead[output] = dead
         return output
 
-    def depthwise(self, source: int, kernel: int | tuple[int, int],
-                  stride: int | tuple[int, int] = 1, *, padding: str = "same",
+    def depthwise(self, source: int, kernel: int | RowsColumns,
+                  stride: int | RowsColumns = 1, *, padding: str = "same",
                   activation: str | None = "relu") -> int:
         """Add a depthwise convolution with one filter per channel."""
         window = self._window(source, kernel, stride, padding)
@@ -157,8 +157,8 @@ class Builder:
                               shape=(*self.shape(source)[:-1], units) if rows else (1, units),
                               activation=activation)
 
-    def pool(self, op: str, source: int, kernel: int | tuple[int, int],
-             stride: int | tuple[int, int] | None = None, *, padding: str = "valid") -> int:
+    def pool(self, op: str, source: int, kernel: int | RowsColumns,
+             stride: int | RowsColumns | None = None, *, padding: str = "valid") -> int:
         """Add average_pool_2d or max_pool_2d; the stride is the kernel's unless given."""
         window = self._window(source, kernel, kernel if stride is None else stride, padding)
         output = self.layer(op, (source,), self._slid(source, window, self.shape(source)[3]),
@@ -240,7 +240,7 @@ class Builder:
                              f"{list(shape)}; at most {MOST_WEIGHTS:,} are made for a network")
         return self._random.integers(-127, 128, shape, dtype=np.int8)
 
-    def _window(self, source: int, kernel: int | tuple[int, int], stride: int | tuple[int, int],
+    def _window(self, source: int, kernel: int | RowsColumns, stride: int | RowsColumns,
                 padding: str) -> Window:
         kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
         stride = (stride, stride) if isinstance(stride, int) else stride

@@ -14,6 +14,7 @@ analogdevicesinc/ai8x-synthesis ab4f4c01f2, izer/latency.py (the formula; its co
 from __future__ import annotations
 
 from hwmodels.frozen import frozen
+from twin.network.graph import RowsColumns
 
 
 @frozen
@@ -46,11 +47,11 @@ class LayerShape:
         Whether rows come from a FIFO: half as much again, an estimate of the formula itself.
     """
 
-    pooled: tuple[int, int]
+    pooled: RowsColumns
     channels: int
-    kernel: tuple[int, int] = (1, 1)
-    padding: tuple[int, int] = (0, 0)
-    pool: tuple[int, int] = (1, 1)
+    kernel: RowsColumns = (1, 1)
+    padding: RowsColumns = (0, 0)
+    pool: RowsColumns = (1, 1)
     passes: int = 1
     operands: int = 1
     pool_first: bool = True
@@ -61,7 +62,7 @@ class LayerShape:
     streams: bool = False
 
     @property
-    def output(self) -> tuple[int, int]:
+    def output(self) -> RowsColumns:
         """Rows and columns of the output."""
         rows, columns = (size + 2 * pad - kernel + 1 for size, pad, kernel in zip(
             self.pooled, self.padding, self.kernel, strict=True))

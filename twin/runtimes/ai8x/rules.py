@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, Task, UnitWork
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, RowsColumns
 from twin.network.operators import Form, is_alias, layer_macs, traits
 from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
 from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
@@ -222,8 +222,7 @@ def shape_of(graph: Graph, positions: tuple[int, ...]) -> LayerShape:
         slots = math.ceil(min(_GROUP, channels) / _WRITTEN_TOGETHER)
         return LayerShape(pooled=image, channels=channels, pool=window, passes=passes,
                           operands=operands, convolves=False, slots=slots)
-    assert main.window is not None, "a convolution has one"
-    kernel = main.window.kernel
+    kernel = main.kernel
     if kernel[0] == 1 and image[0] == 1:
         kernel, image, padding, window = kernel[::-1], image[::-1], padding[::-1], window[::-1]
     if traits(main).is_depthwise:
@@ -233,7 +232,7 @@ def shape_of(graph: Graph, positions: tuple[int, ...]) -> LayerShape:
 
 
 def _read_image(graph: Graph, layers: list[Layer], main: Layer,
-                ) -> tuple[tuple[int, int], tuple[int, int]]:
+                ) -> tuple[RowsColumns, RowsColumns]:
     """Return the image behind the pooling unit, and the padding around it."""
     source, result = (tensor.shape for tensor in graph.ends(main))
     if traits(main).filters is None:
@@ -242,8 +241,7 @@ def _read_image(graph: Graph, layers: list[Layer], main: Layer,
     rows, columns = source[1:3]
     if main.op == "transpose_conv_2d":
         return (2 * rows, 2 * columns), (1, 1)
-    assert main.window is not None, "a convolution has one"
-    top, _, left, _ = main.window.padding
+    top, _, left, _ = main.sliding_window.padding
     for pad in (one for one in layers if traits(one).form is Form.PAD):
         before = pad.option("paddings", ((0, 0),) * 4)
         rows, columns = graph.input(pad).shape[1:3]
@@ -251,7 +249,7 @@ def _read_image(graph: Graph, layers: list[Layer], main: Layer,
     return (rows, columns), (top, left)
 
 
-def _pool_window(graph: Graph, pool: Layer | None) -> tuple[int, int]:
+def _pool_window(graph: Graph, pool: Layer | None) -> RowsColumns:
     if pool is None:
         return 1, 1
     if pool.window is not None:
@@ -262,8 +260,7 @@ def _pool_window(graph: Graph, pool: Layer | None) -> tuple[int, int]:
 
 def _explain_window(layer: Layer, npu: Npu) -> str:
     """Return what of a window the accelerator has not, or ""."""
-    window = layer.window
-    assert window is not None, "a layer of that form has one"
+    window = layer.sliding_window
     rows, columns = window.kernel
     if traits(layer).is_pool:
         if any(window.padding) or max(rows, columns) > 16 or window.stride[0] != window.stride[1]:
@@ -288,7 +285,7 @@ def kernel_words(graph: Graph, layer: Layer, processors: int) -> int:
         return 0
     shape = graph.input(layer).shape
     channels = graph.output(layer).shape[-1]
-    weights = math.prod(layer.window.kernel) if layer.window is not None else 1
+    weights = math.prod(layer.kernel)
     each = math.ceil(shape[-1] / processors) * (1 if traits(layer).is_depthwise else channels)
     return math.ceil(math.ceil(each * weights / KERNEL_BYTES) / 4) * 4
 

@@ -137,7 +137,7 @@ class _Plan:
         for i in chain:
             layer, work = self.graph.layers[i], self.grouping.works[i]
             first = unit + work.unpacked  # The first unit takes the weights, the next the input.
-            rows = layer.window.kernel[0] if layer.window is not None else 1
+            rows = layer.kernel[0]
             own = [(read_activation(self.graph.tensors[tensor_id], self.pool(tensor_id),
                                     scattered=work.scattered, rows=rows), first)
                    for tensor_id in streamed_inputs(layer, made, work)]

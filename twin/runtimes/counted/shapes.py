@@ -84,8 +84,7 @@ def _count_product(pixels: int, channels: int, column: int) -> dict[str, float]:
 
 def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
     source, target = graph.ends(layer)
-    window = layer.window
-    assert window is not None
+    window = layer.sliding_window
     rows, columns = count_inside(window, source.shape, target.shape)
     lines, width, channels = target.shape[1], target.shape[2], target.shape[3]
     pixels, taps = lines * width, rows * columns

@@ -78,8 +78,7 @@ class _Turns:
 
     def __init__(self, graph: Graph, layer: Layer, turns: int) -> None:
         source, target = graph.ends(layer)
-        assert layer.window is not None
-        self.window, self.source, self.target = layer.window, source.shape, target.shape
+        self.window, self.source, self.target = layer.sliding_window, source.shape, target.shape
         lines, width = target.shape[1], target.shape[2]
         at_once = max(1, round(lines * width / turns))
         self.across = min(width, at_once)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hwmodels.frozen import frozen
+from twin.network.graph import RowsColumns
 from twin.runtimes.ethos_u.commands import Command
 
 BRICK = 16
@@ -109,10 +110,10 @@ class Operation:
     offset: int
     output: Operand
     inputs: tuple[Operand, ...]
-    kernel: tuple[int, int]
-    stride: tuple[int, int]
-    dilation: tuple[int, int]
-    padding: tuple[int, int]
+    kernel: RowsColumns
+    stride: RowsColumns
+    dilation: RowsColumns
+    padding: RowsColumns
     upscale: int
     block: Shape
     microblock: Shape
@@ -136,7 +137,7 @@ class Operation:
         return self.kind == "conv" or (self.kind == "pool" and self.mode == SUM)
 
     @property
-    def reach(self) -> tuple[int, int]:
+    def reach(self) -> RowsColumns:
         """Rows and columns a kernel spans."""
         return ((self.kernel[0] - 1) * self.dilation[0] + 1,
                 (self.kernel[1] - 1) * self.dilation[1] + 1)
@@ -220,8 +221,8 @@ def _is_chained(precision: int, recent: bool) -> bool:
     return recent and precision >> 14 == _CHAINED
 
 
-def _read_input(command: Command, output: Operand, kernel: tuple[int, int],
-                stride: tuple[int, int], dilation: tuple[int, int], upscale: int,
+def _read_input(command: Command, output: Operand, kernel: RowsColumns,
+                stride: RowsColumns, dilation: RowsColumns, upscale: int,
                 recent: bool) -> Operand:
     get, precision = command.get, command.get("ifm_precision")
     padding = (get("ifm_pad_top") + get("ifm_pad_bottom"),
@@ -259,7 +260,7 @@ def _read_pair(command: Command, output: Operand, recent: bool) -> tuple[Operand
 
 
 def _read_microblock(command: Command, config: str, output: Operand,
-                     kernel: tuple[int, int]) -> Shape:
+                     kernel: RowsColumns) -> Shape:
     """Return the microblock: the U85's register says it, others have one by size.
 
     A U55 or U65 with two rows takes four columns of one row instead where the output has no other.

@@ -127,13 +127,9 @@ def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:
     return {**counted(graph, layer, part), "row": part.rows}
 
 
-def _window(layer: Layer) -> tuple[int, int]:
-    return layer.window.kernel if layer.window is not None else (1, 1)
-
-
 def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
     depth = graph.input(layer).shape[-1] // layer.groups
-    quads = math.ceil(math.prod(_window(layer)) * depth / 4)
+    quads = math.ceil(math.prod(layer.kernel) * depth / 4)
     blocks = math.ceil(part.pixels / 2) * math.ceil(part.channels / 4)
     columns = {} if is_pointwise(layer) else {"column": part.pixels * quads}
     return {"matmul": blocks * quads, "matmul_block": blocks, **columns,
@@ -141,10 +137,9 @@ def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
 
 
 def _count_depthwise(graph: Graph, layer: Layer, part: Part) -> Trips:
-    rows, columns = _window(layer)
+    rows, columns = layer.kernel
     outputs = part.pixels * part.channels
-    assert layer.window is not None, "a convolution has one"
-    copied = outputs * layer.window.stride[0]
+    copied = outputs * layer.sliding_window.stride[0]
     return {"depthwise_tap": outputs * (rows * columns // 4), "requantise": outputs,
             "depthwise_left": outputs * (rows * columns % 4), "depthwise_row": copied,
             "depthwise_copy": copied * math.ceil(columns / 4), "depthwise_output": outputs}
@@ -159,7 +154,7 @@ def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:
 
 def _count_pool(graph: Graph, layer: Layer, part: Part) -> Trips:
     outputs = part.pixels * part.channels
-    taps = math.prod(_window(layer)) if layer.window is not None else (
+    taps = math.prod(layer.kernel) if layer.window is not None else (
         graph.input(layer).elements // graph.output(layer).elements)
     return {"pool_tap" if traits(layer).takes_largest else "sum_tap": outputs / 4 * taps,
             "pool_output": outputs}

@@ -273,6 +273,6 @@ def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
     """Bytes of the columns the cores copy windows to: two each."""
     if not traits(layer).is_convolution:
         return 0
-    window = math.prod(layer.window.kernel) if layer.window is not None else 1
+    window = math.prod(layer.kernel)
     depth = 1 if traits(layer).is_depthwise else graph.input(layer).shape[-1]
     return 2 * window * depth * npu.unit(cluster.UNIT).count

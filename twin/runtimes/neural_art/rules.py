@@ -196,13 +196,13 @@ class NeuralArt(UnitRules):
         stored_bytes = math.ceil(stored * bits / 8)
         macs = layer_macs(graph, layer) * group
         unit, arithmetic = self._unit(npu, layer), _arithmetic(npu)
-        if depthwise or _kernel(layer) != (1, 1):
+        if depthwise or layer.kernel != (1, 1):
             # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
             count = 1 if depthwise else min(_list_counts(npu, unit)[-1], math.ceil(
                 weights.shape[-1] * _KERNEL_ROWS**2 / _peak_macs(unit, 8)))
             passes = math.ceil(macs / count / min(_peak_macs(unit, bits), self.kernels_at_once
-                                                  * min(_kernel(layer)[1], _KERNEL_ROWS)))
-            if not depthwise and _kernel(layer)[1] > 1:
+                                                  * min(layer.kernel[1], _KERNEL_ROWS)))
+            if not depthwise and layer.kernel[1] > 1:
                 count, passes = self._pass_windows(graph, layer, npu)
             cycles = self._count_cycles(graph, layer, passes, stored_bytes, alone)
         else:
@@ -234,7 +234,7 @@ class NeuralArt(UnitRules):
                       stored_bytes: int, alone: bool) -> int:
         """Compute cycles of a window's kernel: the slowest of units, results, weights, inputs."""
         inputs, outputs = graph.input(layer).elements, graph.output(layer).elements
-        kernel, depthwise = _kernel(layer), layer.op == "depthwise_conv_2d"
+        kernel, depthwise = layer.kernel, layer.op == "depthwise_conv_2d"
         if alone:
             passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
             return max(outputs * passes * _inflation(layer), stored_bytes)
@@ -255,7 +255,7 @@ class NeuralArt(UnitRules):
         channels = _divide(depth, self.window_channels)
         narrow = layer.inputs[0] in graph.inputs or _is_clipped(graph, layer)
         kernels = _divide(outputs, self.window_kernels if narrow else self.window_kernels // 2)
-        parts = depth // channels * math.prod(-(-size // _KERNEL_ROWS) for size in _kernel(layer))
+        parts = depth // channels * math.prod(-(-size // _KERNEL_ROWS) for size in layer.kernel)
         count = _divide(parts, _list_counts(npu, self._unit(npu, layer))[-1])
         return count, parts // count * (outputs // kernels) * max(
             source.elements // depth * channels, result.elements // outputs * kernels)
@@ -308,10 +308,6 @@ def _arithmetic(npu: Npu) -> UnitKind:
     return unit
 
 
-def _kernel(layer: Layer) -> tuple[int, int]:
-    return layer.window.kernel if layer.window is not None else (1, 1)
-
-
 def _decoder(npu: Npu) -> UnitKind:
     unit = npu.unit_for("weight_decode")
     if unit is None:
@@ -326,7 +322,7 @@ def _averaged(graph: Graph, layer: Layer) -> int:
         inputs = graph.input(layer).elements
         return inputs // max(1, graph.output(layer).elements)
     if layer.op == "average_pool_2d":
-        return math.prod(_kernel(layer))
+        return math.prod(layer.kernel)
     return 1
 
 

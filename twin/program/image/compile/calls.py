@@ -110,8 +110,7 @@ def _literal(value: object) -> str:
 
 
 def _window(context: Context, layer: Layer) -> Fields:
-    window = layer.window
-    assert window is not None, f"layer {layer.index} {layer.op} has no window"
+    window = layer.sliding_window
     data = context.graph.input(layer).shape
     output = context.graph.output(layer).shape
     return {

@@ -37,8 +37,7 @@ def _count_windows(graph: Graph, layer: Layer, depth: int, at_once: int = 1) -> 
         Outputs a side of a block that share one window.
     """
     source, target = (tensor.shape for tensor in graph.ends(layer))
-    window = layer.window
-    assert window is not None
+    window = layer.sliding_window
     high, wide = (window.kernel[place] + at_once - 1 for place in range(2))
     (rows, row_taps), (columns, column_taps) = (
         _spans(window, place, source[1 + place], target[1 + place], at_once) for place in range(2))

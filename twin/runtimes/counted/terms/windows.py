@@ -35,8 +35,7 @@ def count_inside(window: Window, source: Shape,
 def describe_pool(graph: Graph, layer: Layer) -> Work:
     """Return the work of pooling."""
     source, target = graph.ends(layer)
-    assert layer.window is not None
-    down, across = (Counter(list_taps(layer.window, source.shape, target.shape, axis))
+    down, across = (Counter(list_taps(layer.sliding_window, source.shape, target.shape, axis))
                     for axis in range(2))
     taps, channels = sum(down.elements()) * sum(across.elements()), target.shape[3]
     rows, pixels = sum(down.elements()), target.shape[1] * target.shape[2]
@@ -48,14 +47,14 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
             often * other for taken, often in down.items() for reached, other in across.items()
             if (taken * reached) & (taken * reached - 1))}
     oldest = Work(variant=source.dtype, path=f"{source.dtype} axes", terms=terms,
-                  own=_count_axes(layer.window, source, target)) \
+                  own=_count_axes(layer.sliding_window, source, target)) \
         if layer.op == "max_pool_2d" and source.dtype == "int8" else None
     return Work(variant=source.dtype, terms=terms, oldest=oldest, own={
         "quad tap": taps * (channels // 4), "rest tap": taps * (channels % 4),
         "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
         "later tap": (taps - pixels) * channels,  # Without DSP every tap is asked if it is inside.
-        "window channel tap": target.elements * math.prod(layer.window.kernel),
-        "window channel row": target.elements * layer.window.kernel[0],
+        "window channel tap": target.elements * math.prod(layer.kernel),
+        "window channel row": target.elements * layer.kernel[0],
         **count_copies(channels, pixels, from_step=channels),
         "vector sixteen": pixels * -(-channels // 16),
         "vector sixteen tap": taps * -(-channels // 16),
@@ -162,11 +161,10 @@ def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
 def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     """Return the work of a depthwise convolution."""
     source, target = graph.ends(layer)
-    assert layer.window is not None
-    work = _describe_depthwise(source, target, layer.window)
+    work = _describe_depthwise(source, target, layer.sliding_window)
     if source.dtype != "int8":
         return work
-    window = layer.window
+    window = layer.sliding_window
     above, left = (any(window.padding) and max(0, size - source.shape[1 + place] + (
         target.shape[1 + place] - 1) * window.stride[place]) // 2
         for place, size in enumerate(window.kernel))
