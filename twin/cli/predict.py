@@ -214,11 +214,13 @@ def predict_program(program: Deployment, priced: Priced, *, as_json: bool, csv_f
 def check_files(csv_folder: str | None, plot: str | None, *, trace: str | None = None,
                 exports: Iterable[str] = (), flames: str | None = None) -> None:
     """Refuse what could not be written, before anything is computed."""
-    for path, check in ((plot, "figures.overview:check_target"), (trace, "trace:check_trace"),
-                        (csv_folder, "export:check_tables"), (flames, "functions:check_flames"),
-                        *((path, "formats:check_format") for path in exports)):
+    for path, check, *more in ((plot, "figures.overview:check_target"),
+                               (trace, "formats:check_format", ".json"),
+                               (csv_folder, "export:check_tables"),
+                               (flames, "functions:check_flames"),
+                               *((path, "formats:check_format") for path in exports)):
         if path is not None:
-            load(f"twin.reports.{check}")(path)
+            load(f"twin.reports.{check}")(path, *more)
 
 
 def write_files(prediction: Prediction, *, trace: str | None = None, exports: Iterable[str] = (),
@@ -226,7 +228,7 @@ def write_files(prediction: Prediction, *, trace: str | None = None, exports: It
                 flames: str | None = None) -> list[Path]:
     """Write tables, pictures and the files of other tools; returns where."""
     written: list[Path] = []
-    for path, write, *more in ((trace, "trace:write_trace"),
+    for path, write, *more in ((trace, "formats:write_format", ".trace.json"),
                                *((path, "formats:write_format") for path in exports),
                                (csv_folder, "export:write_csv_files"),
                                (plot, "figures.overview:write_pictures", roofline),

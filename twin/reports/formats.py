@@ -14,25 +14,30 @@ from twin.pricing.prediction import Prediction
 from twin.reports.export import check_place, write_file
 
 
-def check_format(path: str | Path) -> str:
+def check_format(path: str | Path, ending: str = "") -> str:
     """Return the ending of an export's path, before anything is computed.
+
+    Parameters
+    ----------
+    ending
+        The only one accepted; "": that of a format.
 
     Raises
     ------
     UsageError
         When no format ends so, or the place cannot be written.
     """
-    name = Path(path).name.lower()
-    ending = next((one for one in FORMATS if name.endswith(one) and name != one), None)
-    if ending is None:
-        raise UsageError(f"{path}: a name ends in {', '.join(FORMATS)}")
-    check_place(path)
-    return ending
+    name, accepted = Path(path).name.lower(), [ending] if ending else [*FORMATS]
+    for one in accepted:
+        if name.endswith(one) and name != one:
+            check_place(path)
+            return one
+    raise UsageError(f"{path}: a name ends in {', '.join(accepted)}")
 
 
-def write_format(prediction: Prediction, path: str | Path) -> Path:
-    """Write a prediction in the format of the path's ending; returns the file."""
-    document = FORMATS[check_format(path)](prediction)
+def write_format(prediction: Prediction, path: str | Path, ending: str = "") -> Path:
+    """Write a prediction in the format of an ending, the path's if none; returns the file."""
+    document = FORMATS[ending or check_format(path)](prediction)
     return write_file(path, dump_document(document).encode())
 
 

@@ -10,33 +10,15 @@ Trace Event Format: "X" is a complete event with ts and dur in microseconds, "C"
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from hwmodels.files import JsonObject
-from twin.errors import UsageError
 from twin.pricing.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
 from twin.pricing.ledger import bill_time_us
 from twin.pricing.prediction import LayerPrediction, Prediction
-from twin.reports.export import check_place, write_file
 
 _CHANNELS, _TASKS = 3, 4
 """Processes of channels and tasks, behind the host and its units."""
 
 _PROCESS_OF = {HOST: 1, "unit": 2, "engine": 3}
-
-
-def check_trace(path: str | Path) -> None:
-    """Refuse a trace that could not be made or written, before anything is computed.
-
-    Raises
-    ------
-    UsageError
-        When the path does not end in .json, or cannot be written.
-    """
-    if Path(path).suffix != ".json":
-        raise UsageError(f"{path}: a trace ends in .json")
-    check_place(path)
 
 
 def make_trace(prediction: Prediction) -> JsonObject:
@@ -115,18 +97,6 @@ def _accelerated_events(prediction: Prediction) -> list[JsonObject]:
                     "ts": place * width_us, "args": {"MB/s": rate}}
                    for place, rate in enumerate(rates)]
     return events
-
-
-def write_trace(prediction: Prediction, path: str | Path) -> Path:
-    """Write the trace of an inference; the file appears whole or not at all.
-
-    Raises
-    ------
-    UsageError
-        As `check_trace`, or when it cannot be written after all.
-    """
-    check_trace(path)
-    return write_file(path, (json.dumps(make_trace(prediction)) + "\n").encode())
 
 
 def _number_rows(spans: tuple[Span, ...]) -> dict[str, tuple[int, int]]:

@@ -86,7 +86,7 @@ def test_every_memory_with_buffers_is_judged_by_itself():
 def test_a_trace_that_cannot_be_written_is_refused_before_the_model_is_read(tmp_path):
     result = run("predict", "none.tflite", "-b", "nucleo_f446re", "--trace",
                  str(tmp_path / "run.txt"))
-    assert result.exit_code == 2 and "a trace ends in .json" in result.output
+    assert result.exit_code == 2 and "a name ends in .json" in result.output
 
 
 def test_runtime_without_its_accelerator_is_refused():

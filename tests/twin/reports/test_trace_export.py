@@ -14,9 +14,10 @@ from twin.pricing.prediction import predict
 from twin.reports.bars import chart_tasks
 from twin.reports.figures.canvas import save_figure
 from twin.reports.figures.task_timeline import draw_timeline_figure
+from twin.reports.formats import check_format, write_format
 from twin.reports.page.accelerated import list_tasks
 from twin.reports.page.bars import plot_bars
-from twin.reports.trace import check_trace, make_trace, write_trace
+from twin.reports.trace import make_trace
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +80,7 @@ def test_one_span_per_engine_and_epoch_covers_its_steps(prediction):
 
 
 def test_trace_is_in_the_trace_event_format(prediction, tmp_path):
-    path = write_trace(prediction, tmp_path / "trace.json")
+    path = write_format(prediction, tmp_path / "trace.json", ".trace.json")
     trace = json.loads(path.read_text(encoding="utf-8"))
     complete = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert all({"name", "pid", "tid", "ts", "dur"} <= event.keys() for event in complete)
@@ -96,13 +97,13 @@ def test_trace_is_in_the_trace_event_format(prediction, tmp_path):
 
 def test_refusals(prediction, tmp_path):
     with pytest.raises(UsageError, match=r"ends in \.json"):
-        write_trace(prediction, tmp_path / "trace.txt")
+        check_format(tmp_path / "trace.txt", ".json")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
-        check_trace(tmp_path / "file" / "trace.json")
+        check_format(tmp_path / "file" / "trace.json", ".json")
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(UsageError, match="is a folder"):
-        check_trace(tmp_path / "folder.json")
+        check_format(tmp_path / "folder.json", ".json")
 
 
 def test_events_of_a_thread_never_overlap():
