@@ -12,6 +12,7 @@ from pydantic import Field
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.errors import BoardError, TwinError, need_extra, tell_in_one_line
+from hwmodels.files import JsonObject
 from twin.api.live.export import Variant, command_line, write_studies
 from twin.api.live.guard import LOOPBACK, Guard
 from twin.api.live.pool import Pool
@@ -83,7 +84,7 @@ class Service:
         self.uploads = Uploads()
         self.pool = Pool(self.uploads.folder)
 
-    async def predict(self, asked: Asked) -> dict[str, Any]:
+    async def predict(self, asked: Asked) -> JsonObject:
         """Predict a state."""
         check_names(asked.state)
         found = await self._ask({"do": "predict", "state": asked.state.model_dump(),
@@ -92,13 +93,13 @@ class Service:
         files = {one: names[one] for one in (asked.state.model, asked.state.board) if one in names}
         return {**found, "files": files} if files else found
 
-    async def reprice(self, slid: Slid) -> dict[str, Any]:
+    async def reprice(self, slid: Slid) -> JsonObject:
         """Price a state again from kept counts."""
         check_names(slid.state)
         return await self._ask({"do": "reprice", "state": slid.state.model_dump(),
                                 "path": slid.path, "begin": slid.begin}, slid.state)
 
-    def export(self, asked: Exported) -> dict[str, Any]:
+    def export(self, asked: Exported) -> JsonObject:
         """Write variants as what gives the same figures elsewhere."""
         for one in asked.variants:
             check_names(one.state)
@@ -113,7 +114,7 @@ class Service:
         return {"command": command_line(variants[0].state, names),
                 "studies": write_studies(variants, names)}
 
-    async def upload(self, kind: str, name: str, content: bytes) -> dict[str, Any]:
+    async def upload(self, kind: str, name: str, content: bytes) -> JsonObject:
         """Keep a file that can be read."""
         made = await self.uploads.add(kind, name, content, self.pool)
         return {"key": made.key, "file": made.file, **made.facts}
@@ -123,26 +124,26 @@ class Service:
         self.pool.close()
         self.uploads.close()
 
-    async def _ask(self, request: dict[str, Any], state: State) -> dict[str, Any]:
+    async def _ask(self, request: JsonObject, state: State) -> JsonObject:
         answer = await self.pool.ask(request, f"{state.model} {state.board} {state.runtime}")
         if "refused" in answer:
             raise _Refused(str(answer["refused"]), str(answer["kind"]), {
                 name: answer[name] for name in ("controls", "paths") if name in answer})
         if "bug" in answer:
             raise RuntimeError(str(answer["bug"]))
-        found: dict[str, Any] = answer["found"]
+        found: JsonObject = answer["found"]
         return found
 
 
 class _Refused(TwinError):
     """What a worker refused, with the class of its error, and what can be turned instead."""
 
-    def __init__(self, message: str, kind: str, beside: dict[str, Any]) -> None:
+    def __init__(self, message: str, kind: str, beside: JsonObject) -> None:
         super().__init__(message)
         self.kind, self.beside = kind, beside
 
 
-def list_catalogue() -> dict[str, Any]:
+def list_catalogue() -> JsonObject:
     """Return what there is to choose from, and how causes are drawn and explained."""
     boards = []
     for name in list_boards():
@@ -238,7 +239,7 @@ def _add_refusals(app: FastAPI) -> None:
         f"a bug of twin, not of your input: {error}")}))
 
 
-def _refuse(error: TwinError) -> tuple[int, dict[str, Any]]:
+def _refuse(error: TwinError) -> tuple[int, JsonObject]:
     """Return a refusal as its status and document."""
     kind = getattr(error, "kind", type(error).__name__)
     return STATUS.get(kind, 422), {"error": str(error), "kind": kind,

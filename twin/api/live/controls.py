@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from hwmodels.board.facts import FLASH_ROLES, Board, Cache, Clock
 from hwmodels.board.npu import Pool
+from hwmodels.files import JsonObject
 from hwmodels.quantities import format_size
 from twin.api.live.state import COMPILED
 from twin.deployment.choice import list_each_runtime, list_runnable
@@ -26,7 +26,7 @@ LOADS = (0, 1e6, 5e6, 10e6, 20e6, 40e6, 80e6, 160e6)
 """Bytes a second of another master that are offered."""
 
 
-def list_controls(board: Board, deployment: Deployment | None) -> dict[str, Any]:
+def list_controls(board: Board, deployment: Deployment | None) -> JsonObject:
     """Return what can be turned on a board.
 
     Parameters
@@ -49,7 +49,7 @@ def list_controls(board: Board, deployment: Deployment | None) -> dict[str, Any]
     }
 
 
-def _list_numbers(deployment: Deployment | None) -> Iterator[dict[str, Any]]:
+def _list_numbers(deployment: Deployment | None) -> Iterator[JsonObject]:
     """Yield what the network's numbers may be made, but what its library is known not to run."""
     precisions, weights = list(PRECISIONS), ["int8", "int4"]
     if deployment is not None:
@@ -89,7 +89,7 @@ def _moves(board: Board, clock: Clock) -> bool:
     return any(fact.path == f"clocks.{clock.name}.frequency_hz" for fact in board.facts)
 
 
-def _clock(board: Board, clock: Clock) -> dict[str, Any]:
+def _clock(board: Board, clock: Clock) -> JsonObject:
     steps = _list_scales(board, clock)
     highest = max([clock.frequency_hz, clock.max_hz or 0.0, *(hertz for _, hertz in steps)])
     return {"path": f"clocks.{clock.name}.frequency_hz", "name": clock.name,
@@ -106,7 +106,7 @@ def _list_scales(board: Board, clock: Clock) -> list[tuple[str, float]]:
     return sorted(found, key=lambda one: one[1])
 
 
-def _cache(board: Board, cache: Cache) -> dict[str, Any]:
+def _cache(board: Board, cache: Cache) -> JsonObject:
     stated = any(fact.path == f"caches.{cache.name}.ways" for fact in board.facts)
     least = cache.line_bytes * (cache.ways if stated else 2)
     sizes = [int(cache.size_bytes * 2.0**power) for power in SIZES]
@@ -116,7 +116,7 @@ def _cache(board: Board, cache: Cache) -> dict[str, Any]:
                        if size >= least]}
 
 
-def _list_places(board: Board, deployment: Deployment | None) -> Iterator[dict[str, Any]]:
+def _list_places(board: Board, deployment: Deployment | None) -> Iterator[JsonObject]:
     accelerated = deployment is not None and deployment.accelerated
     stated = dict(board.placement)
     own = (stated["weights"], stated["arena"], stated["code"]) if deployment is None else (

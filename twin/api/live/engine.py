@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.files import JsonObject
 from hwmodels.quantities import read_quantity
 from twin.api.commands.predict import describe_numbers
 from twin.api.live.controls import list_controls, list_paths
@@ -49,13 +50,13 @@ class Engine(Reader):
         super().__init__(folder)
         self._bases: OrderedDict[str, Deployment] = OrderedDict()
         self._sliding: OrderedDict[str, Deployment] = OrderedDict()
-        self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._answers: OrderedDict[str, JsonObject] = OrderedDict()
 
     def operations(self) -> Mapping[str, Operation]:
         """Return what can be asked, by name."""
         return {**super().operations(), "predict": self.predict, "reprice": self.reprice}
 
-    def predict(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def predict(self, request: Mapping[str, Any]) -> JsonObject:
         """Predict a state; with "controls", say what can be turned."""
         state = State.model_validate(request["state"])
         base, settings = self._find_base(state), dict(state.set)
@@ -73,7 +74,7 @@ class Engine(Reader):
         _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
         return {**answer, **self.tell_beside(request)}
 
-    def tell_beside(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def tell_beside(self, request: Mapping[str, Any]) -> JsonObject:
         """Return what can be turned, where that is asked for and the board can be read."""
         if not request.get("controls"):
             return {}
@@ -89,7 +90,7 @@ class Engine(Reader):
             own = None
         return {"controls": list_controls(board, own), "paths": list_paths(board)}
 
-    def reprice(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def reprice(self, request: Mapping[str, Any]) -> JsonObject:
         """Price a state again at another clock, from counts that are kept.
 
         "path" is the clock's, "begin" whether what is not kept may be simulated.

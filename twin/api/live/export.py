@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import yaml
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.quantities import write_setting
 from twin.api.live.state import State, is_upload
@@ -80,7 +80,7 @@ def write_studies(variants: Sequence[Variant], names: Mapping[str, str]) -> list
     return [{"file": file, "text": text} for file, text in found.items()]
 
 
-def _write_study(group: Sequence[Variant], names: Mapping[str, str]) -> dict[str, Any]:
+def _write_study(group: Sequence[Variant], names: Mapping[str, str]) -> JsonObject:
     first = group[0].state
     model, board = names.get(first.model, first.model), names.get(first.board, first.board)
     cases: dict[str, dict[str, str]] = {}
@@ -97,7 +97,7 @@ def _write_study(group: Sequence[Variant], names: Mapping[str, str]) -> dict[str
         stem += "_cold"
     if first.calibration != "auto":
         stem += "_stated"
-    document: dict[str, Any] = {
+    document: JsonObject = {
         "schema": 1, "name": stem, "question": f"The variants of a {_NAME}.",
         "models": [model], "boards": [board]}
     if first.runtime is not None:

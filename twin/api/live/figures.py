@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
+from hwmodels.files import JsonObject
 from twin.deployment.deployment import Deployment
 from twin.pricing.batch import empty_batch, fill_row
 from twin.pricing.ledger import bill_energy_uj, bill_time_us, explain_time
 from twin.pricing.prediction import LayerPrediction, Prediction
 
 
-def _tell_operating(board: Board) -> dict[str, Any]:
+def _tell_operating(board: Board) -> JsonObject:
     """Return clocks, voltage and wait states a board is at."""
     power = board.power
     return {
@@ -29,7 +29,7 @@ def _tell_operating(board: Board) -> dict[str, Any]:
     }
 
 
-def tell_prediction(prediction: Prediction) -> dict[str, Any]:
+def tell_prediction(prediction: Prediction) -> JsonObject:
     """Return all the page shows of a prediction."""
     deployment, sure = prediction.deployment, prediction.certainty
     batch = empty_batch(1, len(prediction.layers))
@@ -68,7 +68,7 @@ def tell_prediction(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def tell_memory(prediction: Prediction) -> dict[str, Any]:
+def tell_memory(prediction: Prediction) -> JsonObject:
     """Return what is needed of RAM and flash, and what there is."""
     deployment: Deployment = prediction.deployment
     return {
@@ -82,7 +82,7 @@ def tell_memory(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _describe(layer: LayerPrediction) -> dict[str, Any]:
+def _describe(layer: LayerPrediction) -> JsonObject:
     hertz = dict(layer.clocks_hz)
     causes: dict[str, float] = {}
     for clock in layer.bill.clocks():

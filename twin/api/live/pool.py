@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from calibration.collecting.deadline import patient
-from hwmodels.files import parse_json
+from hwmodels.files import JsonObject, parse_json
 from hwmodels.processes import command_of, environment
 from twin.api.live.frames import read_frame, write_frame
 from twin.errors import WorkerError
@@ -77,7 +77,7 @@ class Worker:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, request: Mapping[str, Any], deadline_s: float) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, Any], deadline_s: float) -> JsonObject:
         """Return the answer to a request.
 
         Parameters
@@ -118,7 +118,7 @@ class Worker:
                 raise WorkerError("took more time than is given to it, and was ended"
                                   if late.is_set() else
                                   "took more memory than is given to it, or ended its process")
-            answer: dict[str, Any] = parse_json(frame.decode())
+            answer: JsonObject = parse_json(frame.decode())
             return answer
 
     def kill(self) -> None:
@@ -128,7 +128,7 @@ class Worker:
         if process is not None:
             process.kill()
 
-    def ask_once(self, request: Mapping[str, Any], deadline_s: float) -> dict[str, Any]:
+    def ask_once(self, request: Mapping[str, Any], deadline_s: float) -> JsonObject:
         """Return the answer to a request, and end the process."""
         try:
             return self.ask(request, deadline_s)
@@ -188,7 +188,7 @@ class Job:
     about: str | None
     client: str
     number: int
-    answer: asyncio.Future[dict[str, Any]]
+    answer: asyncio.Future[JsonObject]
     worker: Worker = field(init=False)
     started_s: float = 0.0
     is_long: bool = False
@@ -219,7 +219,7 @@ class Pool:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def ask(self, request: Mapping[str, Any], about: str | None) -> dict[str, Any]:
+    async def ask(self, request: Mapping[str, Any], about: str | None) -> JsonObject:
         """Return the answer of a worker, when it is the client's turn.
 
         Parameters
@@ -331,7 +331,7 @@ class Pool:
         _remember(self._served, job.client, next(self._numbers))
         loop.run_in_executor(None, answer).add_done_callback(partial(self._finish, job, worker))
 
-    def _finish(self, job: Job, worker: Worker, done: asyncio.Future[dict[str, Any]]) -> None:
+    def _finish(self, job: Job, worker: Worker, done: asyncio.Future[JsonObject]) -> None:
         del self._running[worker]
         error, was_ended = done.exception(), job.is_ended
         if job.answer.done():

@@ -8,12 +8,13 @@ from typing import Any
 
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.files import JsonObject
 from twin.api.live.state import GONE, is_upload
 from twin.errors import UsageError
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
 
-Operation = Callable[[Mapping[str, Any]], dict[str, Any]]
+Operation = Callable[[Mapping[str, Any]], JsonObject]
 
 
 class Reader:
@@ -32,7 +33,7 @@ class Reader:
         """Return what can be asked, by name."""
         return {"ready": lambda _: {}, "model": self.read_model, "board": self.read_board}
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, request: Mapping[str, Any]) -> JsonObject:
         """Answer one request; what is refused is an answer, too.
 
         Parameters
@@ -50,16 +51,16 @@ class Reader:
         except RecursionError:
             return {"refused": "is nested too deep", "kind": "ModelError"}
 
-    def tell_beside(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def tell_beside(self, request: Mapping[str, Any]) -> JsonObject:
         """Return what the page shows beside a refusal."""
         return {}
 
-    def read_model(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def read_model(self, request: Mapping[str, Any]) -> JsonObject:
         """Read a model that was uploaded, and say what it is."""
         graph = read_model(self.find(request["name"]))
         return {"name": graph.name, "layers": len(graph.layers), "macs": graph_macs(graph)}
 
-    def read_board(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def read_board(self, request: Mapping[str, Any]) -> JsonObject:
         """Read a board that was uploaded, and say what it is."""
         board = load_board(self.find(request["name"]))
         return {"name": board.name, "soc": board.soc, "core": board.core.model,

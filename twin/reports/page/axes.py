@@ -6,16 +6,17 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from hwmodels.files import JsonObject
 from twin.reports.charts import Ends, spread_log
 from twin.reports.page.styles import INK
 
 
-def log_axis(values: Iterable[float], title: str) -> dict[str, Any]:
+def log_axis(values: Iterable[float], title: str) -> JsonObject:
     """Return a logarithmic axis around values, ticks at 1, 2 and 5 or closer where it is short."""
     return lay_out_log(*spread_log(values), title)
 
 
-def lay_out_log(ends: Ends, ticks: Iterable[tuple[float, str]], title: str) -> dict[str, Any]:
+def lay_out_log(ends: Ends, ticks: Iterable[tuple[float, str]], title: str) -> JsonObject:
     """Return a logarithmic axis between ends."""
     places, texts = zip(*ticks, strict=True)
     return {"type": "log", "range": list(map(math.log10, ends)), "title": {"text": title},
@@ -23,7 +24,7 @@ def lay_out_log(ends: Ends, ticks: Iterable[tuple[float, str]], title: str) -> d
 
 
 def error_bars(bounds: Iterable[tuple[float, float, float]], factor: float = 1.0,
-               **look: Any) -> dict[str, Any]:
+               **look: Any) -> JsonObject:
     """Return the bars from each low to each high around its point, in the unit of the axis.
 
     Parameters
@@ -39,7 +40,7 @@ def error_bars(bounds: Iterable[tuple[float, float, float]], factor: float = 1.0
             "arrayminus": [(point - low) * factor for low, point, _ in found]}
 
 
-def rule(limit: float, *, across: bool) -> dict[str, Any]:
+def rule(limit: float, *, across: bool) -> JsonObject:
     """Return a dashed line at a limit of the horizontal axis, or of the upright one."""
     along, over = ("x", "y") if across else ("y", "x")
     return {"type": "line", f"{over}ref": "paper", f"{over}0": 0, f"{over}1": 1,

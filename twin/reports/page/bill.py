@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from hwmodels.counts import Bill
+from hwmodels.files import JsonObject
 from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
 from twin.pricing.prediction import LayerPrediction, Prediction
@@ -147,7 +148,7 @@ def _add(parts: list[Amounts]) -> Amounts:
     return sums
 
 
-def _ticks(whole: float, factor: float) -> dict[str, Any]:
+def _ticks(whole: float, factor: float) -> JsonObject:
     """Return five round ticks, labelled in the axis' unit."""
     rough = whole / factor / 5 or 1.0
     power = 10.0**math.floor(math.log10(rough))

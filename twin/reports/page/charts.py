@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from hwmodels.files import JsonObject
 from twin.reports.charts import Axis, Chart, Curve, Grid
 from twin.reports.page.axes import error_bars, lay_out_log, rule
 from twin.reports.page.page import plain
@@ -31,7 +32,7 @@ def plot_chart(chart: Chart, **plot: Any) -> Plot:
     plot
         Height, whether it is half as wide, and `layout` over that of the chart.
     """
-    axes: dict[str, Any] = {"polar": {
+    axes: JsonObject = {"polar": {
         "bgcolor": "rgba(0,0,0,0)", "angularaxis": {**SPOKES, "direction": "clockwise"},
         "radialaxis": {**SPOKES, **_lay_out(chart, "y", chart.y), "tickfont": {"size": 10}}}
     } if chart.polar else {
@@ -79,7 +80,7 @@ def _trace(chart: Chart, curve: Curve) -> Mapping[str, Any]:
            if any(ends)}}
 
 
-def _lay_out(chart: Chart, name: str, axis: Axis) -> dict[str, Any]:
+def _lay_out(chart: Chart, name: str, axis: Axis) -> JsonObject:
     if axis.log:
         return lay_out_log(*chart.spread(axis, name), plain(axis.label))
     return {**({"title": {"text": plain(axis.label)}} if axis.label else

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from calibration.power_trace.excerpt import EDGES, Excerpt
+from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_energy, format_time, significant
 from twin.pricing.ledger import whole_energy
@@ -51,7 +50,7 @@ def draw_power(excerpt: Excerpt, prediction: Prediction) -> Plot:
     at = int(np.argmax(np.where(inside, power, -np.inf)))
     place = min(int(np.searchsorted(excerpt.edges_us, times[at], side="right")) - 1,
                 len(excerpt.layers) - 1)
-    traces: list[dict[str, Any]] = [{
+    traces: list[JsonObject] = [{
         "type": "scatter", "mode": "lines", "name": f"measured, {excerpt.meter}",
         "x": [one / 1e3 for one in excerpt.time_us], "y": list(excerpt.power_mw),
         "line": {"color": VERMILION, "width": 1}, "hoverinfo": "x+y"}]
