@@ -2,7 +2,8 @@
 
 The JSON form is that of calibration/datasets/stm32_zoo/layers: an object with "name", "inputs"
 ([[shape, type], ...]), "macs" and "layers", each {"op", "inp", "out", "dt"} and, for weighted
-ones, "w", "stride", "pad" and "act". "from" may say which layers one reads, "act" what follows a
+ones, "w", "stride", "pad" and "act". "from" says which layers one reads where those are not the
+latest of its shapes, unread ones before others, as around a shortcut; "act" may say what follows a
 sum or product, "pad" how a pool is padded.
 """
 
@@ -120,8 +121,6 @@ class _Reader:
         self._net = Builder(document["name"], zlib.crc32(document["name"].encode()))
         self._made: list[int] = []
         self._unread: list[int] = []
-        self._source: dict[int, int] = {}
-        self._linear: set[int] = set()
 
     def read(self, assume_unsupported: str | None) -> Graph:
         """Build every layer and return the graph."""
@@ -163,9 +162,6 @@ class _Reader:
         if self._net.shape(output) != stated:
             raise ModelError(f"{self._path}: layer {number} {entry['op']}: output "
                              f"{list(stated)} stated, {list(self._net.shape(output))} computed")
-        self._source[output] = sources[-1]
-        if entry["op"] == "CONV_2D" and self._word(_ACTIVATIONS, entry["act"], "act") is None:
-            self._linear.add(output)
         self._remember(output)
 
     def _remember(self, tensor: int) -> None:
@@ -177,17 +173,10 @@ class _Reader:
         """Tensors a layer reads, those of a sum or product oldest first."""
         chosen: list[int] = []
         for shape in shapes:
-            avoid = set(chosen)
-            if entry["op"] == "ADD" and chosen:
-                avoid.add(self._source.get(chosen[0], -1))
-            found = self._latest(shape, avoid)
-            if found is None:
-                found = self._latest(shape, set(chosen))
+            found = self._latest(shape, chosen)
             if found is None:
                 raise ModelError(f"{self._path}: layer {number} {entry['op']}: no tensor of "
                                  f"shape {list(shape)} comes before it")
-            if entry["op"] == "CONV_2D" and self._is_shortcut(found):
-                found = self._source[found]
             chosen.append(found)
         for tensor in chosen:
             if tensor in self._unread:
@@ -206,11 +195,7 @@ class _Reader:
         self._unread = [tensor for tensor in self._unread if tensor not in sources]
         return sources
 
-    def _is_shortcut(self, tensor: int) -> bool:
-        return (tensor in self._linear and tensor in self._unread
-                and self._net.shape(self._source[tensor]) == self._net.shape(tensor))
-
-    def _latest(self, shape: Shape, avoid: set[int]) -> int | None:
+    def _latest(self, shape: Shape, avoid: list[int]) -> int | None:
         for tensors in (self._unread, self._made):
             for tensor in reversed(tensors):
                 if self._net.shape(tensor) == shape and tensor not in avoid:
