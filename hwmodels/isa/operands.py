@@ -185,7 +185,10 @@ PREDICATE = "vpr"
 """Vector predicate, as a register."""
 
 Reads = tuple[tuple[str, str], ...]
-Form = Callable[[list[Operand]], tuple[Reads, tuple[str, ...]]]
+Effect = tuple[Reads, tuple[str, ...]]
+"""Registers an instruction reads, each with the port it is read at, and those it writes."""
+
+Form = Callable[[list[Operand]], Effect]
 
 
 def _values(operands: list[Operand]) -> Reads:
@@ -200,38 +203,38 @@ def _written(operands: list[Operand], count: int) -> tuple[str, ...]:
     return tuple(register for operand in operands[:count] for register in operand.registers)
 
 
-def _form_binary(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_binary(operands: list[Operand]) -> Effect:
     registers = [operand for operand in operands if not operand.is_shift]
     sources = operands if len(registers) == 2 else operands[1:]
     return _values(sources), _written(operands, 1)
 
 
-def _form_mla(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_mla(operands: list[Operand]) -> Effect:
     return (*_values(operands[1:3]), *_accumulates(operands[3])), _written(operands, 1)
 
 
-def _form_accumulate(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_accumulate(operands: list[Operand]) -> Effect:
     return (*_accumulates(operands[0]), *_values(operands[1:])), _written(operands, 1)
 
 
-def _form_long_accumulate(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_long_accumulate(operands: list[Operand]) -> Effect:
     reads = (*_accumulates(operands[0]), *_accumulates(operands[1]), *_values(operands[2:]))
     return reads, _written(operands, 2)
 
 
-def _form_extend_add(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_extend_add(operands: list[Operand]) -> Effect:
     added, extracted = operands[-2:]
     reads = (*_accumulates(added), *((name, "shift") for name in extracted.registers))
     return reads, _written(operands, 1)
 
 
-def _form_pack(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_pack(operands: list[Operand]) -> Effect:
     kept, moved = operands[-2:]
     reads = (*_values([kept]), *((name, "shift") for name in moved.registers))
     return reads, _written(operands, 1)
 
 
-def _form_vmov(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_vmov(operands: list[Operand]) -> Effect:
     """Return moves between files: two registers at a time, or one lane kept beside the others."""
     first = operands[0]
     pair = len(operands) == 4 or (len(operands) == 3 and len(operands[2].registers) == 2)
@@ -242,7 +245,7 @@ def _form_vmov(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
     return reads, _written(operands, count)
 
 
-def _form_index(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
+def _form_index(operands: list[Operand]) -> Effect:
     return _values(operands[1:]), _written(operands, 2)
 
 

@@ -132,7 +132,7 @@ def plan_activations(graph: Graph, scratch: Mapping[int, tuple[int, ...]]) -> in
     for position, layer in enumerate(graph.layers, 1):
         for tensor in layer.outputs:
             first.setdefault(tensor, position)
-        last.update(dict.fromkeys((*layer.inputs, *layer.outputs), position))
+        last.update(dict.fromkeys(layer.tensors, position))
     last.update(dict.fromkeys(graph.outputs, len(graph.layers)))
     kept = {*list_states(graph), -1}
     buffers = [Buffer(name=graph.tensors[i].name, tensors=[i], first=first[i], last=last[i],

@@ -329,7 +329,7 @@ def check_layers(graph: Graph) -> None:
             continue
         activations = graph.input(layer)
         place = f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}"
-        batch = graph.tensors[graph.inputs[0]].shape[:1] if graph.inputs else (1,)
+        batch = graph.entry.shape[:1] if graph.inputs else (1,)
         if layer.window is not None and activations.shape[0] not in (1, *batch):
             raise RuntimeRefusedError(f"{place}: a batch of {activations.shape[0]}; accepted: "
                                       "batch 1, dilation stated by the convolution itself")

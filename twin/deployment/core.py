@@ -17,7 +17,7 @@ from hwmodels.kernel import Lowered, Operand
 from hwmodels.paths.ways import code_cache, data_cache
 from hwmodels.quantities import format_frequency
 from hwmodels.simulator import add_background
-from twin.deployment.costs import LayerCost, TaskPrediction
+from twin.deployment.costs import Costs
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft
 from twin.deployment.kept_counts import read_core
@@ -381,7 +381,7 @@ class Core:
         return ""
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
+              cold: bool) -> Costs:
         """Price every layer on the core, with what being powered costs meanwhile."""
         costs = price_on_core(deployment, partial(deployment.target.lower, deployment), prices,
                               cold=cold)

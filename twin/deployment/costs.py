@@ -151,3 +151,7 @@ def bill_us(bill: Bill, board: Board) -> float:
 def convert_us(cycles: Mapping[str, float], hertz: Mapping[str, float]) -> float:
     """Time of cycles by clock, in microseconds."""
     return math.fsum([count / hertz[clock] * 1e6 for clock, count in cycles.items()])
+
+
+Costs = tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]
+"""Of an inference: by layer, and by task of an accelerator."""

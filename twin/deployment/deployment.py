@@ -16,7 +16,7 @@ from hwmodels.kernel import Lowered
 from hwmodels.quantities import Settings
 from twin.deployment.changed_board import change_own_board
 from twin.deployment.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
-from twin.deployment.costs import LayerCost, TaskPrediction
+from twin.deployment.costs import Costs, LayerCost
 from twin.deployment.draft import Draft, Placer
 from twin.deployment.memories import choose_memories, choose_memory, choose_pool
 from twin.deployment.settling import check_draft, settle
@@ -103,7 +103,7 @@ class Target(Placer, Protocol):
         """Return what kernels depend on besides the deployment, as a hash or nothing."""
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
+              cold: bool) -> Costs:
         """Return what every layer costs, and the accelerator's tasks."""
 
     def executed_traffic(self, deployment: Deployment, *, cold: bool) -> tuple[KernelTraffic, ...]:

@@ -147,6 +147,16 @@ class Layer:
     repeats: int = 1
 
     @property
+    def tensors(self) -> TensorIds:
+        """What it reads and writes."""
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def bias(self) -> int:
+        """Place of a weighted operator's bias; -1 without one."""
+        return self.inputs[2] if len(self.inputs) > 2 else -1
+
+    @property
     def kernel(self) -> RowsColumns:
         """Rows and columns of the window; 1 and 1 without one."""
         return (1, 1) if self.window is None else self.window.kernel
@@ -216,6 +226,15 @@ class Graph:
         """First tensor a layer writes."""
         return self.tensors[layer.outputs[0]]
 
+    @property
+    def entry(self) -> Tensor:
+        """The first input."""
+        return self.tensors[self.inputs[0]]
+
+    def list_data(self, layer: Layer) -> TensorIds:
+        """Tensors a layer reads that are no constants."""
+        return tuple(i for i in layer.inputs if i >= 0 and not self.tensors[i].is_constant)
+
     def ends(self, layer: Layer) -> tuple[Tensor, Tensor]:
         """First tensor a layer reads, and the first it writes."""
         return self.input(layer), self.output(layer)
@@ -240,13 +259,13 @@ class Graph:
         digest = hashlib.sha256()
         order: dict[int, int] = {}
         for layer in self.layers:
-            for tensor_id in (*layer.inputs, *layer.outputs):
+            for tensor_id in layer.tensors:
                 order.setdefault(tensor_id, len(order))
             described = [
                 layer.op, str(layer.window), str(layer.activation), str(layer.groups),
                 str([order[i] for i in layer.inputs]), str([order[i] for i in layer.outputs]),
             ]
-            for tensor_id in (*layer.inputs, *layer.outputs):
+            for tensor_id in layer.tensors:
                 if tensor_id >= 0:
                     tensor = self.tensors[tensor_id]
                     described.append(f"{tensor.shape}{tensor.dtype}{tensor.is_constant}")

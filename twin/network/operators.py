@@ -215,6 +215,11 @@ def traits(layer: Layer) -> Operator:
     return OPERATORS[layer.op]
 
 
+def follow_aliases(graph: Graph) -> dict[int, int]:
+    """Tensors that are another's under a second name, by the second."""
+    return {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+
+
 def is_alias(layer: Layer) -> bool:
     """Whether the layer only renames its input: no data is moved."""
     return traits(layer).alias

@@ -27,7 +27,7 @@ from hwmodels.program.elf import lies_in
 from hwmodels.quantities import Settings
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
-from twin.deployment.costs import LayerCost, TaskPrediction
+from twin.deployment.costs import Costs, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import KEPT
 from twin.deployment.placement import Placement
@@ -183,7 +183,7 @@ class ProgramTarget(Core):
     executes = True
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
+              cold: bool) -> Costs:
         """Price what every function did, and sum it by layer."""
         assert isinstance(deployment, Program)
         by_layer: dict[int, list[FunctionCost]] = {}

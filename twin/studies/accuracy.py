@@ -102,7 +102,7 @@ def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) ->
     elif (found := open_container(model_file)) is not None:
         content, kind = found.content, found.suffix
     right, by = _count_right((kind.removeprefix("."), content, data,
-                              graph.tensors[graph.inputs[0]]), model_file or graph.name)
+                              graph.entry), model_file or graph.name)
     low, high = wilson_interval(right, len(data.labels))
     return Accuracy(right=right, samples=len(data.labels), low=low, high=high, by=by)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_graphs import MLPERF_TINY, model_file, needs_models, one_layer, tensor
 
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.network.arithmetic import data_inputs, run_layer, run_network
+from twin.network.arithmetic import run_layer, run_network
 from twin.network.arithmetic.parameters import folded_bias, lookup_table, softmax_table
 from twin.network.arithmetic.requantisation import (
     activation_range,
@@ -174,7 +174,7 @@ def compare_with_litert(path: Path, graph: Graph) -> dict[str, int]:
 
     worst: dict[str, int] = {}
     for layer in graph.layers:
-        made = run_layer(graph, layer, [value(i) for i in data_inputs(graph, layer)])
+        made = run_layer(graph, layer, [value(i) for i in graph.list_data(layer)])
         difference = int(np.abs(made.astype(int) - value(layer.outputs[0]).astype(int)).max())
         worst[layer.op] = max(worst.get(layer.op, 0), difference)
     return worst

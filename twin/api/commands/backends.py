@@ -85,7 +85,7 @@ def _read_entry(model: Path, entry: list[Any]) -> tuple[Shape, str]:
         from twin.network.readers import read_model
 
         graph = read_model(str(model))
-        entry = [graph.tensors[graph.inputs[0]]]
+        entry = [graph.entry]
     return entry[0].shape, entry[0].dtype
 
 

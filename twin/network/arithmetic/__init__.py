@@ -12,7 +12,7 @@ import numpy as np
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.arithmetic import floating, integer, movement
 from twin.network.arithmetic.integer import Operation
-from twin.network.graph import Graph, Layer, TensorIds
+from twin.network.graph import Graph, Layer
 
 DTYPES = {"int8": np.int8, "float32": np.float32}
 """Types of activations there are kernels for."""
@@ -49,11 +49,6 @@ def run_layer(graph: Graph, layer: Layer, inputs: Sequence[np.ndarray]) -> np.nd
     return find_operation(graph, layer)(graph, layer, list(inputs))
 
 
-def data_inputs(graph: Graph, layer: Layer) -> TensorIds:
-    """Tensors a layer reads that are no constants."""
-    return tuple(i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant)
-
-
 def run_network(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
     """Compute a network.
 
@@ -84,6 +79,6 @@ def run_network(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[int, np.ndar
                              f"{tensor.dtype} of shape {tensor.shape} is expected")
         arrays[index] = values
     for layer in graph.layers:
-        data = [arrays[i] for i in data_inputs(graph, layer)]
+        data = [arrays[i] for i in graph.list_data(layer)]
         arrays[layer.outputs[0]] = run_layer(graph, layer, data)
     return arrays

@@ -12,7 +12,7 @@ import numpy as np
 
 from twin.errors import RuntimeRefusedError
 from twin.network.arithmetic import parameters
-from twin.network.arithmetic.integer import Operation, concatenate, pad, rename
+from twin.network.arithmetic.integer import Operands, Operation, concatenate, pad, rename
 from twin.network.arithmetic.requantisation import INT8_HIGH, INT8_LOW, round_away, single
 from twin.network.arithmetic.windows import cut_windows
 from twin.network.graph import Graph, Layer
@@ -46,7 +46,7 @@ def _windows(graph: Graph, layer: Layer, image: np.ndarray, border: float) -> np
     return cut_windows(image.astype(np.float64), layer.sliding_window, shape[1:3], border)
 
 
-def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def convolve(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Convolution with full channel sums."""
     if layer.groups != 1:
         raise RuntimeRefusedError(f"layer {layer.index} conv_2d: {layer.groups} groups; one is "
@@ -58,7 +58,7 @@ def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
     return _finish(graph, layer, sums)
 
 
-def convolve_depthwise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def convolve_depthwise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Convolution of each channel with its own filters."""
     weights = float_weights(graph, layer)[0]
     windows = _windows(graph, layer, inputs[0][0], 0.0)
@@ -67,14 +67,14 @@ def convolve_depthwise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> 
     return _finish(graph, layer, sums)
 
 
-def connect(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def connect(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Fully connected layer."""
     weights = float_weights(graph, layer)
     rows = inputs[0].reshape(-1, weights.shape[1]).astype(np.float64)
     return _finish(graph, layer, rows @ weights.T + float_bias(graph, layer))
 
 
-def pool_average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def pool_average(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Average over the part of each window inside the image."""
     if layer.option("count_include_pad", False):
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: padding is counted in the "
@@ -84,12 +84,12 @@ def pool_average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.nda
     return _finish(graph, layer, sums / counts)
 
 
-def pool_max(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def pool_max(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Greatest value of each window."""
     return _finish(graph, layer, _windows(graph, layer, inputs[0][0], -np.inf).max(axis=(2, 3)))
 
 
-def add(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def add(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Sum of two tensors of one shape."""
     if inputs[0].shape != inputs[1].shape:
         raise RuntimeRefusedError(f"layer {layer.index} add: shapes {inputs[0].shape} and "
@@ -97,20 +97,20 @@ def add(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     return _finish(graph, layer, inputs[0] + inputs[1])
 
 
-def average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def average(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Mean over height and width."""
     parameters.averaging(graph, layer)
     return _finish(graph, layer, inputs[0].astype(np.float64).mean(axis=(1, 2)))
 
 
-def normalise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def normalise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Softmax over the last axis."""
     values = inputs[0].astype(np.float64) * float(layer.option("beta", 1.0))
     shares = np.exp(values - values.max(axis=-1, keepdims=True))
     return _finish(graph, layer, shares / shares.sum(axis=-1, keepdims=True))
 
 
-def quantise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def quantise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Floats to int8, rounded half away from zero."""
     scale, zero_point = single(graph.output(layer))
     # As the kernel divides: in single precision.
@@ -118,7 +118,7 @@ def quantise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
     return np.clip(round_away(quotient) + zero_point, INT8_LOW, INT8_HIGH).astype(np.int8)
 
 
-def dequantise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def dequantise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """int8 to floats."""
     scale, zero_point = single(graph.input(layer))
     return np.float32(scale) * (inputs[0].astype(np.int32) - zero_point).astype(np.float32)

@@ -21,7 +21,10 @@ from twin.network.arithmetic.requantisation import (
 from twin.network.arithmetic.windows import cut_windows
 from twin.network.graph import Graph, Layer, Tensor
 
-Operation = Callable[[Graph, Layer, list[np.ndarray]], np.ndarray]
+Operands = list[np.ndarray]
+"""Values of the tensors a layer reads that are no constants."""
+
+Operation = Callable[[Graph, Layer, Operands], np.ndarray]
 
 
 def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -29,7 +32,7 @@ def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
 
-def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def convolve(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Convolution with full channel sums."""
     weights = parameters.weight_values(graph, layer)
     if layer.groups != 1:
@@ -43,7 +46,7 @@ def convolve(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
     return weighted(graph, layer).apply(sums + parameters.folded_bias(graph, layer)).reshape(shape)
 
 
-def convolve_depthwise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def convolve_depthwise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Convolution of each channel with its own filters."""
     _, zero_point = single(graph.input(layer))
     shape = graph.output(layer).shape
@@ -55,7 +58,7 @@ def convolve_depthwise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> 
     return weighted(graph, layer).apply(sums).reshape(shape)
 
 
-def connect(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def connect(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Fully connected layer."""
     weights = parameters.weight_values(graph, layer)
     sums = _multiply(inputs[0].reshape(-1, weights.shape[1]), weights.T)
@@ -73,7 +76,7 @@ def _check_pool(graph: Graph, layer: Layer) -> None:
                                   "average; windows inside the image are expected")
 
 
-def pool_average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def pool_average(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Average over the part of each window inside the image, rounded half away from zero."""
     _check_pool(graph, layer)
     shape, window = graph.output(layer).shape, layer.sliding_window
@@ -86,7 +89,7 @@ def pool_average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.nda
     return np.clip(np.sign(sums) * magnitude, low, high).astype(np.int8).reshape(shape)
 
 
-def pool_max(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def pool_max(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Greatest value of each window."""
     _check_pool(graph, layer)
     shape = graph.output(layer).shape
@@ -95,7 +98,7 @@ def pool_max(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray
     return np.clip(most, low, high).astype(np.int8).reshape(shape)
 
 
-def add(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def add(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Sum of two tensors."""
     constants = parameters.addition(graph, layer)
     total = sum(
@@ -106,14 +109,14 @@ def add(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     return np.clip(scaled + constants.out_offset, constants.low, constants.high).astype(np.int8)
 
 
-def average(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def average(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Mean over height and width."""
     requantisation, offset, _ = parameters.averaging(graph, layer)
     sums = inputs[0].astype(np.int64).sum(axis=(1, 2)) + offset
     return requantisation.apply(sums).reshape(graph.output(layer).shape)
 
 
-def normalise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def normalise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Softmax over the last axis, by a table of exponentials."""
     table = parameters.softmax_table(graph, layer).astype(np.int64)
     values = inputs[0].astype(np.int64)
@@ -122,12 +125,12 @@ def normalise(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarra
     return np.minimum((shares * 256 + sums // 2) // sums - 128, 127).astype(np.int8)
 
 
-def look_up(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def look_up(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Operator on one value, by table."""
     return parameters.lookup_table(graph, layer)[inputs[0].astype(np.int64) - INT8_LOW]
 
 
-def pad(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def pad(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Constant border around an image."""
     data = graph.input(layer)
     amounts = padding_amounts(layer, data)
@@ -152,7 +155,7 @@ def padding_amounts(layer: Layer, data: Tensor) -> tuple[tuple[int, int], ...]:
     return amounts
 
 
-def concatenate(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def concatenate(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Tensors of one scale, one behind the other."""
     check_concatenation(graph, layer)
     return np.concatenate(inputs, axis=layer.option("axis"))
@@ -160,7 +163,7 @@ def concatenate(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndar
 
 def check_concatenation(graph: Graph, layer: Layer) -> None:
     """Refuse a concatenation that would have to requantise."""
-    tensors = [graph.tensors[i] for i in (*layer.inputs, *layer.outputs)]
+    tensors = [graph.tensors[i] for i in layer.tensors]
     if tensors[0].dtype == "int8" and len({single(tensor) for tensor in tensors}) > 1:
         raise RuntimeRefusedError(f"layer {layer.index} concatenation: the tensors' scales "
                                   "differ; equal ones are expected")
@@ -169,7 +172,7 @@ def check_concatenation(graph: Graph, layer: Layer) -> None:
                                   f"{layer.activation!r}; none is expected")
 
 
-def rename(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def rename(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Return the same values under another shape."""
     return inputs[0].reshape(graph.output(layer).shape)
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from twin.errors import RuntimeRefusedError
-from twin.network.arithmetic.integer import Operation
+from twin.network.arithmetic.integer import Operands, Operation
 from twin.network.graph import Graph, Layer
 
 
-def cut(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def cut(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Take a box, stepping along each axis, backwards where the step is negative."""
     made = inputs[0]
     parts = zip(layer.option("begin"), layer.option("strides"), graph.output(layer).shape,
@@ -24,12 +24,12 @@ def cut(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     return made
 
 
-def permute(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def permute(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Put axes into another order."""
     return np.ascontiguousarray(inputs[0].transpose(layer.option("perm")))
 
 
-def repeat(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def repeat(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Repeat a tensor along each axis as often as the result is longer."""
     source, made = inputs[0].shape, graph.output(layer).shape
     lifted = inputs[0].reshape((1,) * (len(made) - len(source)) + source)
@@ -37,7 +37,7 @@ def repeat(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
         made, lifted.shape, strict=True)])
 
 
-def deepen(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def deepen(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Move blocks of pixels into channels."""
     block = layer.option("block")
     batch, rows, columns, depth = inputs[0].shape
@@ -45,7 +45,7 @@ def deepen(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     return apart.transpose(0, 1, 3, 2, 4, 5).reshape(graph.output(layer).shape)
 
 
-def flatten(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def flatten(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Move channels into blocks of pixels."""
     block = layer.option("block")
     batch, rows, columns, depth = inputs[0].shape
@@ -58,20 +58,20 @@ def flatten(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
     return apart.transpose(0, 1, 3, 2, 4, 5).reshape(graph.output(layer).shape)
 
 
-def choose_less(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def choose_less(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Return the smaller of two values of one scale."""
     _check_scales(graph, layer)
     return np.minimum(*inputs)
 
 
-def choose_more(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
+def choose_more(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
     """Return the greater of two values of one scale."""
     _check_scales(graph, layer)
     return np.maximum(*inputs)
 
 
 def _check_scales(graph: Graph, layer: Layer) -> None:
-    tensors = [graph.tensors[i] for i in (*layer.inputs, *layer.outputs)]
+    tensors = [graph.tensors[i] for i in layer.tensors]
     if len({str(tensor.quantization) for tensor in tensors}) > 1 or any(
             tensor.is_constant for tensor in tensors):
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: two computed operands of one "

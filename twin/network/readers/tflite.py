@@ -283,7 +283,7 @@ def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: TensorI
               notes: tuple[str, ...]) -> Graph:
     file.place = "graph inputs"
     inputs = main.inputs
-    used = {i for layer in layers for i in (*layer.inputs, *layer.outputs)}.union(inputs, outputs)
+    used = {i for layer in layers for i in layer.tensors}.union(inputs, outputs)
     order = {old: new for new, old in enumerate(sorted(used - {-1}))}
     order[-1] = -1
     windowed = any(layer.window is not None for layer in layers)

@@ -136,7 +136,7 @@ def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Gra
 def _take_constants(channels: Channels, layer: Layer,
                     take: Callable[[int, int, np.ndarray], None]) -> None:
     graph, output = channels.graph, channels.numbers[layer.outputs[0]]
-    bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
+    bias = layer.bias
     operator, columns = traits(layer), channels.columns.get(layer.index)
     if operator.filters is not None and (columns is not None or operator.is_depthwise):
         take(layer.inputs[1], operator.filters, output)

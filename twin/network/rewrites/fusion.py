@@ -86,7 +86,7 @@ def fuse_sums(graph: Graph) -> Graph:
                 or reader is None or reader.op != ADD or layer.index in joined):
             continue
         constant = next((i for i in reader.inputs if tensors[i].is_constant), None)
-        bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
+        bias = layer.bias
         channels = tensors[layer.outputs[0]].shape[-1]
         if (constant is None or bias < 0 or not tensors[bias].is_constant
                 or tensors[constant].elements not in (1, channels)

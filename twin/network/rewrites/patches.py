@@ -103,8 +103,8 @@ def live_bytes(graph: Graph) -> int:
 
 def _find_stages(graph: Graph) -> tuple[tuple[Layer, ...], ...]:
     """Return the first layers, as far as they can be split, at every place one tensor is alive."""
-    if len(graph.inputs) != 1 or len(graph.tensors[graph.inputs[0]].shape) != 4 or (
-            graph.tensors[graph.inputs[0]].shape[0] != 1):
+    if len(graph.inputs) != 1 or len(graph.entry.shape) != 4 or (
+            graph.entry.shape[0] != 1):
         return ()
     last = {i: place for place, layer in enumerate(graph.layers) for i in layer.inputs}
     last.update(dict.fromkeys(graph.outputs, len(graph.layers)))
@@ -121,7 +121,7 @@ def _find_stages(graph: Graph) -> tuple[tuple[Layer, ...], ...]:
 
 def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
     """Whether a layer can run on a part of what it reads."""
-    read = [i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant]
+    read = graph.list_data(layer)
     if not set(read) <= made or len(layer.outputs) != 1:
         return False
     operator = traits(layer)
@@ -130,7 +130,7 @@ def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
         return len(read) == len(layer.inputs) and all(
             graph.tensors[i].shape == shape for i in read)
     plain = operator.is_pool and layer.window is not None and not any(layer.window.padding)
-    return read == [layer.inputs[0]] and (
+    return read == layer.inputs[:1] and (
         operator.is_convolution or operator.form is Form.ELEMENTWISE or plain)
 
 
@@ -162,7 +162,7 @@ class _Split:
         """Add the layers of one patch and return what they write."""
         areas: dict[int, Area] = {self.stage[-1].outputs[0]: (band, part)}
         for layer in reversed(self.stage):
-            for i in self._read(layer):
+            for i in self.graph.list_data(layer):
                 need = self._reach(layer, i, areas[layer.outputs[0]])
                 areas[i] = _hull(areas[i], need) if i in areas else need
         label, source = f"patch_{band[0]}_{part[0]}", self.graph.inputs[0]
@@ -172,16 +172,12 @@ class _Split:
         for layer in self.stage:
             after = areas[layer.outputs[0]]
             sources = []
-            for place, i in enumerate(self._read(layer)):
+            for place, i in enumerate(self.graph.list_data(layer)):
                 need = self._reach(layer, i, after)
                 sources.append(self._slice(patches[i], need, areas[i],
                                            f"{label}/{layer.name}/slice_{place}"))
             patches[layer.outputs[0]] = self._apply(layer, sources, after, label)
         return patches[self.stage[-1].outputs[0]]
-
-    def _read(self, layer: Layer) -> tuple[int, ...]:
-        """Return the activations a layer reads."""
-        return tuple(i for i in layer.inputs if i >= 0 and not self.graph.tensors[i].is_constant)
 
     def _reach(self, layer: Layer, source: int, after: Area) -> Area:
         """Return what a layer reads of a tensor for an area of what it writes."""

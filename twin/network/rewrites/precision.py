@@ -216,7 +216,7 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
         changed += 1
         tensors[layer.inputs[1]] = narrowed = quantise_weights(
             weights, dtype, weights.quantization.axis)
-        bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
+        bias = layer.bias
         if bias >= 0 and tensors[bias].is_constant and bias not in shared:
             assert narrowed.quantization is not None
             tensors[bias] = quantise_bias(tensors[bias], source, narrowed.quantization,

@@ -80,7 +80,7 @@ def _declare(output: Output, tensor_id: int) -> Any:
 
 
 def _write_layer(output: Output, layer: Layer) -> None:
-    tensors = [output.graph.tensors[i] for i in (*layer.inputs, *layer.outputs) if i >= 0]
+    tensors = [output.graph.tensors[i] for i in layer.tensors if i >= 0]
     strange = {tensor.dtype for tensor in tensors} - {*FLOATS, *INTEGERS}
     if strange:
         raise output.refuse(layer, f"type {', '.join(sorted(strange))}")

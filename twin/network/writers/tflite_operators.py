@@ -86,7 +86,7 @@ def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
     """Return inputs of a convolution; one without bias gets zeros, which interpreters insist on."""
     if len(layer.inputs) > 2:
         return layer.inputs
-    data, weights, output = (graph.tensors[i] for i in (*layer.inputs, *layer.outputs))
+    data, weights, output = (graph.tensors[i] for i in layer.tensors)
     entry, kernel = data.quantization, weights.quantization
     if entry is None or kernel is None:
         return (*layer.inputs, add(f"{layer.name}/zeros",

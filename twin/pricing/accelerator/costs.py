@@ -28,13 +28,9 @@ from hwmodels.schedule import Task, TaskRun
 from hwmodels.schedule.run import gather_counts, run_tasks
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
-from twin.deployment.costs import (
-    LayerCost,
-    TaskPrediction,
-    convert_us,
-)
+from twin.deployment.costs import Costs, LayerCost, TaskPrediction, convert_us
 from twin.deployment.deployment import Deployment, PriceOnCore
-from twin.network.operators import is_alias
+from twin.network.operators import follow_aliases
 from twin.pricing.accelerator.columns import (
     Hosted,
     Part,
@@ -47,7 +43,7 @@ from twin.runtimes.compiler import Step
 
 
 def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
-                    ) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
+                    ) -> Costs:
     """Price an inference on an accelerator and its host.
 
     Parameters
@@ -169,7 +165,7 @@ def _list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tup
     cache = board.cache(board.core.dcache)
     held = {memory.name for memory in board.memories
             if cache is not None and cache.enabled and cache.may_hold(memory)}
-    renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+    renamed = follow_aliases(graph)
 
     def source(tensor: int) -> int:
         while tensor in renamed:
@@ -188,7 +184,7 @@ def _list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tup
             shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
             shared += [i for i in layer.outputs if i in read]
         elif step.stepped:
-            shared = [i for i in dict.fromkeys((*layer.inputs, *layer.outputs))
+            shared = [i for i in dict.fromkeys(layer.tensors)
                       if i >= 0 and not graph.tensors[i].is_constant]
         for i in shared:
             memory = homes[i].memory

@@ -15,7 +15,7 @@ from twin.deployment.accelerator.pools import describe_spills
 from twin.deployment.accelerator.weight_width import narrow_weights
 from twin.deployment.changes import Choose, WhatIf
 from twin.deployment.core import Core
-from twin.deployment.costs import LayerCost, TaskPrediction
+from twin.deployment.costs import Costs
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft
 from twin.deployment.memories import check_fit
@@ -124,7 +124,7 @@ class Accelerator(Core):
                       sum(pool.size_bytes for pool in pools))
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
-              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[TaskPrediction, ...]]:
+              cold: bool) -> Costs:
         """Price tasks, host operators and the hand-over; the host is cold in either case."""
         return price_schedule(deployment, prices, price_on_core)
 

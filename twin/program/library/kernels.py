@@ -22,6 +22,9 @@ from twin.runtimes.counted.learnt import (
 from twin.runtimes.counted.shapes import KINDS
 from twin.runtimes.counted.walks import CHANNELS, PIXELS, WHOLE
 
+Codes = Mapping[str, Code]
+"""Codes by function."""
+
 HEAVY = 0.005
 """Share of a layer's instructions from which a function says which code the layer runs."""
 
@@ -38,7 +41,7 @@ _AGAIN = 1.5
 """Sweeps of an operand from which it is read again and again."""
 
 
-def make_kernels(seen: Sequence[Seen], codes: Mapping[str, Code],
+def make_kernels(seen: Sequence[Seen], codes: Codes,
                  code_bytes: Mapping[str, int]) -> tuple[LearntKernel, ...]:
     """Return the kernels of a library.
 
@@ -98,7 +101,7 @@ def _kind(op: str) -> str:
     return KINDS.get(op, op)
 
 
-def _weigh(one: Seen, codes: Mapping[str, Code]) -> Counter[str]:
+def _weigh(one: Seen, codes: Codes) -> Counter[str]:
     """Return instructions of a layer by function."""
     heavy: Counter[str] = Counter()
     for name, (trips, _) in one.blocks.items():
@@ -106,7 +109,7 @@ def _weigh(one: Seen, codes: Mapping[str, Code]) -> Counter[str]:
     return heavy
 
 
-def _list_own(alike: Sequence[Seen], codes: Mapping[str, Code]) -> frozenset[str]:
+def _list_own(alike: Sequence[Seen], codes: Codes) -> frozenset[str]:
     """Return functions that were generated for one layer: heavy ones that are the layer itself."""
     if len(alike) < 2:
         return frozenset()
@@ -116,7 +119,7 @@ def _list_own(alike: Sequence[Seen], codes: Mapping[str, Code]) -> frozenset[str
         >= HEAVY * _weigh(one, codes).total())
 
 
-def _part(alike: Sequence[Seen], codes: Mapping[str, Code],
+def _part(alike: Sequence[Seen], codes: Codes,
           own: frozenset[str]) -> list[list[Seen]]:
     """Return layers by the functions that do their work."""
     found: dict[frozenset[str], list[Seen]] = {}
@@ -128,7 +131,7 @@ def _part(alike: Sequence[Seen], codes: Mapping[str, Code],
     return list(found.values())
 
 
-def _part_paths(variant: Sequence[Seen], codes: Mapping[str, Code]) -> list[list[Seen]]:
+def _part_paths(variant: Sequence[Seen], codes: Codes) -> list[list[Seen]]:
     """Return layers by the block most of their instructions are in: ways through one function."""
     found: dict[str, list[Seen]] = {}
     for one in variant:
@@ -137,7 +140,7 @@ def _part_paths(variant: Sequence[Seen], codes: Mapping[str, Code]) -> list[list
     return list(found.values())
 
 
-def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Mapping[str, Code],
+def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Codes,
                  code_bytes: Mapping[str, int], own: frozenset[str],
                  joint: dict[tuple[str, str, str], LearntBlock]) -> LearntKernel:
     hot = _choose_hot(variant, codes, own)
@@ -171,7 +174,7 @@ def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Mapping
         residual=_residual(variant, codes, blocks, rest))
 
 
-def _choose_hot(variant: Sequence[Seen], codes: Mapping[str, Code],
+def _choose_hot(variant: Sequence[Seen], codes: Codes,
                 own: frozenset[str]) -> list[str]:
     """Return the blocks worth keeping, heaviest first: those most of each layer runs in."""
     chosen: dict[str, float] = {}
@@ -201,17 +204,17 @@ def _fit_block(name: str, code: Code, layers: Sequence[Seen]) -> LearntBlock:
         entries=trips if same else _fit(layers, lambda one: one.blocks.get(name, (0, 0))[1]))
 
 
-def _left(one: Seen, codes: Mapping[str, Code], hot: Iterable[str]) -> int:
+def _left(one: Seen, codes: Codes, hot: Iterable[str]) -> int:
     kept = set(hot)
     return sum(trips * codes[name].instructions for name, (trips, _) in one.blocks.items()
                if name not in kept)
 
 
-def _fit_rest(variant: Sequence[Seen], codes: Mapping[str, Code], hot: Sequence[str]) -> Series:
+def _fit_rest(variant: Sequence[Seen], codes: Codes, hot: Sequence[str]) -> Series:
     return _fit(variant, lambda one: _left(one, codes, hot))
 
 
-def _share_classes(variant: Sequence[Seen], codes: Mapping[str, Code],
+def _share_classes(variant: Sequence[Seen], codes: Codes,
                    hot: Sequence[str]) -> dict[str, float]:
     kept, counts = set(hot), Counter[str]()
     for one in variant:
@@ -223,7 +226,7 @@ def _share_classes(variant: Sequence[Seen], codes: Mapping[str, Code],
     return {name: count / whole for name, count in sorted(counts.items())} if whole else {}
 
 
-def _residual(variant: Sequence[Seen], codes: Mapping[str, Code],
+def _residual(variant: Sequence[Seen], codes: Codes,
               blocks: Sequence[LearntBlock], rest: Series) -> float:
     """Return the relative error of a layer's instructions, root mean square."""
     errors = []

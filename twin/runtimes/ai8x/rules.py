@@ -18,7 +18,7 @@ from typing import ClassVar
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, Task, UnitWork
 from twin.network.graph import Graph, Layer, RowsColumns
-from twin.network.operators import Form, is_alias, layer_macs, traits
+from twin.network.operators import Form, follow_aliases, layer_macs, traits
 from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
 from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
 from twin.runtimes.units import UnitRules, count_elements
@@ -306,7 +306,7 @@ def _flattened_pixels(graph: Graph, layer: Layer) -> int:
 
 def find_source(graph: Graph, tensor: int) -> int:
     """Return the tensor another is under a shape of its own."""
-    renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+    renamed = follow_aliases(graph)
     while tensor in renamed:
         tensor = renamed[tensor]
     return tensor

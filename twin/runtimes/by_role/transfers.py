@@ -77,7 +77,7 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
     A piece is contiguous at its own tensor and walked in runs at the joined, split, padded or
     permuted one; a run is what stays together: the product of the axes from the operator's on.
     """
-    inputs = [i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant]
+    inputs = graph.list_data(layer)
     split = len(layer.outputs) > len(inputs)
     transfers = []
     for piece_id in layer.outputs if split else inputs:

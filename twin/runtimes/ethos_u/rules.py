@@ -23,7 +23,7 @@ from hwmodels.frozen import NamedCounts, frozen
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.network.operators import is_alias, layer_macs
+from twin.network.operators import follow_aliases, is_alias, layer_macs
 from twin.network.rewrites.patches import live_bytes
 from twin.network.writers.tflite import encode_tflite
 from twin.runtimes.compiler import Compiler, Group, Grouping, Planner, Reason, Step, Why
@@ -313,7 +313,7 @@ def _list_buffers(graph: Graph, groups: Sequence[tuple[Group, int]],
 
     What another group reads, under whichever shape, is no such tensor.
     """
-    renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+    renamed = follow_aliases(graph)
 
     buffers: dict[int, TaskBuffer] = {}
     readers: dict[int, set[int]] = {}

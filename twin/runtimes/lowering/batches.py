@@ -43,7 +43,7 @@ def lower_batch(lowering: Lowering, graph: Graph, layer: Layer, site: Site) -> L
 def _cut(graph: Graph, layer: Layer) -> Graph:
     """Return the graph with one input in place of the batch in what a layer reads and writes."""
     tensors = list(graph.tensors)
-    for tensor_id in (*layer.inputs, *layer.outputs):
+    for tensor_id in layer.tensors:
         if tensor_id >= 0 and not tensors[tensor_id].is_constant:
             tensor = tensors[tensor_id]
             tensors[tensor_id] = replace(tensor, shape=(1, *tensor.shape[1:]))

@@ -10,7 +10,7 @@ import numpy as np
 from hwmodels.frozen import frozen
 from twin.deployment.placement import Placement
 from twin.errors import RuntimeRefusedError
-from twin.network.arithmetic import data_inputs, find_operation, parameters
+from twin.network.arithmetic import find_operation, parameters
 from twin.network.arithmetic.integer import check_concatenation, padding_amounts
 from twin.network.arithmetic.requantisation import (
     Requantisation,
@@ -150,7 +150,7 @@ def _weights(context: Context, layer: Layer, position: int) -> dict[str, object]
 
 def _ends(context: Context, layer: Layer) -> tuple[str, ...]:
     """Addresses of the data inputs and the output."""
-    inputs = data_inputs(context.graph, layer)
+    inputs = context.graph.list_data(layer)
     return tuple(context.arena(tensor) for tensor in (*inputs, layer.outputs[0]))
 
 

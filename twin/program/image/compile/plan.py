@@ -135,7 +135,7 @@ def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content
         values = parameters.bias_values(graph, layer)
     else:
         values = parameters.folded_bias(graph, layer)
-    tensor = layer.inputs[2] if len(layer.inputs) > 2 else -1
+    tensor = layer.bias
     if tensor < 0 or readers[tensor] > 1:
         image.bias[position] = _append(content, values)
         return

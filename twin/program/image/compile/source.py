@@ -87,7 +87,7 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
     parts = [
         _HEAD.format(source=_one_line(graph.source), layers=len(positions),
                      arena=placement.arena_bytes,
-                     room=graph.tensors[graph.inputs[0]].size_bytes,
+                     room=graph.entry.size_bytes,
                      samples=_text_array(text), scratch=_scratch(graph, placement, kernels)),
         layers, "\n", _call_list(context, positions),
         _description(graph, placement, image, text, kernels),
@@ -99,7 +99,7 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
 def count_input_room(graph: Graph) -> int:
     """Bytes of RAM of the input's copies: as the layers read it, and as text mode sends floats."""
     text = _text_fields(graph)
-    return graph.tensors[graph.inputs[0]].size_bytes + (text["bytes"] if text["floats"] else 0)
+    return graph.entry.size_bytes + (text["bytes"] if text["floats"] else 0)
 
 
 OBSOLETE = ("memory.ld", "linker.ld", "firmware.map")
@@ -170,7 +170,7 @@ def _working_bytes(graph: Graph, layer: Layer) -> int:
 
 def _text_fields(graph: Graph) -> dict[str, int]:
     """Return what the text mode of the protocol needs to know of the input."""
-    data, output = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    data, output = graph.entry, graph.tensors[graph.outputs[0]]
     name = _TEXT_SHAPES.get((data.shape, output.shape), "")
     floats = int(name == "ad" and data.dtype == "int8")
     images = name in _IMAGES and data.dtype == "int8"
@@ -203,7 +203,7 @@ def _scale(tensor: Tensor) -> tuple[float, int]:
 
 def _description(graph: Graph, placement: Placement, image: Image, text: dict[str, int],
                  kernels: str) -> str:
-    data, output = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    data, output = graph.entry, graph.tensors[graph.outputs[0]]
     source, target = placement.slot(graph.inputs[0]), placement.slot(graph.outputs[0])
     if source is None or target is None:
         raise RuntimeRefusedError(f"{graph.source}: its output is a constant")

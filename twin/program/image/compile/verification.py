@@ -90,7 +90,7 @@ class BoardRun:
 
 def random_input(graph: Graph, seed: int = 0) -> np.ndarray:
     """Seeded input of a network: every int8 value, or normal floats."""
-    tensor = graph.tensors[graph.inputs[0]]
+    tensor = graph.entry
     random = np.random.default_rng(seed)
     if tensor.dtype in ("float32", "float16"):
         return random.normal(size=tensor.shape).astype(tensor.dtype)
