@@ -14,6 +14,7 @@ from twin.reports.columns import Column, number
 from twin.reports.tables.parts import (
     Content,
     Group,
+    Pairs,
     Table,
     Text,
     add_row,
@@ -174,7 +175,7 @@ def features_table(features: Iterable[tuple[str, str, str]]) -> Table:
                      Column("does", itemgetter(2))), features)
 
 
-def _counter_pairs(counters: Counters) -> list[tuple[str, str]]:
+def _counter_pairs(counters: Counters) -> Pairs:
     """Say what the silicon counts, and what can be measured at each level of metrics."""
     wrapping = ", ".join(counters.wrapping_counters)
     return [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from hwmodels.quantities import format_energy, list_first, significant
 from twin.pricing.ledger import percentages
 from twin.pricing.prediction import Prediction
+from twin.reports.tables.parts import Pairs
 
 _LISTED = 8
 """Layers listed by index."""
 
 
-def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def coverage_pairs(prediction: Prediction) -> Pairs:
     """Return what an accelerator covers, where its buffers are, and what stays on the host."""
     coverage = prediction.coverage
     if coverage is None:
@@ -23,7 +24,7 @@ def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
             *_pool_pairs(prediction), *_host_pairs(prediction), *_energy_pairs(prediction)]
 
 
-def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def _energy_pairs(prediction: Prediction) -> Pairs:
     """Energy of the accelerator and its memories, at what its prices are unsure by."""
     deployment = prediction.deployment
     found = deployment.target.estimate_energy(deployment.board, prediction.bill)
@@ -38,13 +39,13 @@ def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                            f"{format_energy(interval.high)}{per_mac}; the host's is apart")]
 
 
-def _pool_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def _pool_pairs(prediction: Prediction) -> Pairs:
     plan, npu = prediction.deployment.plan, prediction.deployment.board.accelerator
     return [("pools", ", ".join(f"{name} {used:,} of {npu.pool(name).size_bytes:,} bytes"
                                 for name, used in plan.used))]
 
 
-def _host_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def _host_pairs(prediction: Prediction) -> Pairs:
     """Layers on the host by operator and reason, the first few by index."""
     found: dict[tuple[str, str], list[str]] = {}
     for layer, reason in zip(prediction.layers, prediction.deployment.plan.reasons, strict=True):

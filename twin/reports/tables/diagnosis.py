@@ -23,6 +23,7 @@ from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import (
     Content,
     Group,
+    Pairs,
     Text,
     add_row,
     new_pairs,
@@ -56,7 +57,7 @@ def diagnosis_report(diagnosis: Diagnosis | Why) -> Content:
                    new_pairs(_say_basis(diagnosis))])
 
 
-def _answer(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+def _answer(diagnosis: Diagnosis) -> Pairs:
     """Return verdict, rivals, what would tell and what to do; nothing of it twice."""
     verdict, kinds = diagnosis.verdict.fault, list(diagnosis.kinds.items())
     both = "two at once: " if JOINED in verdict.kind else ""
@@ -121,7 +122,7 @@ def _say_chance(chance: float) -> str:
     return format_chance(chance).replace("%", " %")
 
 
-def _say_basis(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+def _say_basis(diagnosis: Diagnosis) -> Pairs:
     """Return what the verdict rests on, and what it cannot see."""
     left_out = diagnosis.left_out and f" {diagnosis.left_out}"
     return [

@@ -37,6 +37,7 @@ from twin.pricing.ledger import (
     name_energies,
 )
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.reports.tables.parts import Pairs
 
 _GLOSSARY = Path(__file__).parents[1] / "glossary.yaml"
 
@@ -118,7 +119,7 @@ def _name_board(board: Board) -> list[str]:
                           for word in ("--set", write_setting(path, value)))]
 
 
-def answer_pairs(prediction: Prediction, duty: str = "") -> list[tuple[str, str]]:
+def answer_pairs(prediction: Prediction, duty: str = "") -> Pairs:
     """Return what is asked first: time, energy, room, arena, library, what takes most time."""
     deployment, sure = prediction.deployment, prediction.certainty
     board, arena, largest = deployment.board, deployment.buffer, find_largest(prediction)
@@ -179,7 +180,7 @@ def _within(interval: Interval | None, show: Callable[[float], str]) -> str:
                                         f"{show(interval.low)} to {show(interval.high)}")
 
 
-def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def header_pairs(prediction: Prediction) -> Pairs:
     """Return the report's header: model, board, runtime, memory, result."""
     deployment = prediction.deployment
     board = deployment.board
@@ -203,7 +204,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     ]
 
 
-def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+def _network_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
     """Return what stands for the network in the header, and for its memory."""
     deployment = prediction.deployment
     graph = deployment.graph
@@ -227,7 +228,7 @@ def _network_pairs(prediction: Prediction) -> tuple[list[tuple[str, str]], list[
     ]
 
 
-def _accelerated(prediction: Prediction) -> list[tuple[str, str]]:
+def _accelerated(prediction: Prediction) -> Pairs:
     """Return what an accelerator takes; nothing without tasks."""
     if not prediction.tasks:
         return []
@@ -236,12 +237,12 @@ def _accelerated(prediction: Prediction) -> list[tuple[str, str]]:
     return coverage_pairs(prediction)
 
 
-def voltage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def voltage_pairs(prediction: Prediction) -> Pairs:
     """Return the voltage scale a changed clock took, where it is not the board's own."""
     return [("voltage", prediction.voltage)] if prediction.voltage else []
 
 
-def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def calibration_pairs(prediction: Prediction) -> Pairs:
     """Return which learnt prices stand behind the figures."""
     sure = prediction.certainty
     if sure is None:
@@ -253,7 +254,7 @@ def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     return [("calibration", sure.calibration)]
 
 
-def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+def interval_pairs(prediction: Prediction) -> Pairs:
     """Return the intervals of time and energy, what they rest on, and why not to trust them."""
     sure = prediction.certainty
     if sure is None:

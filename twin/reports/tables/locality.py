@@ -9,6 +9,7 @@ from twin.pricing.locality import WORRYING, LayerLocality, Locality, Replacement
 from twin.reports.tables.parts import (
     Console,
     Content,
+    Pairs,
     Table,
     Text,
     add_row,
@@ -45,7 +46,7 @@ def locality_report(locality: Locality, policies: ReplacementRange,
     return spaced(parts)
 
 
-def header_pairs(locality: Locality) -> list[tuple[str, str]]:
+def header_pairs(locality: Locality) -> Pairs:
     """Return model, board, runtime and caches."""
     deployment, board = locality.deployment, locality.deployment.board
     frequency = format_frequency(board.core_clock.frequency_hz)

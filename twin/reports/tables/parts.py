@@ -245,6 +245,10 @@ def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:
     table.rows.append((given + ("",) * (len(table.columns) - len(given)), style))
 
 
+Pairs = list[tuple[str, str]]
+"""Rows of a table of names and values."""
+
+
 def new_pairs(pairs: Iterable[tuple[str, str]]) -> Table:
     """Return labels and what they stand for, one pair a line."""
     return Table(columns=[Column(style="dim", no_wrap=True, overflow="ellipsis"), Column()],

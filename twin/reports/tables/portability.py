@@ -9,7 +9,7 @@ from hwmodels.quantities import list_first, significant
 from twin.pricing.prediction import Prediction
 from twin.pricing.unmeasured import RUN, Makeup, Ported, Ranking
 from twin.reports.columns import Cell, Column, number
-from twin.reports.tables.parts import Content, Table, Text, new_pairs, spaced, tabulate
+from twin.reports.tables.parts import Content, Pairs, Table, Text, new_pairs, spaced, tabulate
 
 
 def ranking_report(ranking: Ranking) -> Content:
@@ -109,7 +109,7 @@ def interval_text(interval: Interval) -> str:
     return f"{_ms(interval.low)} to {_ms(interval.high)} ms at {interval.level:.0%}"
 
 
-def _what(prediction: Prediction) -> list[tuple[str, str]]:
+def _what(prediction: Prediction) -> Pairs:
     deployment = prediction.deployment
     return [("network", deployment.graph.name), ("board", deployment.board.name),
             ("runtime", deployment.runtime.identity), ("kind", "predicted, warm")]

@@ -6,8 +6,7 @@ from typing import Any
 
 from hwmodels.quantities import format_share
 from twin.pricing.prediction import Prediction
-
-Pairs = list[tuple[str, str]]
+from twin.reports.tables.parts import Pairs
 
 
 def program_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:

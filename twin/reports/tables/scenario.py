@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.reports.columns import Column, number
-from twin.reports.tables.parts import Content, Table, new_pairs, spaced, tabulate
+from twin.reports.tables.parts import Content, Pairs, Table, new_pairs, spaced, tabulate
 
 if TYPE_CHECKING:
     from twin.studies.scenario.outcome import Outcome
@@ -32,7 +32,7 @@ def scenario_report(outcome: Outcome) -> Content:
     return spaced(parts)
 
 
-def _summary(outcome: Outcome) -> list[tuple[str, str]]:
+def _summary(outcome: Outcome) -> Pairs:
     scenario, run, machine = outcome.scenario, outcome.run, outcome.machine
     deployment = machine.prediction.deployment
     answers = sorted(run.answers_us)
