@@ -1,7 +1,8 @@
 """Documents: one type says which keys a noun has in JSON, where each comes from, and its schema.
 
 A document is a TypedDict. Each key takes the attribute of its name, or what its `Of` says;
-`fill` writes a noun so, `make_schema` returns the JSON Schema of the same type.
+of a plain tuple what stands in its place. `fill` writes a noun so, `make_schema` returns the JSON
+Schema of the same type.
 """
 
 from __future__ import annotations
@@ -123,13 +124,13 @@ def _fields(shape: Any) -> tuple[_Field, ...]:
     hints = get_type_hints(shape, include_extras=True)
     fields = []
     leading = [key for key in ("schema", "kind") if "schema" in hints]
-    for key in dict.fromkeys((*leading, *hints)):
+    for place, key in enumerate(dict.fromkeys((*leading, *hints))):
         hint: Any = hints[key]
         required = get_origin(hint) is not NotRequired
         if not required:
             hint = get_args(hint)[0]
         take = next((one.take for one in getattr(hint, "__metadata__", ())
-                     if isinstance(one, Of)), None) or _follow(key)
+                     if isinstance(one, Of)), None) or _follow(key, place)
         kind: Any = get_origin(hint)
         if kind is Literal and len(get_args(hint)) == 1:
             take = _always(get_args(hint)[0])
@@ -141,11 +142,16 @@ def _always(value: Any) -> Callable[[Any], Any]:
     return lambda noun: value
 
 
-def _follow(path: str) -> Callable[[Any], Any]:
-    """Return a reader of an attribute or key, or of one of what that is; None stays None."""
+def _follow(path: str, place: int = 0) -> Callable[[Any], Any]:
+    """Return a reader of an attribute or key, or of one of what that is; None stays None.
+
+    Of a plain tuple it reads what stands at a place.
+    """
     def step(noun: Any, name: str) -> Any:
         if noun is None:
             return None
+        if type(noun) is tuple:
+            return noun[place]
         return noun[name] if isinstance(noun, Mapping) else getattr(noun, name)
 
     return lambda noun: reduce(step, path.split("."), noun)

@@ -152,9 +152,17 @@ class Selection:
         """Choices that do not, with reason and what would help."""
         return tuple(one for one in self.choices if not one.row.met)
 
+    @property
+    def networks(self) -> dict[str, list[Choice]]:
+        """Choices by network, best first."""
+        groups: dict[str, list[Choice]] = {}
+        for one in self.choices:
+            groups.setdefault(one.row.model, []).append(one)
+        return groups
+
     def list_winners(self, model: str) -> tuple[Winner, ...]:
         """Return the best choice of a network by each metric, of those that meet the limits."""
-        return find_winners([one.row for one in self.choices if one.row.model == model])
+        return find_winners([one.row for one in self.networks[model]])
 
     def find_less(self, won: Row, name: str) -> Row | None:
         """Return the row of a library that is not chosen with least of a quantity, if any has less.

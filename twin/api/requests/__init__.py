@@ -12,6 +12,9 @@ from types import ModuleType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
 
 from hwmodels.files import File
+from twin.api.requests.values import FIELD as FIELD
+from twin.api.requests.values import Option as Option
+from twin.api.requests.values import option as option
 from twin.api.requests.values import (
     parse_clock,
     parse_named,
@@ -28,49 +31,11 @@ Fields = ParamSpec("Fields")
 Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 
-FIELD = object()
-"""The command line's default is that of the field."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """How a field of a request is given.
-
-    Parameters
-    ----------
-    names : str
-        "--board -b"; empty for an argument that goes by its place.
-    metavar, help : str or None
-        As the help shows them.
-    text : type or None
-        What the command line takes, where that is not the field's own type.
-    parse : callable or None
-        Makes the field's value of it; raises `UsageError`.
-    default : object
-        Of the command line, where the field's is not of its type.
-    least, most : float or None
-        The range of a number.
-    files : tuple of str or None
-        Endings of files the value may name; empty: it is always a file or a folder.
-    """
-
-    names: str = ""
-    metavar: str | None = None
-    help: str | None = None
-    text: Any = None
-    parse: Callable[[Any], Any] | None = None
-    default: Any = FIELD
-    least: float | None = None
-    most: float | None = None
-    files: tuple[str, ...] | None = None
-
-    def read(self, text: Any) -> Any:
-        """Return the field's value of what was typed."""
-        return text if self.parse is None else self.parse(text)
-
-
 class Request:
-    """Base of all requests; a field without an option is given in Python only."""
+    """Base of all requests; a field without an option is given in Python only.
+
+    A field's `option` is its default; one that several requests share annotates their type.
+    """
 
     postponed: ClassVar[bool] = False
     """Whether annotations are text, all of whose names are there when a class is looked at."""
@@ -79,10 +44,13 @@ class Request:
     def list_options(cls) -> Mapping[str, tuple[Option, Any]]:
         """Return the option and the type of each field, a class's own before its bases'."""
         found: dict[str, tuple[Option, Any]] = {}
+        own = getattr(cls, "__dataclass_fields__", {})
         for each in cls.__mro__:
             for name, hint in inspect.get_annotations(each, eval_str=cls.postponed).items():
                 if hasattr(hint, "__metadata__"):
                     found.setdefault(name, (hint.__metadata__[0], get_args(hint)[0]))
+                elif name in own and Option in own[name].metadata:
+                    found.setdefault(name, (own[name].metadata[Option], hint))
         return found
 
     @classmethod
@@ -145,10 +113,10 @@ def _plain(hint: Any) -> Any:
 def _describe(request: Any) -> str:
     """Write the parameters of a request as numpy's docstrings do."""
     lines = ["Parameters", "----------"]
-    for name, (option, hint) in request.list_options().items():
+    for name, (stated, hint) in request.list_options().items():
         kind = _plain(hint)
         lines += [f"{name} : {kind if isinstance(kind, str) else inspect.formatannotation(kind)}",
-                  *([f"    {option.help}"] if option.help else [])]
+                  *([f"    {stated.help}"] if stated.help else [])]
     return "\n".join(lines)
 
 
@@ -196,7 +164,7 @@ Temperature = Annotated[str, Option(
     parse=lambda cold: "cold" if cold else "warm")]
 Calibration = Annotated[File, Option(
     "--calibration", "auto|none|FILE", "Learnt prices: auto (those shipped for this board and "
-    "runtime), none (datasheets only), or a file of `twin calibrate`.", text=str,
+    "runtime), none (datasheets only), or a file of `twin calibrate`.",
     files=OVERLAY_FILES)]
 Changes = Annotated[Mapping[str, object] | None, Option(
     "--set", "PATH=VALUE", SETTINGS_HELP, text=list[str], parse=parse_settings)]
@@ -240,64 +208,60 @@ class Priced(Request):
     calibration: Calibration = AUTO
 
 
-MAX_MS = Option("--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.",
-                text=str)
-MAX_UJ = Option("--max-uj", "UJ", "Highest energy of an inference, in microjoules, or as 5mJ.",
-                text=str)
-MAX_RAM = Option("--max-ram", "SIZE", "Highest use of RAM, such as 64KiB.", text=str)
-MAX_FLASH = Option("--max-flash", "SIZE", "Highest use of flash, weights and code, such as 512KiB.",
-                   text=str)
+MAX_MS = Option("--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.")
+MAX_UJ = Option("--max-uj", "UJ", "Highest energy of an inference, in microjoules, or as 5mJ.")
+MAX_RAM = Option("--max-ram", "SIZE", "Highest use of RAM, such as 64KiB.")
+MAX_FLASH = Option("--max-flash", "SIZE", "Highest use of flash, weights and code, such as 512KiB.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Judged(Request):
     """How often networks have to be right, and on what that is measured."""
 
-    accuracy: Annotated[File | Callable[..., Any] | None, Option(
-        "--accuracy", "DATA", "Measure how often each network is right: an .npz of x and y, a "
-        "folder of them, or FILE.py:FUNCTION (a network -> its share of right answers). "
-        "It becomes an objective of the front.",
-        text=str)] = None
-    min_accuracy: Annotated[Limit, Option(
-        "--min-accuracy", "SHARE", "With --accuracy: lowest share of right answers, 0.9 or 90%.",
-        text=str)] = None
+    accuracy: File | Callable[..., Any] | None = option(
+        None, "--accuracy", "DATA", "Measure how often each network is right: an .npz of x and y, "
+        "a folder of them, or FILE.py:FUNCTION (a network -> its share of right answers). It "
+        "becomes an objective of the front.")
+    min_accuracy: Limit = option(
+        None, "--min-accuracy", "SHARE", "With --accuracy: lowest share of right answers, 0.9 or "
+        "90%.")
 
 
 MaxUsd = Annotated[Limit, Option(
-    "--max-usd", "USD", "Highest price of the chip, in US dollars.", text=str)]
+    "--max-usd", "USD", "Highest price of the chip, in US dollars.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fed(Request):
     """How often an inference runs from which cell, and what its user knows of currents."""
 
-    every: Annotated[str | None, Option(
-        "--every", "PERIOD", "Time from one inference to the next, such as 1s or 5min; asleep in "
-        "between. Adds columns of mean power and energy a day.")] = None
-    cell: Annotated[str | None, Option(
-        "--cell", "CELL", "With --every: the battery, such as 1000mAh@3.7V (3 V where none is "
-        "given) or 3.7Wh. Adds a column of battery life.")] = None
-    currents: Annotated[Mapping[str, float | str] | None, Option(
-        "--currents", "NAME=CURRENT", "Your own run current of a board or chip, such as "
+    every: str | None = option(
+        None, "--every", "PERIOD", "Time from one inference to the next, such as 1s or 5min; "
+        "asleep in between. Adds columns of mean power and energy a day.")
+    cell: str | None = option(
+        None, "--cell", "CELL", "With --every: the battery, such as 1000mAh@3.7V (3 V where none "
+        "is given) or 3.7Wh. Adds a column of battery life.")
+    currents: Mapping[str, float | str] | None = option(
+        None, "--currents", "NAME=CURRENT", "Your own run current of a board or chip, such as "
         "52uA/MHz; may be given several times.", text=list[str],
-        parse=lambda texts: parse_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz"))] = None
-    sleep: Annotated[Mapping[str, float | str] | None, Option(
-        "--sleep", "NAME=CURRENT", "Your own sleep current, such as 1.2uA, or 1.2uA,10us with its "
-        "wake-up; may be given several times.", text=list[str],
-        parse=lambda texts: parse_named(texts, "--sleep", "CURRENT", "12uA"))] = None
-    known_only: Annotated[bool, Option(
-        "--known-only", None, "Treat currents and prices assumed for a class of parts as not "
-        "known.")] = False
+        parse=lambda texts: parse_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz"))
+    sleep: Mapping[str, float | str] | None = option(
+        None, "--sleep", "NAME=CURRENT", "Your own sleep current, such as 1.2uA, or 1.2uA,10us "
+        "with its wake-up; may be given several times.", text=list[str],
+        parse=lambda texts: parse_named(texts, "--sleep", "CURRENT", "12uA"))
+    known_only: bool = option(
+        False, "--known-only", None, "Treat currents and prices assumed for a class of parts as "
+        "not known.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Powered(Fed):
     """How an inference is fed, and limits of what that draws."""
 
-    max_mw: Annotated[Limit, Option(
-        "--max-mw", "MW", "With --every: highest mean power, in milliwatts, or as 50uW.",
-        text=str)] = None
-    min_days: Annotated[Limit, Option(
-        "--min-days", "DAYS", "With --cell: shortest battery life, in days, or as 1y.",
-        text=str)] = None
+    max_mw: Limit = option(
+        None, "--max-mw", "MW", "With --every: highest mean power, in milliwatts, or as 50uW.")
+    min_days: Limit = option(
+        None, "--min-days", "DAYS", "With --cell: shortest battery life, in days, or as 1y.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -336,30 +300,29 @@ def load_parsers() -> ModuleType:
 class Part(Request):
     """Which part of a program is asked about, and what it finds in memory and registers."""
 
-    begin: Annotated[str | None, Option(
-        "--from", "SYMBOL", "With --elf: function whose call is billed, from its entry to its "
-        "return.")] = None
-    end: Annotated[str | None, Option(
-        "--to", "SYMBOL", "With --from: end here instead of at the return.")] = None
-    call: Annotated[str | None, Option(
-        "--call", "SYMBOL", "With --elf: a function called once main is reached, or --from in a "
-        "file without symbols.")] = None
-    nth: Annotated[int | None, Option(
-        "--nth", "N", "With --from: begin the N-th time it is reached.", text=str,
-        parse=lambda text: load_parsers().parse_count(text, "--nth"))] = None
-    layers: Annotated[str, Option(
-        "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as "
-        "'run_*,pool*', a shipped set, auto or none.")] = AUTO
-    memory: Annotated[Mapping[int, bytes] | None, Option(
-        "--memory", "FILE@ADDRESS", "With --elf: load a file at an address; may be given several "
-        "times.", text=list[str],
-        parse=lambda texts: load_parsers().parse_memory(texts))] = None
-    registers: Annotated[Mapping[str, int] | None, Option(
-        "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed part "
-        "begins, or 0xADDRESS of a peripheral's.", text=list[str],
-        parse=lambda texts: load_parsers().parse_registers(texts))] = None
-    skip_startup: Annotated[bool, Option(
-        "--skip-startup", None, "With --elf: begin at main, variables as in the file.")] = False
-    limit: Annotated[int | None, Option(
-        "--limit", "N", "With --elf: stop with an error after N instructions.", text=str,
-        parse=lambda text: load_parsers().parse_count(text, "--limit"))] = None
+    begin: str | None = option(
+        None, "--from", "SYMBOL", "With --elf: function whose call is billed, from its entry to "
+        "its return.")
+    end: str | None = option(
+        None, "--to", "SYMBOL", "With --from: end here instead of at the return.")
+    call: str | None = option(
+        None, "--call", "SYMBOL", "With --elf: a function called once main is reached, or --from "
+        "in a file without symbols.")
+    nth: int | None = option(
+        None, "--nth", "N", "With --from: begin the N-th time it is reached.", text=str,
+        parse=lambda text: load_parsers().parse_count(text, "--nth"))
+    layers: str = option(
+        AUTO, "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as "
+        "'run_*,pool*', a shipped set, auto or none.")
+    memory: Mapping[int, bytes] | None = option(
+        None, "--memory", "FILE@ADDRESS", "With --elf: load a file at an address; may be given "
+        "several times.", text=list[str], parse=lambda texts: load_parsers().parse_memory(texts))
+    registers: Mapping[str, int] | None = option(
+        None, "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed "
+        "part begins, or 0xADDRESS of a peripheral's.", text=list[str],
+        parse=lambda texts: load_parsers().parse_registers(texts))
+    skip_startup: bool = option(
+        False, "--skip-startup", None, "With --elf: begin at main, variables as in the file.")
+    limit: int | None = option(
+        None, "--limit", "N", "With --elf: stop with an error after N instructions.", text=str,
+        parse=lambda text: load_parsers().parse_count(text, "--limit"))

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from twin.api.requests import Judged, Limited, Option, Powered, Priced
+from twin.api.requests import Judged, Limited, Powered, Priced, option
 from twin.api.requests.studies import Progress
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
@@ -33,11 +33,11 @@ class Advise(Limited, Powered, Priced, Judged):
 
     deployment: "Deployment"
     _: KW_ONLY
-    efforts: Annotated[Sequence[str], Option(
-        "--effort", "CLASS", "The most expensive class of changes: setting, rebuild, conversion or "
-        "retraining.", text=str, parse=efforts_up_to, default=EFFORTS[-1])] = EFFORTS
+    efforts: Sequence[str] = option(
+        EFFORTS, "--effort", "CLASS", "The most expensive class of changes: setting, rebuild, "
+        "conversion or retraining.", parse=efforts_up_to, default=EFFORTS[-1])
     pairs: bool = True
-    thorough: Annotated[bool, Option(
-        "--thorough", None, "Try more expensive classes too where a cheaper one has a change that "
-        "is sure.")] = False
+    thorough: bool = option(
+        False, "--thorough", None, "Try more expensive classes too where a cheaper one has a "
+        "change that is sure.")
     on_progress: Progress | None = None

@@ -21,6 +21,7 @@ from twin.api.requests import (
     Placed,
     Request,
     Runtime,
+    option,
 )
 from twin.errors import UsageError
 from twin.network.model_names import SUFFIXES as MODEL_FILES
@@ -52,10 +53,10 @@ MeasuredBoard = Annotated[str | None, Option(
     "--board -b", "BOARD", "With a model: by default the measurement's board.",
     files=BOARD_FILES)]
 Measured = Annotated[File, Option(
-    "", "MEAS", "A folder `twin measure` or `twin import` wrote.", text=str, files=())]
+    "", "MEAS", "A folder `twin measure` or `twin import` wrote.", files=())]
 Healthy = Annotated[File | None, Option(
     "--healthy", "DIR", "A measurement of the same kernels known to be right: faults are found far "
-    "better against it.", text=str, files=())]
+    "better against it.", files=())]
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,19 @@ class Attribute(Placed):
 
     predicted: Annotated["Prediction | File", Option(
         "", "PRED", "A prediction as `twin predict --json` wrote it, or a model: then it is "
-        "predicted as the measurement's header says, and as the options change.", text=str,
+        "predicted as the measurement's header says, and as the options change.",
         files=MODEL_FILES)]
     measured: Measured
     _: KW_ONLY
     board: MeasuredBoard = None
     calibration: Calibration = AUTO
     healthy: Healthy = None
-    verdicts: Annotated[bool, Option(
-        "--diagnose/--no-diagnose", None,
-        "Weigh the faults of a set-up that would explain the gap.")] = True
-    shapley: Annotated[bool, Option(
-        "--shapley", None,
-        "Also share the time over six idealised resources (a view, not the bill).")] = False
+    verdicts: bool = option(
+        True, "--diagnose/--no-diagnose", None,
+        "Weigh the faults of a set-up that would explain the gap.")
+    shapley: bool = option(
+        False, "--shapley", None,
+        "Also share the time over six idealised resources (a view, not the bill).")
     anyway: Anyway = False
     on_progress: Progress | None = None
 
@@ -87,20 +88,19 @@ class Diagnose(Placed):
 
     folder: Measured
     _: KW_ONLY
-    model: Annotated[str | None, Option(
-        "--model", "MODEL", "The network; by default the file `import` was given, or the network "
-        "of `twin models` of that name.",
-        files=MODEL_FILES)] = None
+    model: str | None = option(
+        None, "--model", "MODEL", "The network; by default the file `import` was given, or the "
+        "network of `twin models` of that name.", files=MODEL_FILES)
     board: MeasuredBoard = None
     healthy: Healthy = None
-    also: Annotated[File | None, Option(
-        "--also", "DIR", "A second measurement of the same board and kernels, taken otherwise: at "
-        "another clock, masked, placed elsewhere. Both are weighed together.", text=str,
-        files=())] = None
-    priors: Annotated[Mapping[str, float] | None, Option(
-        "--prior", "KIND=P", "Your own probability of a kind before any evidence, such as "
+    also: File | None = option(
+        None, "--also", "DIR", "A second measurement of the same board and kernels, taken "
+        "otherwise: at another clock, masked, placed elsewhere. Both are weighed together.",
+        files=())
+    priors: Mapping[str, float] | None = option(
+        None, "--prior", "KIND=P", "Your own probability of a kind before any evidence, such as "
         "'as declared=0.9'; may be given several times.", text=list[str],
-        parse=parse_priors)] = None
+        parse=parse_priors)
     calibration: Calibration = AUTO
     on_progress: Progress | None = None
 
@@ -132,25 +132,25 @@ class Why(Deployed):
         "1.9s@80MHz, of another network of the same build as ad=40ms; may be given several times.",
         text=list[str], parse=join_words)]
     _: KW_ONLY
-    cycles: Annotated[int | None, Option(
-        "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the first "
-        "time: shows the clock.", text=str, parse=parse_cycles)] = None
-    published: Annotated[str | None, Option(
-        "--published", "TIME", "A published time of the same network on the same board.")] = None
-    arena_bytes: Annotated[str | None, Option(
-        "--arena-bytes", "SIZE", "The buffer the program gives the runtime, such as 65536 or "
-        "64KiB: what needs more did not run.")] = None
-    present: Annotated[str | None, Option(
-        "--is", "CAUSE", "A cause you know is present: simd, clock, cache ...; may be "
+    cycles: int | None = option(
+        None, "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the "
+        "first time: shows the clock.", text=str, parse=parse_cycles)
+    published: str | None = option(
+        None, "--published", "TIME", "A published time of the same network on the same board.")
+    arena_bytes: str | None = option(
+        None, "--arena-bytes", "SIZE", "The buffer the program gives the runtime, such as 65536 or "
+        "64KiB: what needs more did not run.")
+    present: str | None = option(
+        None, "--is", "CAUSE", "A cause you know is present: simd, clock, cache ...; may be "
         "given several times.",
-        text=list[str], parse=join_words)] = None
-    absent: Annotated[str | None, Option(
-        "--not", "CAUSE", "A cause you checked and ruled out; may be given several times.",
-        text=list[str], parse=join_words)] = None
-    priors: Annotated[str | None, Option(
-        "--prior", "CAUSE=WEIGHT", "How likely a cause is before any number, beside the others' "
-        "1 to 3; `expected=0.5` is a probability; may be given several times.", text=list[str],
-        parse=join_words)] = None
+        text=list[str], parse=join_words)
+    absent: str | None = option(
+        None, "--not", "CAUSE", "A cause you checked and ruled out; may be given several times.",
+        text=list[str], parse=join_words)
+    priors: str | None = option(
+        None, "--prior", "CAUSE=WEIGHT", "How likely a cause is before any number, beside the "
+        "others' 1 to 3; `expected=0.5` is a probability; may be given several times.",
+        text=list[str], parse=join_words)
     calibration: Calibration = AUTO
 
 
@@ -170,7 +170,7 @@ class Compare(Published):
 
     measured: Annotated[File, Option(
         "--measured", "DIR", "Compare with a measurement, layer by layer or epoch by epoch: a "
-        "folder of `twin measure` or `twin import`.", text=str)]
+        "folder of `twin measure` or `twin import`.")]
     _: KW_ONLY
     runtime: Runtime = None
     clock_hz: Clock = None
@@ -182,16 +182,16 @@ class Diff(Request):
     """Two predictions, or two measurements."""
 
     before: Annotated["Prediction | File", Option(
-        "", "A", "Before: a prediction's JSON, or a measurement folder.", text=str)]
+        "", "A", "Before: a prediction's JSON, or a measurement folder.")]
     after: Annotated["Prediction | File", Option(
-        "", "B", "After: of the same kind.", text=str)]
+        "", "B", "After: of the same kind.")]
     _: KW_ONLY
     anyway: Anyway = False
 
 
 Overlays = Annotated[File | None, Option(
     "--output -o", "FILE", "Overlay to write, by default BOARD.overlay.yaml; with `published` a "
-    "folder of overlays.", text=str)]
+    "folder of overlays.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,11 +220,11 @@ class Calibrate(Learnt):
         "that may be learnt from.", text=list[str])]
     board: Annotated[str, Option("--board -b", "BOARD", "Board the folders were measured on.")]
     _: KW_ONLY
-    runtime: Annotated[str | None, Option(
-        "--runtime", "NAME", "Library the folders are of, where they do not say; whose prices "
-        "micro-benchmarks correct, by default that of their plan.")] = None
-    anyway: Annotated[bool, Option(
-        "--anyway", None, "Learn from an energy that can hardly be right, and from folders that "
-        "contradict each other, too; the overlay says so.")] = False
+    runtime: str | None = option(
+        None, "--runtime", "NAME", "Library the folders are of, where they do not say; whose "
+        "prices micro-benchmarks correct, by default that of their plan.")
+    anyway: bool = option(
+        False, "--anyway", None, "Learn from an energy that can hardly be right, and from folders "
+        "that contradict each other, too; the overlay says so.")
     on_remark: Callable[[str], None] = lambda remark: None
     on_total: "Callable[[Total], None]" = lambda total: None

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from hwmodels.board.declaration import MOST_WAIT_STATES
-from twin.api.requests import BOARD_FILES, Option, Request
+from twin.api.requests import BOARD_FILES, Option, Request, option
 from twin.api.requests.values import parse_quantity
 from twin.studies.duty import read_current
 
@@ -14,9 +14,9 @@ from twin.studies.duty import read_current
 class Doctor(Request):
     """The board whose tools are looked for."""
 
-    board: Annotated[str | None, Option(
-        "--board -b", "BOARD", "Also what this board needs, and what to type.",
-        files=BOARD_FILES)] = None
+    board: str | None = option(
+        None, "--board -b", "BOARD", "Also what this board needs, and what to type.",
+        files=BOARD_FILES)
 
 
 def _size(option: str) -> Callable[[str], int]:
@@ -34,31 +34,32 @@ class NewBoard(Request):
 
     name: Annotated[str, Option("", "NAME", "What the board is to be called.")]
     _: KW_ONLY
-    like: Annotated[str | None, Option(
-        "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")] = None
-    core: Annotated[str | None, Option(
-        "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")] = None
-    clock_hz: Annotated[float | None, Option(
-        "--clock", "FREQUENCY", "As 96MHz.", text=str,
-        parse=lambda text: parse_quantity(text, "hz", "--clock"))] = None
-    flash_bytes: Annotated[int | None, Option(
-        "--flash", "SIZE", "As 1MiB.", text=str, parse=_size("--flash"))] = None
-    sram_bytes: Annotated[int | None, Option(
-        "--sram", "SIZE", "As 256KiB.", text=str, parse=_size("--sram"))] = None
-    wait_states: Annotated[int | None, Option(
-        "--wait-states", None, "Wait states of the flash at that clock; may be guessed.", least=0,
-        most=MOST_WAIT_STATES)] = None
-    read_bytes: Annotated[int | None, Option(
-        "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be "
-        "guessed.", text=str, parse=_size("--flash-read"))] = None
-    cache_bytes: Annotated[int | None, Option(
-        "--cache", "SIZE", "Size of each cache in front of the flash, 0B for none; may be guessed.",
-        text=str, parse=lambda text: 0 if text in ("0", "0B") else _size("--cache")(text))] = None
-    supply_v: Annotated[float | None, Option(
-        "--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)] = None
-    regulator: Annotated[str | None, Option(
-        "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")] = None
-    run_ma_per_mhz: Annotated[float | None, Option(
-        "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, in "
-        "microampere per megahertz, or with its unit (0.19mA/MHz); unknown, and no --like: energy "
-        "is not known.", text=str, parse=_read_run_current)] = None
+    like: str | None = option(
+        None, "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")
+    core: str | None = option(
+        None, "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")
+    clock_hz: float | None = option(
+        None, "--clock", "FREQUENCY", "As 96MHz.", text=str,
+        parse=lambda text: parse_quantity(text, "hz", "--clock"))
+    flash_bytes: int | None = option(
+        None, "--flash", "SIZE", "As 1MiB.", text=str, parse=_size("--flash"))
+    sram_bytes: int | None = option(
+        None, "--sram", "SIZE", "As 256KiB.", text=str, parse=_size("--sram"))
+    wait_states: int | None = option(
+        None, "--wait-states", None, "Wait states of the flash at that clock; may be guessed.",
+        least=0, most=MOST_WAIT_STATES)
+    read_bytes: int | None = option(
+        None, "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be "
+        "guessed.", text=str, parse=_size("--flash-read"))
+    cache_bytes: int | None = option(
+        None, "--cache", "SIZE", "Size of each cache in front of the flash, 0B for none; may be "
+        "guessed.", text=str,
+        parse=lambda text: 0 if text in ("0", "0B") else _size("--cache")(text))
+    supply_v: float | None = option(
+        None, "--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)
+    regulator: str | None = option(
+        None, "--regulator", "ldo|smps|none", "What makes the core voltage; may be guessed.")
+    run_ma_per_mhz: float | None = option(
+        None, "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, "
+        "in microampere per megahertz, or with its unit (0.19mA/MHz); unknown, and no --like: "
+        "energy is not known.", text=str, parse=_read_run_current)

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from hwmodels.files import File
 from hwmodels.isa import DEFAULT
-from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights
+from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights, option
 from twin.api.requests.values import split_words
 
 Folder = Annotated[File | None, Option(
-    "--output -o", "DIR", "Folder of sources and image; by default below build/.", text=str)]
+    "--output -o", "DIR", "Folder of sources and image; by default below build/.")]
 PortName = Annotated[str | None, Option(
     "--port", "NAME", "Port of firmware/ports; by default the board's own.")]
 Compiler = Annotated[str | None, Option(
@@ -22,7 +22,7 @@ Kernels = Annotated[str, Option(
 Virtual = Annotated[str | None, Option(
     "--virtual", "NAME", "A virtual board (`twin boards --virtual`), or host.")]
 Image = Annotated[File | None, Option(
-    "--image", "FILE", "An image built before; else it is built.", text=str)]
+    "--image", "FILE", "An image built before; else it is built.")]
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Export(Request):
     model: Model
     _: KW_ONLY
     output: Annotated[File, Option(
-        "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.", text=str)]
-    isa: Annotated[str, Option(
-        "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
-        "boards`.")] = DEFAULT
+        "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.")]
+    isa: str = option(
+        DEFAULT, "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
+        "boards`.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +75,14 @@ class Run(Request):
     board: BoardName
     _: KW_ONLY
     virtual: Virtual = None
-    device: Annotated[str | None, Option(
-        "--device", "PORT", "Serial device of a board that was flashed.")] = None
+    device: str | None = option(
+        None, "--device", "PORT", "Serial device of a board that was flashed.")
     port: PortName = None
     compiler: Compiler = None
     optimisation: Optimisation = "-O2"
     kernels: Kernels = ""
     image: Image = None
-    runs: Annotated[int, Option(
-        "--runs", None, "Inferences; the least count is shown.", least=1)] = 1
+    runs: int = option(1, "--runs", None, "Inferences; the least count is shown.", least=1)
 
 
 @dataclass(frozen=True)
@@ -94,10 +93,9 @@ class Compare(Request):
     board: BoardName
     _: KW_ONLY
     virtual: Virtual = None
-    compilers: Annotated[Sequence[str] | None, Option(
-        "--compilers", "NAMES", "gcc, clang, or both by comma; by default those there are.",
-        text=str, parse=split_words)] = None
-    optimisations: Annotated[Sequence[str], Option(
-        "--opts", "LEVELS", text=str, parse=split_words, default="-Os,-O2,-O3")] = (
-            "-Os", "-O2", "-O3")
+    compilers: Sequence[str] | None = option(
+        None, "--compilers", "NAMES", "gcc, clang, or both by comma; by default those there are.",
+        parse=split_words)
+    optimisations: Sequence[str] = option(
+        ("-Os", "-O2", "-O3"), "--opts", "LEVELS", parse=split_words, default="-Os,-O2,-O3")
     on_remark: Callable[[str], None] = lambda remark: None

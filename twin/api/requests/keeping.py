@@ -5,27 +5,26 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from hwmodels.files import File
-from twin.api.requests import Option, Request
+from twin.api.requests import Option, Request, option
 
 
 @dataclass(frozen=True)
 class CompareSessions(Request):
     """Two kept runs."""
 
-    before: Annotated[File, Option("", "BEFORE", "Folder of a run.", text=str)]
-    after: Annotated[File, Option("", "AFTER", "Folder of another.", text=str)]
+    before: Annotated[File, Option("", "BEFORE", "Folder of a run.")]
+    after: Annotated[File, Option("", "AFTER", "Folder of another.")]
 
 
 @dataclass(frozen=True)
 class CleanSessions(Request):
     """A folder of kept runs, and how many stay."""
 
-    root: Annotated[File, Option("", "DIR", "Folder that was given to --keep.", text=str)]
+    root: Annotated[File, Option("", "DIR", "Folder that was given to --keep.")]
     _: KW_ONLY
     keep_newest: Annotated[int, Option(
         "--keep", "N", "How many of the newest stay.", default=0)]
-    really: Annotated[bool, Option(
-        "--yes", None, "Delete them; without it they are only named.")] = False
+    really: bool = option(False, "--yes", None, "Delete them; without it they are only named.")
 
 
 @dataclass(frozen=True)
@@ -35,16 +34,16 @@ class Bundle(Request):
     folders: Annotated[Sequence[File], Option(
         "", "FOLDER...", "Folders that were given to --keep, or of finished studies.",
         text=list[str])]
-    path: Annotated[File, Option("-o --output", "FILE", "The .zip file to write.", text=str)]
+    path: Annotated[File, Option("-o --output", "FILE", "The .zip file to write.")]
 
 
 @dataclass(frozen=True)
 class Reproduce(Request):
     """A bundle, and what may be done with it."""
 
-    path: Annotated[File, Option("", "FILE", "A .zip file of `twin bundle`.", text=str)]
+    path: Annotated[File, Option("", "FILE", "A .zip file of `twin bundle`.")]
     _: KW_ONLY
-    keep_in: Annotated[File | None, Option(
-        "--in", "DIR", "Unpack into this new folder, and leave it there.", text=str)] = None
-    build: Annotated[bool, Option(
-        "--build", None, "Let runs of a compiled runtime call the compiler.")] = False
+    keep_in: File | None = option(
+        None, "--in", "DIR", "Unpack into this new folder, and leave it there.")
+    build: bool = option(
+        False, "--build", None, "Let runs of a compiled runtime call the compiler.")

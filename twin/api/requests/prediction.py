@@ -24,6 +24,7 @@ from twin.api.requests import (
     Priced,
     Prices,
     Request,
+    option,
 )
 from twin.api.requests.values import split_words
 
@@ -73,15 +74,15 @@ class Check(Accepted, Priced):
 
     deployment: "Deployment"
     _: KW_ONLY
-    arena_bytes: Annotated[int | str | None, Option(
-        "--arena-bytes", "SIZE", "The buffer a program gives the runtime, such as 65536 or 64KiB: "
-        "kTensorArenaSize, AI_NETWORK_DATA_ACTIVATIONS_SIZE.", text=str)] = None
-    map_file: Annotated[File | None, Option(
-        "--map", "FILE", "Linker map (GNU ld, armlink) or ELF of the program it goes into: "
-        "whether arena and weights have room beside it.", text=str)] = None
-    sure: Annotated[bool, Option(
-        "--sure", None, "Limits are met only where the whole interval meets them: exit 1 where a "
-        "limit lies inside it.")] = False
+    arena_bytes: int | str | None = option(
+        None, "--arena-bytes", "SIZE", "The buffer a program gives the runtime, such as 65536 or "
+        "64KiB: kTensorArenaSize, AI_NETWORK_DATA_ACTIVATIONS_SIZE.")
+    map_file: File | None = option(
+        None, "--map", "FILE", "Linker map (GNU ld, armlink) or ELF of the program it goes into: "
+        "whether arena and weights have room beside it.")
+    sure: bool = option(
+        False, "--sure", None, "Limits are met only where the whole interval meets them: exit 1 "
+        "where a limit lies inside it.")
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,9 @@ class Cache(Priced):
 
     deployment: "Deployment"
     _: KW_ONLY
-    sweep: Annotated[Sequence[str], Option(
-        "--sweep", "size,ways", "Miss ratios over cache sizes, ways, or both.", text=str,
-        parse=lambda text: [axis.strip() for axis in text.split(",")])] = ()
+    sweep: Sequence[str] = option(
+        (), "--sweep", "size,ways", "Miss ratios over cache sizes, ways, or both.",
+        parse=lambda text: [axis.strip() for axis in text.split(",")])
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ class Port(Request):
         "--from", "BOARD|DIR", "What to learn from: a measured board, or a measurement folder; "
         "may be given several times.", text=list[str])]
     _: KW_ONLY
-    networks: Annotated[Sequence[str], Option(
-        "--networks", "NAMES", "Learn from these networks only, by comma.", text=str,
-        parse=split_words)] = ()
+    networks: Sequence[str] = option(
+        (), "--networks", "NAMES", "Learn from these networks only, by comma.",
+        parse=split_words)
 
 
 @dataclass(frozen=True)
@@ -124,5 +125,5 @@ class Accuracy(Request):
 
     model: Model
     data: Annotated[File, Option(
-        "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).", text=str)]
+        "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).")]
     changes: Changes = None

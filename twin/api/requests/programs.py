@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from hwmodels.errors import reworded
 from hwmodels.files import File, read_regular
-from twin.api.requests import Option, Part
+from twin.api.requests import Option, Part, option
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ class LearnRuntime(Part):
     models: "Sequence[File | Graph]"
     board: "File | Board"
     _: KW_ONLY
-    output: Annotated[File, Option(
-        "--output -o", "FILE", "Runtime file (.yaml) to write; what it was learnt from before is "
-        "kept and joined.", text=str)] = "my_runtime.yaml"
-    base: Annotated[str | None, Option(
-        "--base", "NAME", "Runtime of operators no program ran; by default by what the programs "
-        "were made with.")] = None
+    output: File = option(
+        "my_runtime.yaml", "--output -o", "FILE", "Runtime file (.yaml) to write; what it was "
+        "learnt from before is kept and joined.")
+    base: str | None = option(
+        None, "--base", "NAME", "Runtime of operators no program ran; by default by what the "
+        "programs were made with.")

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Any
 
 from hwmodels.files import File
-from twin.api.requests import Anyway, Option, Priced, Request
+from twin.api.requests import Anyway, Priced, Request, option
 from twin.api.requests.studies import Progress
 
 Folder = File | None
@@ -15,18 +15,18 @@ Folder = File | None
 class Beside(Request):
     """What stands beside a prediction on its page."""
 
-    measured: Annotated[Folder, Option(
-        "--measured", "DIR", "Set it beside a measurement: a folder of `twin measure` or `twin "
-        "import`.", text=str)] = None
-    published: Annotated[bool, Option(
-        "--published", None, "Set it beside published measurements of this model and "
-        "board.")] = False
-    power: Annotated[Folder, Option(
-        "--power", "DIR", "Draw its power over time, with the layers' marks: a folder of `twin "
-        "energy`.", text=str)] = None
-    changes: Annotated[bool, Option(
-        "--changes/--no-changes", None, "Try settings and rebuilds, and say which helps "
-        "most.")] = True
+    measured: Folder = option(
+        None, "--measured", "DIR", "Set it beside a measurement: a folder of `twin measure` or "
+        "`twin import`.")
+    published: bool = option(
+        False, "--published", None, "Set it beside published measurements of this model and "
+        "board.")
+    power: Folder = option(
+        None, "--power", "DIR", "Draw its power over time, with the layers' marks: a folder of "
+        "`twin energy`.")
+    changes: bool = option(
+        True, "--changes/--no-changes", None, "Try settings and rebuilds, and say which helps "
+        "most.")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated
 
 from hwmodels.files import File
-from twin.api.requests import AUTO, Calibration, Option, Request
+from twin.api.requests import AUTO, Calibration, Option, Request, option
 from twin.api.requests.values import read_pairs
 
 
@@ -21,10 +21,10 @@ class RunScenario(Request):
     """A scenario, and what stands in place of its file's keys."""
 
     scenario: Annotated[File, Option(
-        "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.", text=str)]
-    overrides: Annotated[Mapping[str, object] | None, Option(
-        "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
+        "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.")]
+    overrides: Mapping[str, object] | None = option(
+        None, "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
         "loads.0.busy=5ms, a what-if path below set.; may be given several times.",
-        text=list[str], parse=parse_keys)] = None
+        text=list[str], parse=parse_keys)
     _: KW_ONLY
     calibration: Calibration = AUTO

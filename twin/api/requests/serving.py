@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
 
 from hwmodels.files import File
-from twin.api.requests import Changes, Option, Request, Runtime
+from twin.api.requests import Changes, Request, Runtime, option
 from twin.errors import UsageError
 
 HOST, PORT = "127.0.0.1", 8787
@@ -22,18 +21,17 @@ def parse_port(text: str) -> int:
 class Serve(Request):
     """What the page opens with, and where it is answered."""
 
-    model: Annotated[File | None, Option(
-        "", "[MODEL]", "What the page opens with: a .tflite or .onnx file, or a network of `twin "
-        "models`.", text=str)] = None
-    board: Annotated[File | None, Option(
-        "--board -b", "BOARD", "The board it opens with: of `twin boards`, or a board file.",
-        text=str)] = None
+    model: File | None = option(
+        None, "", "[MODEL]", "What the page opens with: a .tflite or .onnx file, or a network of "
+        "`twin models`.")
+    board: File | None = option(
+        None, "--board -b", "BOARD", "The board it opens with: of `twin boards`, or a board file.")
     _: KW_ONLY
     runtime: Runtime = None
     settings: Changes = None
-    host: Annotated[str, Option(
-        "--host", "ADDRESS", "Address to listen on; 0.0.0.0 serves other machines, too.")] = HOST
-    port: Annotated[int, Option(
-        "--port", "PORT", "Port to listen on; 0: any free one.", text=str, parse=parse_port,
-        default=str(PORT))] = PORT
+    host: str = option(
+        HOST, "--host", "ADDRESS", "Address to listen on; 0.0.0.0 serves other machines, too.")
+    port: int = option(
+        PORT, "--port", "PORT", "Port to listen on; 0: any free one.", text=str, parse=parse_port,
+        default=str(PORT))
     on_ready: Callable[[str], None] | None = None

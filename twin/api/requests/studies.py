@@ -17,6 +17,7 @@ from twin.api.requests import (
     Prices,
     Request,
     Words,
+    option,
 )
 from twin.api.requests.values import parse_settings, split_words
 
@@ -41,16 +42,15 @@ class Study(Request):
 class Shared(Request):
     """Who works on a study."""
 
-    jobs: Annotated[int, Option(
-        "-j --jobs", "N", "Processes of this machine.", least=1)] = 1
-    cluster: Annotated[str | None, Option(
-        "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
-        "tls://host:8786.")] = None
+    jobs: int = option(1, "-j --jobs", "N", "Processes of this machine.", least=1)
+    cluster: str | None = option(
+        None, "--cluster", "WHERE", "local:4 (as -j 4), or the address of a Dask scheduler: "
+        "tls://host:8786.")
     on_progress: Progress | None = None
 
 
 StudyFile = Annotated[File, Option(
-    "", "STUDY", "A study of `twin study list`, or a .yaml file.", text=str)]
+    "", "STUDY", "A study of `twin study list`, or a .yaml file.")]
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class RunStudy(Shared):
     study: StudyFile
     folder: Annotated[File, Option(
         "-o --output", "FOLDER", "Folder of the results; an interrupted study in it is "
-        "resumed.", text=str)]
+        "resumed.")]
     _: KW_ONLY
-    elf: Annotated[Sequence[str], Option(
-        "--elf", "NAME=FILE,...", "A program to compare with the study's libraries, run under "
+    elf: Sequence[str] = option(
+        (), "--elf", "NAME=FILE,...", "A program to compare with the study's libraries, run under "
         "emulation; behind commas model=, board=, from= or call= (the function of an inference), "
-        "setup= where the file does not say; may be given several times.", text=list[str])] = ()
+        "setup= where the file does not say; may be given several times.", text=list[str])
     command: Sequence[str] = ()
 
 
@@ -75,11 +75,9 @@ class Sensitivity(Shared):
 
     study: StudyFile
     _: KW_ONLY
-    figure: Annotated[str, Option(
-        "--figure", "NAME", "time, energy, ram, flash or price.")] = "time"
-    method: Annotated[str, Option("--method", "NAME", "morris or sobol.")] = "morris"
-    count: Annotated[int, Option(
-        "-n --count", "N", "Trajectories of Morris, base samples of Sobol.")] = 8
+    figure: str = option("time", "--figure", "NAME", "time, energy, ram, flash or price.")
+    method: str = option("morris", "--method", "NAME", "morris or sobol.")
+    count: int = option(8, "-n --count", "N", "Trajectories of Morris, base samples of Sobol.")
 
 
 @dataclass(frozen=True)
@@ -87,10 +85,10 @@ class Front(Request):
     """A study that was run, and what its front is over."""
 
     folder: Annotated[File, Option(
-        "", "FOLDER", "Folder of a finished study.", text=str)]
-    objectives: Annotated[Sequence[str], Option(
-        "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
-        "ram, flash, price.", text=str, parse=split_words)] = ()
+        "", "FOLDER", "Folder of a finished study.")]
+    objectives: Sequence[str] = option(
+        (), "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
+        "ram, flash, price.", parse=split_words)
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,13 @@ class ReportStudy(Request):
     """A study that was run, and the file that describes it."""
 
     folder: Annotated[File, Option(
-        "", "FOLDER", "Folder of a finished study.", text=str)]
+        "", "FOLDER", "Folder of a finished study.")]
     file: Annotated[File, Option(
-        "-o --output", "FILE", "Report to write: .html, .md or .pdf.", text=str)]
+        "-o --output", "FILE", "Report to write: .html, .md or .pdf.")]
     _: KW_ONLY
-    length: Annotated[str, Option(
-        "--length", "full|short", "Length of a .md or .pdf report: everything, or one "
-        "page.")] = "full"
+    length: str = option(
+        "full", "--length", "full|short", "Length of a .md or .pdf report: everything, or one "
+        "page.")
 
 
 @dataclass(frozen=True)
@@ -112,9 +110,9 @@ class DiffStudies(Request):
     """Two runs of one study."""
 
     before: Annotated[File, Option(
-        "", "BEFORE", "Folder of a study.", text=str)]
+        "", "BEFORE", "Folder of a study.")]
     after: Annotated[File, Option(
-        "", "AFTER", "Folder of the same study, such as of another version.", text=str)]
+        "", "AFTER", "Folder of the same study, such as of another version.")]
     _: KW_ONLY
     on_remark: Callable[[str], None] = lambda remark: None
 
@@ -123,13 +121,13 @@ class DiffStudies(Request):
 class Compared(LimitedAndPriced, Powered, Priced, Judged):
     """Networks on boards, what varies, and what they are held to."""
 
-    settings: Annotated[Mapping[str, object] | None, Option(
-        "--set", "PATH=VALUES", "Values of a what-if path: a,b,c (a;b where values have commas), "
-        "LOW..HIGH:COUNT or, with --sample, LOW..HIGH; may be given several times.",
-        text=list[str], parse=parse_settings)] = None
-    clocks: Annotated[Words, Option(
-        "--clock", "FREQUENCY,...", "CPU clocks at their lowest voltage; own (the default) or "
-        "each: the top of every voltage scale.", text=str)] = ()
+    settings: Mapping[str, object] | None = option(
+        None, "--set", "PATH=VALUES", "Values of a what-if path: a,b,c (a;b where values have "
+        "commas), LOW..HIGH:COUNT or, with --sample, LOW..HIGH; may be given several times.",
+        text=list[str], parse=parse_settings)
+    clocks: Words = option(
+        (), "--clock", "FREQUENCY,...", "CPU clocks at their lowest voltage; own (the default) or "
+        "each: the top of every voltage scale.")
     prices: Prices = None
     on_progress: Progress | None = None
 
@@ -141,15 +139,13 @@ class Sweep(Compared):
     models: Models
     boards: Boards
     _: KW_ONLY
-    runtimes: Annotated[Words, Option(
-        "--runtime", "NAME,...", "Runtimes; default (what each board's vendor builds), best (the "
-        "fastest measured on it), measured (all measured on it) or each (all it can "
-        "run).", text=str)] = ()
-    sample: Annotated[str | None, Option(
-        "--sample", "METHOD:COUNT", "Points drawn instead of all: sobol:500, lhs:100, "
-        "random:50.")] = None
-    objectives: Annotated[Words, Option(
-        "--over", "NAMES", OVER.format(""), text=str)] = ()
+    runtimes: Words = option(
+        (), "--runtime", "NAME,...", "Runtimes; default (what each board's vendor builds), best "
+        "(the fastest measured on it), measured (all measured on it) or each (all it can run).")
+    sample: str | None = option(
+        None, "--sample", "METHOD:COUNT", "Points drawn instead of all: sobol:500, lhs:100, "
+        "random:50.")
+    objectives: Words = option((), "--over", "NAMES", OVER.format(""))
     assume_unsupported: AssumeUnsupported = None
 
 
@@ -158,20 +154,18 @@ class Select(Compared):
     """Boards and libraries to choose from for networks."""
 
     models: Models
-    boards: Annotated[
-        "File | Board | Iterable[File | Board] | None", Option(
-        "--board -b", "BOARD", "A board to choose from; by default all that are shipped; may be "
-        "given several times.", text=list[str])] = None
+    boards: "File | Board | Iterable[File | Board] | None" = option(
+        None, "--board -b", "BOARD", "A board to choose from; by default all that are shipped; may "
+        "be given several times.", text=list[str])
     _: KW_ONLY
-    runtimes: Annotated[Words, Option(
-        "--runtime", "NAME,...", "Runtimes to choose from: each (all a board can run), measured "
-        "(those measured on it), best (the fastest of the measured), default (the one its "
-        "vendor builds), or names.", text=str)] = "each"
-    by: Annotated[Words, Option(
-        "--by", "NAMES", "Rank boards that meet the limits by these, in this order: days "
-        "(power), price (usd), energy, time, ram, flash; by default by score.", text=str)] = ()
-    objectives: Annotated[Words, Option(
-        "--over", "NAMES", OVER.format(", and price"), text=str)] = ()
-    advise: Annotated[bool, Option(
-        "--advice/--no-advice", None, "For boards that miss the limits, find the cheapest change "
-        "that meets them.")] = True
+    runtimes: Words = option(
+        "each", "--runtime", "NAME,...", "Runtimes to choose from: each (all a board can run), "
+        "measured (those measured on it), best (the fastest of the measured), default (the one its "
+        "vendor builds), or names.")
+    by: Words = option(
+        (), "--by", "NAMES", "Rank boards that meet the limits by these, in this order: days "
+        "(power), price (usd), energy, time, ram, flash; by default by score.")
+    objectives: Words = option((), "--over", "NAMES", OVER.format(", and price"))
+    advise: bool = option(
+        True, "--advice/--no-advice", None, "For boards that miss the limits, find the cheapest "
+        "change that meets them.")

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
 
-from twin.api.requests import BoardName, Model, Option, Request
+from twin.api.requests import BoardName, Model, Request, option
 from twin.api.requests.values import split_words
 from twin.errors import UsageError
 
@@ -27,15 +26,15 @@ class Tune(Request):
     model: Model
     board: BoardName
     _: KW_ONLY
-    virtual: Annotated[str | None, Option(
-        "--virtual", "NAME", "Virtual board that runs the best few; by default the board's core in "
-        "Unicorn.")] = None
-    tiles: Annotated[Sequence[int], Option(
-        "--tiles", "N,N", "Windows a convolution copies at a time.", text=str, parse=parse_tiles,
-        default="1,2,4,8,16")] = ()
-    levels: Annotated[Sequence[str], Option(
-        "--levels", "LEVEL,LEVEL", "Optimisation levels of the firmware: O2, Os, clang-O2 "
-        "...", text=str,
-        parse=split_words, default="O2")] = ("O2",)
-    best: Annotated[int, Option("--best", "N", "How many are built and run.")] = 3
+    virtual: str | None = option(
+        None, "--virtual", "NAME", "Virtual board that runs the best few; by default the board's "
+        "core in Unicorn.")
+    tiles: Sequence[int] = option(
+        (), "--tiles", "N,N", "Windows a convolution copies at a time.",
+        parse=parse_tiles, default="1,2,4,8,16")
+    levels: Sequence[str] = option(
+        ("O2",), "--levels", "LEVEL,LEVEL", "Optimisation levels of the firmware: O2, Os, clang-O2 "
+        "...",
+        parse=split_words, default="O2")
+    best: int = option(3, "--best", "N", "How many are built and run.")
     on_progress: Callable[[int, int, str], None] | None = None

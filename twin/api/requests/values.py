@@ -1,9 +1,62 @@
-"""Values of options, read from what a user typed."""
+"""Options of requests' fields, and their values, read from what a user typed."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from twin.errors import UsageError
+
+Given = TypeVar("Given")
+
+FIELD = object()
+"""The command line's default is that of the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field of a request is given.
+
+    Parameters
+    ----------
+    names : str
+        "--board -b"; empty for an argument that goes by its place.
+    metavar, help : str or None
+        As the help shows them.
+    text : type or None
+        What the command line takes; by default the field's own type, or a text in place of one
+        that no command line has.
+    parse : callable or None
+        Makes the field's value of it; raises `UsageError`.
+    default : object
+        Of the command line, where the field's is not of its type.
+    least, most : float or None
+        The range of a number.
+    files : tuple of str or None
+        Endings of files the value may name; empty: it is always a file or a folder.
+    """
+
+    names: str = ""
+    metavar: str | None = None
+    help: str | None = None
+    text: Any = None
+    parse: Callable[[Any], Any] | None = None
+    default: Any = FIELD
+    least: float | None = None
+    most: float | None = None
+    files: tuple[str, ...] | None = None
+
+    def read(self, text: Any) -> Any:
+        """Return the field's value of what was typed."""
+        return text if self.parse is None else self.parse(text)
+
+
+def option(default: Given, /, names: str, metavar: str | None = None, help: str | None = None,
+           **further: Any) -> Given:
+    """Return a field of a request with its default and its `Option`."""
+    given: Given = field(default=default, metadata={
+        Option: Option(names, metavar, help, **further)})
+    return given
 
 
 def parse_quantity(text: str, dimension: str, option: str) -> float:

@@ -31,14 +31,13 @@ SCORE = number("score", "score", "{:.0f}")
 
 def describe_selection(selection: Selection, command: str = "") -> Page:
     """Return the page of boards ranked for networks, an answer and a part a network."""
-    called = {one.row.model: one.row.network for one in selection.choices}
+    called = [mine[0].row.network for mine in selection.networks.values()]
     boards = len({one.row.board for one in selection.choices})
     verdicts, answers = [], []
     sections: list[Section] = []
-    for place, model in enumerate(called):
-        mine = [one for one in selection.choices if one.row.model == model]
+    for place, mine in enumerate(selection.networks.values()):
         rivals = name_rivals([one.row for one in mine])
-        head, mark = (f"{called[model]}: ", f"-{place}") if len(called) > 1 else ("", "")
+        head, mark = (f"{called[place]}: ", f"-{place}") if len(called) > 1 else ("", "")
         verdicts.append(head + say_how_many(mine, selection.limits))
         answers += [replace(one, name=head + one.name)
                     for one in list_answers(rivals, selection.find_less)]
@@ -46,11 +45,12 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
     sections.append(Section(name="notes", title="How to read it", items=(
         Notes(notes=tuple(list_notes(selection))),)))
     return Page(
-        title=f"Hardware for {', '.join(called.values())}",
+        title=f"Hardware for {', '.join(called)}",
         subtitle=f"choice of {boards} boards · {len(selection.table.predicted)} configurations "
         "predicted", verdict=". ".join(verdicts),
-        tone="good" if {one.row.model for one in selection.choices if one.row.met} == set(called)
-        else "bad", sentence=". ".join(say_picks(selection)) + ".", answers=tuple(answers),
+        tone="good" if all(
+            any(one.row.met for one in mine) for mine in selection.networks.values()) else "bad",
+        sentence=". ".join(say_picks(selection)) + ".", answers=tuple(answers),
         sections=(*sections, made_by(command)))
 
 

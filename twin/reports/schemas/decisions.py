@@ -35,8 +35,8 @@ class Changed(TypedDict):
 class Refused(TypedDict):
     """A change that cannot be made."""
 
-    change: Annotated[str, Of(itemgetter(0))]
-    reason: Annotated[str, Of(itemgetter(1))]
+    change: str
+    reason: str
 
 
 class Advice(Document):
@@ -90,7 +90,7 @@ class Selection(Document):
     limits: Limits
     choices: list[Choice]
     winners: Annotated[dict[str, list[Winner]], Of(lambda selection: {
-        one.row.model: selection.list_winners(one.row.model) for one in selection.choices})]
+        model: selection.list_winners(model) for model in selection.networks})]
     table: Study
 
 
@@ -185,8 +185,8 @@ class CacheFacts(TypedDict):
 class Lookups(TypedDict):
     """Of a level below."""
 
-    accesses: Annotated[Count, Of(itemgetter(0))]
-    misses: Annotated[Count, Of(itemgetter(1))]
+    accesses: Count
+    misses: Count
 
 
 class Met(TypedDict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Annotated, Literal
 
 from typing_extensions import TypedDict
@@ -76,8 +75,8 @@ class Ran(ImageRun, Document):
 class BuildRun(TypedDict):
     """An image and its run."""
 
-    built: Annotated[ImageBuilt, Of(itemgetter(0))]
-    run: Annotated[ImageRun, Of(itemgetter(1))]
+    built: ImageBuilt
+    run: ImageRun
 
 
 class Builds(Document):
@@ -98,8 +97,8 @@ class Flashed(Document):
 class Agreed(TypedDict):
     """How often what was predicted best was counted best, of those that were judged."""
 
-    right: Annotated[Count, Of(itemgetter(0))]
-    judged: Annotated[Count, Of(itemgetter(1))]
+    right: Count
+    judged: Count
 
 
 class Build(TypedDict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import itemgetter
 from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -59,8 +58,7 @@ class Boards(Document):
 
     kind: Literal["boards"]
     boards: list[BoardRow]
-    broken: Annotated[list[Broken], Of(lambda boards: [
-        {"name": name, "reason": reason} for name, reason in boards.broken.items()])]
+    broken: Annotated[list[Broken], Of(lambda boards: boards.broken.items())]
 
 
 class Memory(TypedDict):
@@ -173,9 +171,9 @@ class Term(TermRow, Document):
 class PathRow(TypedDict):
     """What --set takes."""
 
-    path: Annotated[str, Of(itemgetter(0))]
-    takes: Annotated[str, Of(itemgetter(1))]
-    changes: Annotated[str, Of(itemgetter(2))]
+    path: str
+    takes: str
+    changes: str
 
 
 class Paths(Document):

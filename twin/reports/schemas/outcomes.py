@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
@@ -184,9 +183,9 @@ class Written(Document):
 class Change(TypedDict):
     """A value that is not what it was."""
 
-    name: Annotated[str, Of(itemgetter(0))]
-    before: Annotated[str, Of(itemgetter(1))]
-    now: Annotated[str, Of(itemgetter(2))]
+    name: str
+    before: str
+    now: str
 
 
 class AgreementRow(TypedDict):
@@ -231,8 +230,8 @@ class CheckRow(TypedDict):
 class Step(TypedDict):
     """What to type, and what it does."""
 
-    type: Annotated[str, Of(itemgetter(0))]
-    does: Annotated[str, Of(itemgetter(1))]
+    type: str
+    does: str
 
 
 class Checkup(Document):

@@ -42,12 +42,9 @@ MISSES = 6
 def selection_report(selection: Selection, console: Console) -> Content:
     """Return the ranking of each network, its winners, and the infeasible boards with reasons."""
     parts: list[Content] = []
-    models = list(dict.fromkeys(one.row.model for one in selection.choices))
-    for model in models:
-        if parts:
-            parts.append(Text(""))
-        parts += _model_parts(selection, model, console)
-    parts += [Text(""), *(Text(line, style="dim") for line in (
+    for mine in selection.networks.values():
+        parts += [*_network_parts(selection, mine, console), Text("")]
+    parts += [*(Text(line, style="dim") for line in (
         *list_notes(selection),
         *write_legend(selection.table, [one.row for one in selection.feasible])))]
     parts += [Text(""), *(Text(line) for line in say_picks(selection))]
@@ -56,24 +53,24 @@ def selection_report(selection: Selection, console: Console) -> Content:
 
 def say_picks(selection: Selection) -> tuple[str, ...]:
     """Say in a sentence which board to take for each network, and which one for all of them."""
-    models = tuple(dict.fromkeys(one.row.model for one in selection.choices))
+    models = selection.networks
     return (*(say_pick(selection, model) for model in models),
-            *([_say_together(selection, len(models))] if len(models) > 1 else []))
+            *([_say_together(selection)] if len(models) > 1 else []))
 
 
-def _say_together(selection: Selection, networks: int) -> str:
+def _say_together(selection: Selection) -> str:
     """Say which single board does all networks best: by the sum of its places among them."""
     places: dict[str, list[tuple[int, Row]]] = {}
-    for model in dict.fromkeys(one.row.model for one in selection.feasible):
-        for place, row in enumerate((
-                one.row for one in selection.feasible if one.row.model == model), 1):
+    for mine in selection.networks.values():
+        for place, row in enumerate((one.row for one in mine if one.row.met), 1):
             places.setdefault(row.board, []).append((place, row))
-    able = [mine for mine in places.values() if len(mine) == networks]
+    networks = len(selection.networks)
+    able = [each for each in places.values() if len(each) == networks]
     together = "both" if networks == 2 else f"all {networks}"
     if not able:
         does = "meets the limits of" if selection.limits else "runs"
         return f"{together}: no board {does} {together}"
-    best = min(able, key=lambda mine: sum(place for place, _ in mine))
+    best = min(able, key=lambda each: sum(place for place, _ in each))
     return (f"{together}: pick {best[0][1].board}, of {len(able)} that do the one whose places add "
             "up to least; " + ", ".join(
                 f"{row.network} {format_time(row.time_us)} with {row.runtime} (place {place})"
@@ -82,7 +79,7 @@ def _say_together(selection: Selection, networks: int) -> str:
 
 def say_pick(selection: Selection, model: str) -> str:
     """Say in a sentence which board to take, which is next, and what would decide."""
-    mine = [one for one in selection.choices if one.row.model == model]
+    mine = selection.networks[model]
     network = mine[0].row.network
     met, may = ([one for one in mine if one.row.verdict == verdict] for verdict in ("yes", "may"))
     if all(one.row.failure for one in mine):
@@ -154,14 +151,14 @@ def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
         value is not None and least is not None and value < least) else ""
 
 
-def _model_parts(selection: Selection, model: str, console: Console) -> list[Content]:
+def _network_parts(selection: Selection, mine: Sequence[Choice], console: Console,
+                   ) -> list[Content]:
     """Return the parts of one network."""
-    mine = [one for one in selection.choices if one.row.model == model]
     feasible = [one for one in mine if one.row.met]
     parts: list[Content] = [Text(
         f"{mine[0].row.network}: {say_how_many(mine, selection.limits)}",
         style="bold")]
-    parts += [Text(line) for line in _say_winners(selection, model)]
+    parts += [Text(line) for line in _say_winners(selection, mine)]
     if feasible:
         parts += [Text(""), _table(feasible, selection, console), *(
             Text(f"{one.row.board}: with {one.setting}") for one in feasible if one.setting)]
@@ -222,7 +219,7 @@ FIGURES: dict[str, Callable[[Row], str]] = {
 """What a metric is won with, where the words of a row do not hold it."""
 
 
-def _say_winners(selection: Selection, model: str) -> list[str]:
+def _say_winners(selection: Selection, mine: Sequence[Choice]) -> list[str]:
     """Return a line for each row that wins a metric, with the probability that it does."""
     def say(won: Winner) -> str:
         figure = FIGURES[won.quantity](won.row) if won.quantity in FIGURES else ""
@@ -236,7 +233,7 @@ def _say_winners(selection: Selection, model: str) -> list[str]:
             f"in the table {shown}; less with a library that is not in it: {describe_row(less)}"
             + (f", {FIGURES[won.quantity](less)}" if won.quantity in FIGURES else ""))
 
-    wins = group_by((name(won), say(won)) for won in selection.list_winners(model))
+    wins = group_by((name(won), say(won)) for won in selection.list_winners(mine[0].row.model))
     return [f"{', '.join(metrics)}: {text}" for text, metrics in wins.items()]
 
 
