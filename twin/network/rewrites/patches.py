@@ -89,8 +89,7 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
 
 def live_bytes(graph: Graph) -> int:
     """Return the most bytes of activations alive at once, layers in their order."""
-    last = {i: position for position, layer in enumerate(graph.layers) for i in layer.inputs}
-    last.update(dict.fromkeys(graph.outputs, len(graph.layers)))
+    last = _list_last_uses(graph)
     alive = {i: graph.tensors[i].size_bytes for i in graph.inputs}
     most = 0
     for position, layer in enumerate(graph.layers):
@@ -101,13 +100,17 @@ def live_bytes(graph: Graph) -> int:
     return most
 
 
+def _list_last_uses(graph: Graph) -> dict[int, int]:
+    """Return the last layer that reads each tensor; one behind all for outputs."""
+    last = {i: place for place, layer in enumerate(graph.layers) for i in layer.inputs}
+    return last | dict.fromkeys(graph.outputs, len(graph.layers))
+
+
 def _find_stages(graph: Graph) -> tuple[tuple[Layer, ...], ...]:
     """Return the first layers, as far as they can be split, at every place one tensor is alive."""
-    if len(graph.inputs) != 1 or len(graph.entry.shape) != 4 or (
-            graph.entry.shape[0] != 1):
+    if len(graph.inputs) != 1 or len(graph.entry.shape) != 4 or graph.entry.shape[0] != 1:
         return ()
-    last = {i: place for place, layer in enumerate(graph.layers) for i in layer.inputs}
-    last.update(dict.fromkeys(graph.outputs, len(graph.layers)))
+    last = _list_last_uses(graph)
     made, found = {graph.inputs[0]}, list[tuple[Layer, ...]]()
     for place, layer in enumerate(graph.layers):
         if not _is_split(graph, layer, made):

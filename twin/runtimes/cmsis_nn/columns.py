@@ -94,7 +94,7 @@ def _positions(columns: Columns, period: int, row: int, column: int, slot: int, 
     """Gather the windows of `count` neighbouring output positions into neighbouring columns."""
     shape = columns.shape
     window = shape.window
-    size = shape.kernel_rows * shape.kernel_columns * columns.column_step_bytes
+    size = shape.window_taps * columns.column_step_bytes
     y_first = row * window.stride[0] - window.padding[0]
     x_first = column * window.stride[1] - window.padding[2]
     down = {"block": period * window.stride[0], "ky": window.dilation[0]}

@@ -41,7 +41,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     dialect = choose_dialect(site.isa)
     channels, filters = shape.input_channels, shape.output_channels
     rows, columns = _buffer_extents(shape)
-    taps = shape.kernel_rows * shape.kernel_columns
+    taps = shape.window_taps
     products = shape.batches * shape.input_rows * shape.input_columns * taps * filters
     resets = shape.batches * (rows + shape.output_rows) * columns
     add = ("lw a3, 0(s1); add a3, a3, s0; sw a3, 0(s1)" if dialect == "rv32"

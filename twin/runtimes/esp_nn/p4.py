@@ -178,9 +178,9 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
     full = [[place for place, inside in enumerate(counts) if inside == whole] for counts, whole in (
         (shape.row_taps, shape.kernel_rows), (shape.column_taps, shape.kernel_columns))]
     whole = len(full[0]) * len(full[1]) * shape.batches
-    edge_taps = taps - whole * shape.kernel_rows * shape.kernel_columns
+    edge_taps = taps - whole * shape.window_taps
     edge_rows, lanes = rows - whole * shape.kernel_rows, channels - left
-    filters = channels * shape.kernel_rows * shape.kernel_columns
+    filters = channels * shape.window_taps
     blocks = (
         call_level(_LEVELS["call"]),
         _loop("sums of filters", "sum_tap", filters * offset, channels * shape.kernel_rows),

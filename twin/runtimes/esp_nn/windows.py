@@ -119,7 +119,7 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
         return ANSI["conv_2d"]["c"].lower(graph, layer, site)
     shape = read_geometry(graph, layer)
     depth, outputs = shape.input_channels, shape.outputs
-    row, window = shape.kernel_columns * depth, shape.kernel_rows * shape.kernel_columns * depth
+    row, window = shape.kernel_columns * depth, shape.window_taps * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
         blocks = _pointwise_blocks(shape)
     elif row < 16 <= window:
@@ -206,7 +206,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
         return _lower_depthwise(graph, layer, site)
     groups, pixels = -(-shape.output_channels // lanes), shape.positions
     outputs, inputs = pixels * groups, graph.input(layer).elements
-    filters = shape.output_channels * shape.kernel_rows * shape.kernel_columns
+    filters = shape.output_channels * shape.window_taps
     blocks: tuple[Block, ...]
     if lanes == 16:
         padded = any(shape.window.padding) or shape.input_channels % 16
@@ -266,7 +266,7 @@ def lower_conv_p4(first: bool, graph: Graph, layer: Layer, site: Site) -> Lowere
     Unpadded windows of fewer than 16 values; in the `first` releases padded ones.
     """
     shape = read_geometry(graph, layer)
-    window = shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    window = shape.window_taps * shape.input_channels
     padded = any(shape.window.padding[::2])
     if layer.groups != 1 or (padded if first else window < p4.LANES and not (
             padded or shape.is_pointwise)):

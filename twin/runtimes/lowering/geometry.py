@@ -48,6 +48,11 @@ class Geometry:
         return self.window.kernel[1]
 
     @property
+    def window_taps(self) -> int:
+        """Elements of the window in one channel."""
+        return self.kernel_rows * self.kernel_columns
+
+    @property
     def row_taps(self) -> tuple[int, ...]:
         """Window rows inside the input, by output row."""
         return list_taps(self.window, (0, self.input_rows), (0, self.output_rows), 0)
@@ -65,7 +70,7 @@ class Geometry:
     @property
     def taps(self) -> int:
         """Window positions over all output positions of one batch, padding included."""
-        return self.pixels * self.kernel_rows * self.kernel_columns
+        return self.pixels * self.window_taps
 
     @property
     def window_rows(self) -> int:

@@ -25,7 +25,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     target = "output" if machine.is_float else "scratch"
     reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
-    taps = shape.kernel_rows * shape.kernel_columns
+    taps = shape.window_taps
     products = reads * taps * shape.output_channels
     outputs = shape.outputs
     inner = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
@@ -69,7 +69,7 @@ def _scatter(machine: Machine, shape: Geometry, target: str) -> Repeat:
     body = [move._replace(bounds=(down, along)) for move in (
         load("input", size, 0, batch=shape.input_rows * shape.input_columns * pixel,
              row=shape.input_columns * pixel, column=pixel, channel=size),
-        load("weights", wide, 0, out=shape.kernel_rows * shape.kernel_columns * depth * wide,
+        load("weights", wide, 0, out=shape.window_taps * depth * wide,
              ky=shape.kernel_columns * depth * wide, kx=depth * wide, channel=wide),
         load(target, 4, first, **place), store(target, 4, first, **place))]
     return repeat("batch", shape.batches, repeat("row", shape.input_rows, repeat(

@@ -211,7 +211,7 @@ def conv_accesses(machine: Machine, shape: Geometry, groups: int) -> Any:
     """Return the accesses of a convolution that takes one output at a time."""
     depth, per_group = shape.input_channels // groups, shape.output_channels // groups
     wide = machine.weight_bytes
-    size = shape.kernel_rows * shape.kernel_columns * depth * wide
+    size = shape.window_taps * depth * wide
     weights = load("weights", wide, 0, group=per_group * size, out=size,
                    ky=shape.kernel_columns * depth * wide, kx=depth * wide, channel=wide
                    )._replace(bounds=window_bounds(shape))

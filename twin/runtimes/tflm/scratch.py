@@ -80,7 +80,7 @@ def _cmsis_nn(graph: Graph, layer: Layer, dtype: str, code: str) -> tuple[int, .
 
 def _windows(shape: Geometry, groups: int, dtype: str, code: str) -> int:
     """arm_convolve_wrapper_s8_get_buffer_size and its s16 sibling."""
-    taps = shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    taps = shape.window_taps * shape.input_channels
     if dtype == "int16":
         return 64 * -(-taps // 8) if code == "mve" else 4 * taps
     if shape.is_pointwise and groups == 1:
@@ -109,7 +109,7 @@ def _one_row(shape: Geometry) -> int:
 
 def _depthwise(shape: Geometry, code: str) -> int:
     """arm_depthwise_conv_wrapper_s8_get_buffer_size."""
-    taps = shape.kernel_rows * shape.kernel_columns
+    taps = shape.window_taps
     if code == "mve" and shape.input_channels == 1 and shape.output_channels > 1:
         return _windows(shape, 1, "int8", code) + taps * shape.output_channels
     simple = (shape.input_channels == shape.output_channels and shape.batches == 1
@@ -128,7 +128,7 @@ def _transposed(shape: Geometry, dtype: str, kernels: str, code: str) -> tuple[i
     if dtype == "int16" or kernels != "cmsis-nn":
         return (outputs * (8 if dtype == "int16" else 4),)
     rows, columns = shape.window.stride
-    taps = shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    taps = shape.window_taps * shape.input_channels
     if max(rows, columns) <= 2 and shape.input_channels > _REVERSE_ABOVE:
         windows = 64 * -(-taps // 16) if code == "mve" else 16 * -(-taps // 4)
         return windows, taps * shape.output_channels

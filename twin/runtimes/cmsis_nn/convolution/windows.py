@@ -69,7 +69,7 @@ def _align4(count: int) -> int:
 
 
 def _columns(shape: Geometry, groups: int) -> int:
-    return shape.kernel_rows * shape.kernel_columns * shape.input_channels // groups
+    return shape.window_taps * shape.input_channels // groups
 
 
 _INNER = ((_CODE.multiply_4_2x2, _CODE.multiply_4_1x2, _CODE.multiply_4_1x1),
@@ -294,7 +294,7 @@ def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Ne
     from twin.runtimes.cmsis_nn.columns import Columns, gather_blocks
 
     channels = shape.input_channels // groups
-    depth = shape.kernel_rows * shape.kernel_columns * channels
+    depth = shape.window_taps * channels
     repeats = shape.batches * groups
     quads, left = divmod(shape.pixels, 4)
     calls = quads + (left > 0)

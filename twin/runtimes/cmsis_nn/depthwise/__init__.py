@@ -208,7 +208,7 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
 def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
     shape = read_geometry(graph, layer)
     if _is_convolution(shape):  # columns, and the weights transposed
-        taps = shape.kernel_rows * shape.kernel_columns
+        taps = shape.window_taps
         return scratch_bytes_mve(shape, 1) + taps * shape.output_channels
     if not _is_simple(shape):
         return 0
@@ -226,7 +226,7 @@ def _lower_to_conv_mve(shape: Geometry, site: Site) -> Kernel:
 
     The convolution's accesses keep naming the weights: the transposed copy is as large.
     """
-    taps, channels = shape.kernel_rows * shape.kernel_columns, shape.output_channels
+    taps, channels = shape.window_taps, shape.output_channels
     transposed = block(
         "transpose weights", "ldrsb r3, [r1], r2; strb r3, [r0], #1; subs r4, #1; bne 0b",
         taps * channels, channels, "data_copy")

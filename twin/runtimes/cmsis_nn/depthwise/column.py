@@ -56,7 +56,7 @@ _IM2COL = "data_copy"
 
 def column_scratch_bytes(shape: Geometry) -> int:
     """Bytes of the column: one int16 for each window position and channel."""
-    return 2 * shape.kernel_rows * shape.kernel_columns * shape.input_channels
+    return 2 * shape.window_taps * shape.input_channels
 
 
 def lower_column(shape: Geometry, site: Site) -> Kernel:
@@ -104,7 +104,7 @@ def _gather(dialect: str, shape: Geometry) -> tuple[Any, ...]:
 
 def _multiply(dialect: str, shape: Geometry) -> tuple[Any, ...]:
     """Multiply the column by the weights: four channels at a time, two positions each, then one."""
-    channels, taps = shape.input_channels, shape.kernel_rows * shape.kernel_columns
+    channels, taps = shape.input_channels, shape.window_taps
     wide, (quads, rest) = 2 * channels, divmod(channels, 4)
     done, last = 4 * quads, taps // 2 * 2
     bias = "ldr r3, [r2]" if shape.has_bias else ""
@@ -150,7 +150,7 @@ _BLOCK_CHANNELS = 124
 
 def column_scratch_bytes_mve(shape: Geometry) -> int:
     """Bytes of four gathered windows of a channel block."""
-    return 4 * _BLOCK_CHANNELS * shape.kernel_rows * shape.kernel_columns
+    return 4 * _BLOCK_CHANNELS * shape.window_taps
 
 
 def lower_column_mve(shape: Geometry, site: Site) -> Kernel:
@@ -188,7 +188,7 @@ def _plan_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
 def _slice_blocks(columns: Columns, slices: int) -> tuple[Block, ...]:
     """Blocks of `slices` channel blocks over all output positions."""
     shape = columns.shape
-    taps = shape.kernel_rows * shape.kernel_columns
+    taps = shape.window_taps
     quads, left = divmod(shape.pixels, 4)
     calls, lasts = quads * slices, left * slices
     fours = -(-columns.copied_bytes // 4)
@@ -238,7 +238,7 @@ def _four_channels(columns: Columns, first: int, step: int, positions: int, posi
     """Return accesses of up to four channels, narrower for the last (the library overreads)."""
     shape = columns.shape
     channels = shape.output_channels
-    taps = shape.kernel_rows * shape.kernel_columns
+    taps = shape.window_taps
     size = taps * _BLOCK_CHANNELS
     column = first - columns.input_offset_bytes  # of this group in the gathered window
     words = floor_width(4 * lanes)
