@@ -14,7 +14,7 @@ inference with the jackknife+, Annals of Statistics 49 (2021), section 1.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal, TypeVar
@@ -129,6 +129,14 @@ class Interval:
     def holds(self, value: float) -> bool:
         """Whether a value lies inside."""
         return self.low <= value <= self.high
+
+    def write(self, form: Callable[[float], str]) -> str:
+        """Return its ends as a form writes them: "1 ms to 2 ms"."""
+        return f"{form(self.low)} to {form(self.high)}"
+
+    def describe(self, form: Callable[[float], str]) -> str:
+        """Return its level and its ends: "90 % interval 1 ms to 2 ms"."""
+        return f"{100 * self.level:.0f} % interval {self.write(form)}"
 
 
 @frozen

@@ -151,7 +151,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
             return ()
         if sure is not None:
             hint = (f"{best[0]} was, and is predicted to take "
-                    f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}")
+                    f"{sure.time_us.write(format_time)}")
     return (f"runtime: {runtime.identity} was not measured on {board.name}; {hint}",)
 
 

@@ -50,7 +50,7 @@ def chart_intervals(prediction: Prediction, quantity: str = "time",
             x=[value * factor for _, _, value, _ in mine], sizes=(5.0,),
             y=[place for place, *_ in mine],
             x_ends=[(interval.low * factor, interval.high * factor) for *_, interval in mine],
-            hover=[f"{label}<br>{write(value)}, {write(interval.low)} to {write(interval.high)}"
+            hover=[f"{label}<br>{write(value)}, {interval.write(write)}"
                    for _, label, value, interval in mine], **look)  # type: ignore[arg-type]
 
     return Chart(

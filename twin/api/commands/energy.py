@@ -147,7 +147,7 @@ def doubt_energy(found: Measurement) -> str | None:
     if (certainty is not None and (span := certainty.energy_uj) is not None
             and not span.low / FAR <= energy_uj <= span.high * FAR):
         return (f"{format_energy(energy_uj)} is more than {FAR:g} times outside of the predicted "
-                f"{format_energy(span.low)} to {format_energy(span.high)}. Is the unit of the "
+                f"{span.write(format_energy)}. Is the unit of the "
                 "current right?")
     return (judge_power(found.percentile("power_mean", 50), cpu_hz)
             if cpu_hz and found.count("power_mean") else None)

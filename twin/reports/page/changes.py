@@ -28,7 +28,7 @@ def tell_best(changes: Sequence[Change] | None) -> str:
                 "of the time.")
     caption = f"{best.words}: {write_change(best.time_ratio)} time"
     if best.gain is not None:
-        caption += f" ({write_change(best.gain.low)} to {write_change(best.gain.high)})"
+        caption += f" ({best.gain.write(write_change)})"
     if best.energy_ratio is not None:
         caption += (f", {write_change(best.energy_ratio)} energy"
                  + ("" if best.row.idle_mw is None else " with the idle board's"))
@@ -59,7 +59,7 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
            "not say 'with idle'."),
         items=(make_table("change-table", "Changes that were tried", (
             Column("change", lambda one: ", ".join(
-                f"{path}={value}" for path, value in one.settings)),
+                map("=".join, one.settings))),
             Column("effort", "effort"),
             number("time", "row.time_us", format_time, kind="predicted"),
             _ratio("time by", "time_ratio"),

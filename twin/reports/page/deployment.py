@@ -219,8 +219,7 @@ def _answer(name: str, value: float | None, interval: Interval | None,
     scale = 1.15 * interval.high
     return Answer(
         name=name, value=write(value),
-        range=f"{100 * interval.level:.0f} % interval {write(interval.low)} to "
-              f"{write(interval.high)}",
+        range=interval.describe(write),
         span=(interval.low / scale, interval.high / scale, value / scale))
 
 
@@ -292,7 +291,7 @@ def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> NamedTexts:
     if sure is not None and (interval := sure.layers[
             prediction.layers.index(layer)].time_us) is not None:
         found.append((f"{100 * interval.level:.0f} % interval",
-                      f"{format_time(interval.low)} to {format_time(interval.high)}"))
+                      interval.write(format_time)))
     if layer.kernels:
         found.append(("kernels", ", ".join(dict.fromkeys(layer.kernels))))
     if layer.tasks:

@@ -32,8 +32,8 @@ def describe_port(ported: Ported, command: str = "") -> Page:
     is_measured = prediction.certainty is not None and prediction.certainty.measured
     factor = prediction.time_us / ported.physics_us
     interval = ported.certainty.time_us
-    sentence = (f"{format_time(prediction.time_us)}, {100 * interval.level:.0f} % interval "
-                f"{format_time(interval.low)} to {format_time(interval.high)}: physics says "
+    sentence = (f"{format_time(prediction.time_us)}, {interval.describe(format_time)}: "
+                f"physics says "
                 f"{format_time(ported.physics_us)}, and boards that were measured took "
                 f"{factor:.2f} times what their datasheets say.")
     sections = [_describe_steps(ported), _describe_behind(ported)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from hwmodels.frozen import NamedTexts
 from hwmodels.quantities import (
@@ -55,9 +56,7 @@ def list_answers(rivals: Sequence[Rival],
         if won.less is not None:
             words.append(_say_less(won, rivals))
         if interval is not None:
-            words.append(f"{100 * interval.level:.0f} % interval "
-                        f"{write_figure(quantity, interval.low)} to "
-                        f"{write_figure(quantity, interval.high)}")
+            words.append(interval.describe(partial(write_figure, quantity)))
         if chance is not None:
             words.append(f"really the best with {format_chance(chance)}")
         if (less := find_less(won.row, quantity)) is not None:
@@ -155,8 +154,7 @@ def head_figures(least: Callable[[Row], Mapping[str, float]], rows: Sequence[Row
                             one.life_days is not None for one in rows)
     return (head("time", "time_us", "predicted"),
             number("90 % interval", lambda one: Cell(text="") if one.row.time is None else Cell(
-                text=f"{format_time(one.row.time.low)} to {format_time(one.row.time.high)}",
-                value=one.row.time.high)),
+                text=one.row.time.write(format_time), value=one.row.time.high)),
             head("energy", "energy_uj", "predicted"), *duty, head("RAM", "ram_bytes"),
             head("flash", "flash_bytes"), head("USD", "price_usd"))
 
@@ -200,8 +198,7 @@ def row_details(row: Row) -> NamedTexts:
     return tuple((name, text) for name, text in (
         ("clock", format_frequency(row.clock_hz) if row.clock_hz else ""),
         ("voltage", row.voltage_scale), ("weights in", row.weights), ("arena in", row.arena),
-        ("energy interval", "" if energy is None else
-         f"{format_energy(energy.low)} to {format_energy(energy.high)}"),
+        ("energy interval", "" if energy is None else energy.write(format_energy)),
         ("idle board", "" if row.idle_mw is None else
          f"{row.idle_mw:,.0f} mW are in the energy"),
         ("intervals", row.basis or "none: stated prices"), ("calibration", row.calibration),

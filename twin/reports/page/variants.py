@@ -152,8 +152,7 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
         ratio = "" if before is None or after is None or not before else (
             f"{write(before)} before, {write_change(after / before)}")
         if interval is not None:
-            ratio += (f"; {100 * interval.level:.0f} % interval {write(interval.low)} to "
-                     f"{write(interval.high)}")
+            ratio += f"; {interval.describe(write)}"
         found.append(Answer(name=f"{name} at last", value=write(after), range=ratio))
     return tuple(found)
 

@@ -34,9 +34,8 @@ def _energy_pairs(prediction: Prediction) -> Pairs:
     macs = sum(layer.macs for layer, why in zip(prediction.layers, deployment.plan.reasons,
                                                 strict=True) if not why)
     per_mac = f", {significant(value_uj * 1e6 / macs, 2)} pJ/MAC of its {macs:,}" if macs else ""
-    return [("NPU energy", f"{format_energy(value_uj)}, {100 * interval.level:.0f} % interval "
-                           f"{format_energy(interval.low)} to "
-                           f"{format_energy(interval.high)}{per_mac}; the host's is apart")]
+    return [("NPU energy", f"{format_energy(value_uj)}, "
+                           f"{interval.describe(format_energy)}{per_mac}; the host's is apart")]
 
 
 def _pool_pairs(prediction: Prediction) -> Pairs:

@@ -176,8 +176,7 @@ def _find_short(prediction: Prediction) -> str:
 
 
 def _within(interval: Interval | None, show: Callable[[float], str]) -> str:
-    return "" if interval is None else (f", {100 * interval.level:.0f} % interval "
-                                        f"{show(interval.low)} to {show(interval.high)}")
+    return "" if interval is None else f", {interval.describe(show)}"
 
 
 def header_pairs(prediction: Prediction) -> Pairs:
@@ -260,10 +259,9 @@ def interval_pairs(prediction: Prediction) -> Pairs:
     if sure is None:
         return []
     time = sure.time_us
-    text = f"{format_time(time.low)} to {format_time(time.high)}"
+    text = time.write(format_time)
     if sure.energy_uj is not None:
-        text += (f", energy {format_energy(sure.energy_uj.low)} to "
-                 f"{format_energy(sure.energy_uj.high)}")
+        text += f", energy {sure.energy_uj.write(format_energy)}"
     pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}"),
              ("rests on", describe_rest(prediction))]
     if sure.version:
@@ -341,7 +339,7 @@ def _say_cold_start(prediction: Prediction) -> str:
     held = found.interval
     parts = " + ".join(f"{name} {format_time(us)}" for name, us in found.parts)
     return (f"\nfirst answer after {found.state}: {format_time(found.total_us)}"
-            + (f" ({format_time(held.low)} to {format_time(held.high)})" if held else "")
+            + (f" ({held.write(format_time)})" if held else "")
             + f" = {parts}; wake-up as the board's file says, ramp and set-up assumed")
 
 

@@ -69,7 +69,7 @@ def ported_report(ported: Ported) -> Content:
     energy = "not known" if prediction.energy_uj is None else (
         f"{significant(prediction.energy_uj)} uJ"
         + ("" if certainty.energy_uj is None else
-           f", {significant(certainty.energy_uj.low)} to {significant(certainty.energy_uj.high)}"))
+           f", {certainty.energy_uj.write(significant)}"))
     shipped = ported.shipped
     pairs = new_pairs([
         *_what(prediction),
@@ -106,7 +106,7 @@ def say_behind(ported: Ported) -> str:
 
 def interval_text(interval: Interval) -> str:
     """Return an interval of microseconds as text in milliseconds."""
-    return f"{_ms(interval.low)} to {_ms(interval.high)} ms at {interval.level:.0%}"
+    return f"{interval.write(_ms)} ms at {interval.level:.0%}"
 
 
 def _what(prediction: Prediction) -> Pairs:

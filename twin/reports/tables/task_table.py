@@ -31,8 +31,7 @@ def task_table(prediction: Prediction) -> Content:
         number("ms", lambda task: task.time_us / 1e3, "{:.3f}"),
         number("%", lambda task: 100 * task.time_us / prediction.time_us, "{:.1f}"),
         Column("90 % interval", lambda task: intervals.get(id(task)), lambda interval:
-               "" if interval is None else
-               f"{format_time(interval.low)} to {format_time(interval.high)}"),
+               "" if interval is None else interval.write(format_time)),
         Column("waits for", lambda task: "" if not task.run.exposed else max(
             task.run.exposed, key=lambda part: part.npu_cycles).resource)]
     return spaced([tabulate(columns, prediction.tasks, drops=_DROP_ORDER),
