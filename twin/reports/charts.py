@@ -19,6 +19,9 @@ MISSED = "✗"
 Ends = tuple[float, float]
 """Of an interval."""
 
+Ticks = tuple[tuple[float, str], ...]
+"""Where which text stands."""
+
 
 @frozen
 class Axis:
@@ -30,14 +33,14 @@ class Axis:
         Whether it is logarithmic.
     ends
         First and last value; None: around what is drawn.
-    ticks : tuple of (float, str)
-        Where which text stands; empty: at round values.
+    ticks
+        Empty: at round values.
     """
 
     label: str = ""
     log: bool = False
     ends: Ends | None = None
-    ticks: tuple[tuple[float, str], ...] = ()
+    ticks: Ticks = ()
 
 
 @frozen
@@ -121,7 +124,7 @@ class Chart:
             [value for crossed, value in self.rules if crossed == axis])
             for value in values if value is not None]
 
-    def spread(self, axis: Axis, name: str) -> tuple[Ends, tuple[tuple[float, str], ...]]:
+    def spread(self, axis: Axis, name: str) -> tuple[Ends, Ticks]:
         """Return ends and ticks of a logarithmic axis, stated or around what is drawn."""
         return spread_log(self.values(name)) if axis.ends is None else spread_log(axis.ends, 0.0)
 
@@ -185,7 +188,7 @@ MOST_TICKS = 9
 
 
 def spread_log(values: Iterable[float], room: float = 0.06,
-               ) -> tuple[Ends, tuple[tuple[float, str], ...]]:
+               ) -> tuple[Ends, Ticks]:
     """Return ends of a logarithmic axis around values, and ticks at 1, 2 and 5 or closer."""
     known = [value for value in values if value > 0] or [1.0]
     low, high = math.log10(min(known)), math.log10(max(known))

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
     from twin.attribution.difference import Difference
 
+Rows = list[dict[str, Cell]]
+"""Of a CSV file: cells by column, the same columns in each."""
+
 
 def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: bool | None = None,
                     accuracy: float | None = None) -> tuple[Path, ...]:
@@ -129,7 +132,7 @@ def write_file(path: str | Path, content: bytes) -> Path:
     return target
 
 
-def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
+def layerwise_breakdown(prediction: Prediction) -> Rows:
     """Rows of output elements, parameter and activation bytes, and MACs, one per layer.
 
     Notes
@@ -148,7 +151,7 @@ def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
 
 
 def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
-                        accuracy: float | None = None) -> list[dict[str, Cell]]:
+                        accuracy: float | None = None) -> Rows:
     """Return the one row this model contributes to a table by precision.
 
     Notes
@@ -169,7 +172,7 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     }]
 
 
-def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
+def hardware_summary(prediction: Prediction) -> Rows:
     """Return the one row of bytes, MACs, bandwidth and throughput.
 
     Notes
@@ -196,7 +199,7 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
     }]
 
 
-def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+def layer_rows(prediction: Prediction) -> Rows:
     """Rows of everything predicted of each layer; with several clocks, cycles of each."""
     clocks = prediction.bill.clocks() if len(prediction.bill.clocks()) > 1 else ()
     found = []
@@ -216,7 +219,7 @@ def whole_energy_uj(prediction: Prediction) -> tuple[float | None, Interval | No
     return [*name_energies(prediction).values()][-1]
 
 
-def total_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+def total_rows(prediction: Prediction) -> Rows:
     """Return one inference and, in a row of its own, set-up: nothing holds their sum."""
     sure, setup = prediction.certainty, prediction.setup
     with_idle_uj, with_idle = whole_energy_uj(prediction)
@@ -240,12 +243,12 @@ def _bounds(name: str, unit: str, interval: Interval | None) -> dict[str, Cell]:
                     strict=True))
 
 
-def bill_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+def bill_rows(prediction: Prediction) -> Rows:
     """Rows of the bill: cause by layer, then set-up, whose index is empty."""
     ledger = make_ledger(prediction)
     accounts = [("invoke", layer.index, layer.bill, lines)
                 for layer, lines in zip(prediction.layers, ledger.layers, strict=True)]
-    rows: list[dict[str, Cell]] = []
+    rows: Rows = []
     for phase, index, bill, lines in [*accounts, ("setup", None, prediction.setup, ledger.setup)]:
         rows += [{
             "phase": phase, "layer": index, "cause": cause, "clock": clock, "cycles": cycles,
@@ -255,10 +258,10 @@ def bill_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     return rows
 
 
-def task_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+def task_rows(prediction: Prediction) -> Rows:
     """Return each task of an accelerator: counters of its profiler, and cycles by cause."""
     runs = [task.run for task in prediction.tasks]
-    rows: list[dict[str, Cell]] = [
+    rows: Rows = [
         {"index": index, "name": task.name, "time_us": task.time_us,
          "layers": " ".join(map(str, task.step.layers)), **counters,
          **{f"{cause}_npu_cycles": sum(one.npu_cycles for one in task.run.exposed

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from hwmodels.counts import Bill
 from hwmodels.files import JsonObject
 from twin.pricing.prediction import LayerPrediction, Prediction
 
@@ -89,10 +90,7 @@ def _metrics(prediction: Prediction) -> list[JsonObject]:
         _absent("energy", "mJ", "not known for this board") if prediction.energy_uj is None else
         _metric("energy", prediction.energy_uj / 1e3, "mJ", _bounds(
             None if sure is None else sure.energy_uj, 1e-3)))
-    total += [_metric(f"{clock}_cycles", round(prediction.bill.cycles(clock)), "cycles")
-              for clock in prediction.bill.clocks()]
-    return [*total, *(_metric(f"setup_{clock}_cycles", round(prediction.setup.cycles(clock)),
-                              "cycles") for clock in prediction.setup.clocks()),
+    return [*total, *_cycles(prediction.bill), *_cycles(prediction.setup, "setup_"),
             _metric("macs", prediction.macs, "count"),
             _metric("ram", prediction.ram_bytes, "bytes"),
             _metric("flash", prediction.flash_bytes, "bytes")]
@@ -101,9 +99,7 @@ def _metrics(prediction: Prediction) -> list[JsonObject]:
 def _costs(layer: LayerPrediction) -> list[JsonObject]:
     costs = [_metric("inference_time", layer.time_us / 1e3, "ms"),
              _metric("macs", layer.macs, "count"),
-             _metric("bytes_moved", layer.bytes_moved, "bytes")]
-    costs += [_metric(f"{clock}_cycles", round(layer.bill.cycles(clock)), "cycles")
-              for clock in layer.bill.clocks()]
+             _metric("bytes_moved", layer.bytes_moved, "bytes"), *_cycles(layer.bill)]
     if layer.energy_uj is not None:
         costs.append(_metric("energy", layer.energy_uj / 1e3, "mJ"))
     return costs
@@ -113,6 +109,11 @@ def _metric(name: str, value: float, unit: str, qualifiers: JsonObject | None = 
             ) -> JsonObject:
     more = {"qualifiers": qualifiers} if qualifiers else {}
     return {"name": name, "value": value, "unit": unit, **more}
+
+
+def _cycles(bill: Bill, phase: str = "") -> list[JsonObject]:
+    return [_metric(f"{phase}{clock}_cycles", round(bill.cycles(clock)), "cycles")
+            for clock in bill.clocks()]
 
 
 def _absent(name: str, unit: str, reason: str) -> JsonObject:

@@ -21,7 +21,7 @@ from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
 from twin.studies.rows import NAMED, QUANTITIES, SURE, WORDS, Row
-from twin.studies.sweep import mark_front, name_network, network_of, rivals_of
+from twin.studies.sweep import list_asked, mark_front, name_network, network_of, rivals_of
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
     "time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
@@ -75,7 +75,7 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     groups: list[tuple[str, list[str]]] = [
         ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
         ("model", [row.network for row in rows])]
-    names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
+    names = list_asked(rows)
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
     if "clock" in names or any(name.startswith("clocks.") for name in names):
         groups.append(("clock", clocks))

@@ -24,6 +24,7 @@ from twin.studies.duty import IDLE
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.rows import QUANTITIES, Row, judge
+from twin.studies.sweep import Progress
 
 SURER = 0.01
 """By how much more probable a change must make limits that are met already."""
@@ -56,7 +57,9 @@ REMEDIES = {
 MOST_VALUES, NOTABLE = 4, 0.98
 """Values of one path a suggestion tries; after over before from which it is worth saying."""
 
-Progress = Callable[[int, int, int], None]
+Candidate = tuple[Transformation, str]
+"""A change, and what it is set to."""
+
 
 
 @frozen
@@ -193,12 +196,12 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
 
 
 def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
-                    ) -> dict[str, list[tuple[Transformation, str]]]:
+                    ) -> dict[str, list[Candidate]]:
     """Return changes worth trying with their value, by class of effort.
 
     Clocks are those `list_clocks` names.
     """
-    found: dict[str, list[tuple[Transformation, str]]] = {effort: [] for effort in efforts}
+    found: dict[str, list[Candidate]] = {effort: [] for effort in efforts}
     for one in list_transformations(deployment, found):
         values: Iterable[str] = one.values
         if one.path == f"clocks.{deployment.board.core_clock.name}.frequency_hz":
@@ -263,7 +266,7 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     """
     paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
                                             for path in paths}))
-    wanted: dict[str, list[tuple[Transformation, str]]] = {}
+    wanted: dict[str, list[Candidate]] = {}
     for candidates in sort_candidates(deployment, EFFORTS[:2]).values():
         for one, value in candidates:
             values = wanted.setdefault(one.path, [])
@@ -281,7 +284,7 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     return found
 
 
-def _try(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]],
+def _try(deployment: Deployment, candidates: Sequence[Candidate],
          deployer: Deployer, before: Row, limits: Limits) -> Iterator[Change]:
     """Yield candidates as changes, predicted; equal settings are tried once."""
     for one, value in candidates:
@@ -292,7 +295,7 @@ def _try(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]
                           else measure_loss(deployment, settings, one.costs))
 
 
-def _bisect(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]],
+def _bisect(deployment: Deployment, candidates: Sequence[Candidate],
             found: Sequence[Change], deployer: Deployer, before: Row, limits: Limits,
             ) -> Iterator[Change]:
     """Yield the smallest sure change of each path that has amounts, between values tried.

@@ -85,10 +85,14 @@ def list_idle(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
         {repr(({**inputs, axis: ""}, figures)) for inputs, figures in known})}
 
 
+def list_asked(rows: Iterable[Row]) -> list[str]:
+    """Return what rows were asked to vary in, in order."""
+    return list(dict.fromkeys(name for row in rows for name, _ in row.inputs))
+
+
 def list_roundings(rows: Iterable[Row]) -> dict[str, str]:
     """Return how values of the axes of rows are rounded, by axis; of others nothing."""
-    asked = dict.fromkeys(name for row in rows for name, _ in row.inputs)
-    return {name: rounds for name in asked if name in find_rewrites()
+    return {name: rounds for name in list_asked(rows) if name in find_rewrites()
             if (rounds := load_rewrite(name).rounds)}
 
 

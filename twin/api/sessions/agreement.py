@@ -16,6 +16,9 @@ TOLERANCE = 1e-9
 
 _ABSENT = object()
 
+Changes = tuple[tuple[str, str, str], ...]
+"""What differs: its name, before and after."""
+
 
 @frozen
 class Agreement:
@@ -37,9 +40,9 @@ class Agreement:
     verb: str
     kept: str
     again: str
-    differences: tuple[tuple[str, str, str], ...] = ()
+    differences: Changes = ()
     count: int = 0
-    versions: tuple[tuple[str, str, str], ...] = ()
+    versions: Changes = ()
 
     @property
     def is_same(self) -> bool | None:
@@ -59,7 +62,7 @@ class Comparison:
         Of two predictions of the same network: what changed, by cause.
     """
 
-    asked: tuple[tuple[str, str, str], ...]
+    asked: Changes
     agreement: Agreement
     difference: Difference | None
 
@@ -69,7 +72,7 @@ MOST = 8
 
 
 def agree(name: str, verb: str, kept: Any, again: Any,
-          versions: tuple[tuple[str, str, str], ...] = ()) -> Agreement:
+          versions: Changes = ()) -> Agreement:
     """Set a result beside the one that was kept."""
     first, second = hash_report(kept), hash_report(again)
     found = [] if first == second else list(list_differences(kept, again))
@@ -93,7 +96,7 @@ def list_differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[
 
 
 def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
-                     ) -> tuple[tuple[str, str, str], ...]:
+                     ) -> Changes:
     """Return versions that differ between the heads of two runs."""
     def facts(head: Mapping[str, Any]) -> JsonObject:
         packages = head.get("packages")
@@ -104,7 +107,7 @@ def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
     return tuple(list_differences(facts(before), facts(after)))
 
 
-def compare_requests(first: Session, second: Session) -> tuple[tuple[str, str, str], ...]:
+def compare_requests(first: Session, second: Session) -> Changes:
     """Return what two runs were asked that differs: the verb, arguments, contents of inputs."""
     def facts(session: Session) -> JsonObject:
         asked = dict(session.request.arguments)

@@ -8,7 +8,16 @@ from twin.attribution.diagnosis.finding import REPEATS, SURE, Diagnosis, explain
 from twin.reports.bars import BarChart, list_bars
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.beside import LIKELY, list_faults
-from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section, describe_warnings
+from twin.reports.page.parts import (
+    Answer,
+    Notes,
+    Page,
+    Pairs,
+    Plot,
+    Section,
+    describe_warnings,
+    present,
+)
 from twin.reports.page.provenance import made_by
 from twin.reports.palette import BLUE, GREEN
 from twin.reports.tables.limits import format_chance
@@ -74,7 +83,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
             Answer(name=f"{diagnosis.origin} over expected", kind="",
                    value=say_ratio(diagnosis.declared_ratio), range=f"{diagnosis.quantity}, "
                    + ("known to be right" if diagnosis.healthy else "as declared"))),
-        sections=tuple(one for one in sections if one is not None))
+        sections=present(sections))
 
 
 def _head(text: str) -> str:

@@ -39,6 +39,7 @@ from twin.reports.page.parts import (
     describe_warnings,
     make_table,
     notes,
+    present,
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.tables.limits import format_chance
@@ -66,7 +67,7 @@ def describe_view(view: View, command: str = "") -> Page:
                 verdict=verdict, tone=tone, sentence=sentence, advice=advice,
                 advises="What to do next",
                 answers=list_answers(difference),
-                sections=tuple(one for one in sections if one is not None))
+                sections=present(sections))
 
 
 def _say_verdict(diagnosis: Diagnosis) -> str:
@@ -118,7 +119,7 @@ def describe_difference(difference: Difference, command: str = "") -> Page:
                 subtitle=f"{first.label} → {second.label}", verdict=word,
                 tone="good" if main.gap < 0 else "bad" if main.gap > 0 else "",
                 sentence=sentence, answers=list_answers(difference),
-                sections=tuple(one for one in sections if one is not None))
+                sections=present(sections))
 
 
 def describe_what_if(changed: WhatIf, command: str = "") -> Page:

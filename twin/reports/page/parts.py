@@ -178,6 +178,11 @@ class Page:
     answers: tuple[Answer, ...] = ()
 
 
+def present(sections: Iterable[Section | None]) -> tuple[Section, ...]:
+    """Return the sections there is something in."""
+    return tuple(one for one in sections if one is not None)
+
+
 def describe_warnings(remarks: Iterable[str]) -> Section | None:
     """Return the section of warnings, each once; None where there are none."""
     distinct = tuple(dict.fromkeys(remarks))

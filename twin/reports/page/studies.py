@@ -24,6 +24,7 @@ from twin.reports.page.parts import (
     Table,
     make_table,
     notes,
+    present,
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar
@@ -187,7 +188,7 @@ def _describe(table: Points, *, title: str, subtitle: str, sentence: str,
     sections = [*findings, *_compare(table), _list_all(table), describe_failures(table), sources]
     return Page(title=title, subtitle=subtitle, verdict=verdict, tone=tone, sentence=sentence,
                 answers=_answer_networks(table),
-                sections=tuple(one for one in sections if one is not None))
+                sections=present(sections))
 
 
 def _list_networks(table: Points) -> list[tuple[Rival, ...]]:

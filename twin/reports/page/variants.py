@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
-from hwmodels.quantities import format_energy, format_size, format_time
+from hwmodels.quantities import format_energy, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
@@ -24,6 +25,7 @@ from twin.reports.page.parts import (
     describe_warnings,
     make_table,
     notes,
+    present,
 )
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar
@@ -37,9 +39,10 @@ from twin.reports.page.rivals import (
     say_lead,
 )
 from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
-from twin.reports.rivals import BEST, Rival, choose_objectives
+from twin.reports.rivals import BEST, Rival, choose_objectives, write_figure
 from twin.reports.tables.study_sentences import say_idle
 from twin.studies.limits import Limits
+from twin.studies.rows import WORDS
 from twin.studies.rows import Row as Point
 
 MOST_NAMED = 3
@@ -105,7 +108,7 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
         title=title, subtitle=f"{len(variants)} {kind}", verdict=verdict, tone=tone,
         sentence=_say_chain(rivals) if chain else say_lead(rivals),
         answers=_answer_chain(rivals) if chain else list_answers(rivals),
-        sections=tuple(one for one in sections if one is not None))
+        sections=present(sections))
 
 
 def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
@@ -143,17 +146,15 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
     """Return each figure at the end, and what it was at the start."""
     first, last = rivals[0].row, rivals[-1].row
     found = []
-    for name, quantity, write in (("time", "time_us", format_time),
-                                  ("energy", "energy_uj", format_energy),
-                                  ("RAM", "ram_bytes", format_size),
-                                  ("flash", "flash_bytes", format_size)):
+    for quantity in ("time_us", "energy_uj", "ram_bytes", "flash_bytes"):
+        write = partial(write_figure, quantity)
         before, after = getattr(first, quantity), getattr(last, quantity)
         interval = last.interval_of(quantity)
         ratio = "" if before is None or after is None or not before else (
             f"{write(before)} before, {write_change(after / before)}")
         if interval is not None:
             ratio += f"; {interval.describe(write)}"
-        found.append(Answer(name=f"{name} at last", value=write(after), range=ratio))
+        found.append(Answer(name=f"{WORDS[quantity]} at last", value=write(after), range=ratio))
     return tuple(found)
 
 

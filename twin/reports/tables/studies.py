@@ -35,7 +35,7 @@ from twin.reports.tables.study_sentences import (
 from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import NAMED, SURE, WORDS, Row
-from twin.studies.sweep import list_changed, list_idle, name_network, network_of
+from twin.studies.sweep import list_asked, list_changed, list_idle, name_network, network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "~"}
 """Of the front, as `twin.studies.sweep` names them."""
@@ -261,8 +261,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         Column("scale", "voltage_scale"), Column("prices", "grade")]
     columns += [column for column in named if differs(column)]
     columns += head_placement(table.predicted)
-    axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
-            if axis not in NAMED]
+    axes = [axis for axis in list_asked(rows) if axis not in NAMED]
     for axis in axes:
         column = Column(axis.split(".", 1)[-1],
                         lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]

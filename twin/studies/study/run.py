@@ -20,7 +20,7 @@ from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
 from twin.studies.study.tasks import Plan, Task, cut_tasks, make_plan
 from twin.studies.study.workers import Compute, open_workers
-from twin.studies.sweep import make_table
+from twin.studies.sweep import Progress, make_table
 
 Predict = Callable[[Sequence[Asked]], tuple[Row, ...]]
 """Returns a row for every configuration, in order."""
@@ -108,9 +108,6 @@ def _import() -> Any:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
-
-Progress = Callable[[int, int, int], None]
-"""(configurations done, all, failures so far) after every task."""
 
 Bring = Callable[[Study], tuple[Brought, ...]]
 
