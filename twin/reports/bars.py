@@ -32,6 +32,9 @@ Look = tuple[str, str]
 WHOLE, MORE, LESS = (INK, ""), (VERMILION, ""), (GREEN, "\\\\\\\\")
 UNEXPLAINED = (DARK_GREY, "////")
 
+Writer = Callable[[float], str]
+"""Writes a quantity with its unit."""
+
 
 @frozen
 class Bar:
@@ -126,7 +129,7 @@ def list_bars(lengths: Iterable[float], look: Look, write: Callable[[int, float]
 
 
 def chain_steps(start: float, moves: Iterable[tuple[str, float]], end: float, *,
-                ends: tuple[str, str], write: Callable[[float], str],
+                ends: tuple[str, str], write: Writer,
                 look: Callable[[str, float], Look] | None = None,
                 looks: tuple[Look, Look] = (WHOLE, WHOLE)) -> tuple[tuple[str, ...],
                                                                     tuple[Bar, ...]]:
@@ -157,7 +160,7 @@ def chain_steps(start: float, moves: Iterable[tuple[str, float]], end: float, *,
     return (*rows, ends[1]), tuple(bars)
 
 
-def chart_bill(what: str, amounts: Mapping[str, float], write: Callable[[float], str],
+def chart_bill(what: str, amounts: Mapping[str, float], write: Writer,
                total: str = "") -> BarChart:
     """Describe a bill as a waterfall: the causes, largest first, then the total."""
     causes = sorted((cause for cause in amounts if amounts[cause] > 0), key=lambda c: -amounts[c])

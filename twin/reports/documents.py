@@ -28,7 +28,7 @@ SCHEMAS: Mapping[str, str] = _TABLES["schemas"]
 _TYPES: Mapping[str, str] = _TABLES["types"]
 
 
-def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
+def to_document(result: Any, **more: Any) -> JsonObject:
     """Return what a verb found as plain JSON types.
 
     Parameters
@@ -92,7 +92,7 @@ def write_schemas(folder: Path) -> list[Path]:
     return written
 
 
-def _write_several(found: Any, **more: Any) -> Mapping[str, Any]:
+def _write_several(found: Any, **more: Any) -> JsonObject:
     """Write results of one kind, by the class of the first: as a table, a list, or one by one."""
     first = type(next(iter(found), None)).__name__
     table = {"RowPair": "StudyDiff", "Sensitivity": "Sensitivities"}.get(first)
@@ -103,7 +103,7 @@ def _write_several(found: Any, **more: Any) -> Mapping[str, Any]:
     return _write_list(found, **more)
 
 
-def _write_list(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
+def _write_list(found: Iterable[Any] | JsonObject, kind: str = "",
                 **beside: Any) -> JsonObject:
     """Write a list of what there is, by what is in it or, where it is empty, its kind."""
     from twin.reports.schemas import lists, outcomes
@@ -121,7 +121,7 @@ def _write_list(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
 
 
 def _predicted(prediction: Prediction, per_operand: bool = False, duty: Any = None,
-               counters: bool = False) -> Mapping[str, Any]:
+               counters: bool = False) -> JsonObject:
     from twin.pricing import document
 
     written: JsonObject = document.to_document(prediction)
@@ -148,14 +148,14 @@ def _predicted(prediction: Prediction, per_operand: bool = False, duty: Any = No
 
 
 def _differing(difference: Difference, limit: float | None = None,
-               with_parts: bool = False) -> Mapping[str, Any]:
+               with_parts: bool = False) -> JsonObject:
     from twin.attribution.document import difference_document
 
     exceeding = () if limit is None else difference.exceeding(limit, with_parts=with_parts)
     return difference_document(difference, limit, exceeding)
 
 
-def _studied(session: Any) -> Mapping[str, Any]:
+def _studied(session: Any) -> JsonObject:
     from twin.studies.study.session import Session
 
     if not isinstance(session, Session):
@@ -163,7 +163,7 @@ def _studied(session: Any) -> Mapping[str, Any]:
     return to_document(session.load_results())
 
 
-_SPECIAL: Mapping[str, Callable[..., Mapping[str, Any]]] = {
+_SPECIAL: Mapping[str, Callable[..., JsonObject]] = {
     "Prediction": _predicted, "Difference": _differing, "Session": _studied}
 """Nouns whose document takes more than the noun."""
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from hwmodels.files import JsonObject
 from twin.documents import dump_document
 from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
@@ -48,38 +48,38 @@ def read_clock() -> datetime:
         else datetime.now(UTC).replace(microsecond=0)
 
 
-def _trace(prediction: Prediction) -> Mapping[str, Any]:
+def _trace(prediction: Prediction) -> JsonObject:
     from twin.reports.trace import make_trace
 
     return make_trace(prediction)
 
 
-def _speedscope(prediction: Prediction) -> Mapping[str, Any]:
+def _speedscope(prediction: Prediction) -> JsonObject:
     from twin.reports.functions import make_speedscope
 
     return make_speedscope(prediction)
 
 
-def _mlia(prediction: Prediction) -> Mapping[str, Any]:
+def _mlia(prediction: Prediction) -> JsonObject:
     from twin.reports.mlia import to_mlia
 
     return to_mlia(prediction, read_clock())
 
 
-def _node_data(prediction: Prediction) -> Mapping[str, Any]:
+def _node_data(prediction: Prediction) -> JsonObject:
     from twin.reports.model_explorer import to_node_data
 
     return to_node_data(prediction)
 
 
-def _bencher(prediction: Prediction) -> Mapping[str, Any]:
+def _bencher(prediction: Prediction) -> JsonObject:
     from twin.attribution.predicted import side_of_prediction
     from twin.reports.ci import to_bencher
 
     return to_bencher(side_of_prediction(prediction))
 
 
-FORMATS: Mapping[str, Callable[[Prediction], Mapping[str, Any]]] = {
+FORMATS: Mapping[str, Callable[[Prediction], JsonObject]] = {
     ".trace.json": _trace, ".speedscope.json": _speedscope, ".mlia.json": _mlia,
     ".node-data.json": _node_data, ".bencher.json": _bencher}
 """By ending: Perfetto and chrome://tracing, speedscope, MLIA, Model Explorer, Bencher."""

@@ -16,14 +16,14 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.reports.bars import Bar, BarChart
+from twin.reports.bars import Bar, BarChart, Writer
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
 from twin.studies.rows import NAMED, QUANTITIES, SURE, WORDS, Row
 from twin.studies.sweep import list_asked, mark_front, name_network, network_of, rivals_of
 
-WRITERS: Mapping[str, Callable[[float], str]] = {
+WRITERS: Mapping[str, Writer] = {
     "time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
     "flash_bytes": format_size, "mean_mw": format_power, "error": "{:.2%}".format,
     "parameter_bytes": format_size}

@@ -34,7 +34,7 @@ from calibration.measurement.sample import Header, Sample
 from calibration.virtual_board.host import HostGauges, describe_host
 from hwmodels.errors import TwinError, did_you_mean, tell_in_one_line
 from hwmodels.extensions import blamed, find_entries, load_entry
-from hwmodels.files import DocumentError, parse_json
+from hwmodels.files import DocumentError, JsonObject, parse_json
 from hwmodels.processes import command_of, environment, limit_memory
 from twin.errors import UsageError
 from twin.network.graph import Graph, Shape
@@ -157,7 +157,7 @@ def measure_backend(graph: Graph, name: str, folder: Path, *, data: bytes | None
     return found
 
 
-def _ask(asked: tuple[Any, ...], late_s: float) -> Mapping[str, Any]:
+def _ask(asked: tuple[Any, ...], late_s: float) -> JsonObject:
     """Time it where nothing a model file does can reach this process."""
     name = asked[0]
     try:

@@ -10,7 +10,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
@@ -56,7 +56,7 @@ class Engine(Reader):
         """Return what can be asked, by name."""
         return {**super().operations(), "predict": self.predict, "reprice": self.reprice}
 
-    def predict(self, request: Mapping[str, Any]) -> JsonObject:
+    def predict(self, request: JsonObject) -> JsonObject:
         """Predict a state; with "controls", say what can be turned."""
         state = State.model_validate(request["state"])
         base, settings = self._find_base(state), dict(state.set)
@@ -74,7 +74,7 @@ class Engine(Reader):
         _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
         return {**answer, **self.tell_beside(request)}
 
-    def tell_beside(self, request: Mapping[str, Any]) -> JsonObject:
+    def tell_beside(self, request: JsonObject) -> JsonObject:
         """Return what can be turned, where that is asked for and the board can be read."""
         if not request.get("controls"):
             return {}
@@ -90,7 +90,7 @@ class Engine(Reader):
             own = None
         return {"controls": list_controls(board, own), "paths": list_paths(board)}
 
-    def reprice(self, request: Mapping[str, Any]) -> JsonObject:
+    def reprice(self, request: JsonObject) -> JsonObject:
         """Price a state again at another clock, from counts that are kept.
 
         "path" is the clock's, "begin" whether what is not kept may be simulated.

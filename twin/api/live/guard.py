@@ -16,10 +16,11 @@ from typing import Any
 
 from twin.api.live.pool import CLIENT
 
+Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEADERS = {
     "content-security-policy": (
@@ -82,7 +83,7 @@ class Guard:
         self.bodies = dict(bodies or {})
         self.held_bytes = 0
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive,
+    async def __call__(self, scope: Scope, receive: Receive,
                        send: Send) -> None:
         """Serve a request, or refuse it."""
         if scope["type"] == "lifespan":
@@ -104,7 +105,7 @@ class Guard:
         CLIENT.set((scope.get("client") or ("",))[0])
         await self._serve(scope, body, receive, send)
 
-    async def _serve(self, scope: MutableMapping[str, Any], body: bytes, receive: Receive,
+    async def _serve(self, scope: Scope, body: bytes, receive: Receive,
                      send: Send) -> None:
         """Serve a request that came whole; where its client leaves before, that is cancelled."""
         left = asyncio.ensure_future(receive())
@@ -118,7 +119,7 @@ class Guard:
             left.cancel()
             served.cancel()
 
-    def _refuse(self, scope: MutableMapping[str, Any]) -> tuple[int, str] | None:
+    def _refuse(self, scope: Scope) -> tuple[int, str] | None:
         """Return why a request is refused by its head alone; None where it is not."""
         heads = [(name.decode("latin-1"), value.decode("latin-1"))
                  for name, value in scope["headers"]]
@@ -155,7 +156,7 @@ class Guard:
             return False
         return self.any_address
 
-    async def _read(self, scope: MutableMapping[str, Any],
+    async def _read(self, scope: Scope,
                     receive: Receive) -> bytes | tuple[int, str]:
         """Return the body, or why it is refused; more than it may have is not kept."""
         largest = self.bodies.get(scope["path"], LARGEST_BODY)

@@ -14,12 +14,12 @@ import json
 import subprocess
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from calibration.collecting.deadline import patient
 from hwmodels.files import JsonObject, parse_json
@@ -77,7 +77,7 @@ class Worker:
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, request: Mapping[str, Any], deadline_s: float) -> JsonObject:
+    def ask(self, request: JsonObject, deadline_s: float) -> JsonObject:
         """Return the answer to a request.
 
         Parameters
@@ -128,7 +128,7 @@ class Worker:
         if process is not None:
             process.kill()
 
-    def ask_once(self, request: Mapping[str, Any], deadline_s: float) -> JsonObject:
+    def ask_once(self, request: JsonObject, deadline_s: float) -> JsonObject:
         """Return the answer to a request, and end the process."""
         try:
             return self.ask(request, deadline_s)
@@ -184,7 +184,7 @@ class Job:
         Whether its worker is being ended.
     """
 
-    request: Mapping[str, Any]
+    request: JsonObject
     about: str | None
     client: str
     number: int
@@ -219,7 +219,7 @@ class Pool:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def ask(self, request: Mapping[str, Any], about: str | None) -> JsonObject:
+    async def ask(self, request: JsonObject, about: str | None) -> JsonObject:
         """Return the answer of a worker, when it is the client's turn.
 
         Parameters
@@ -312,7 +312,7 @@ class Pool:
         abandoned = [job for job in running if job.answer.done()]
         return next(iter(abandoned or [job for job in running[::-1] if not job.is_long]), None)
 
-    def _make_job(self, request: Mapping[str, Any], about: str | None, client: str) -> Job:
+    def _make_job(self, request: JsonObject, about: str | None, client: str) -> Job:
         return Job(request=request, about=about, client=client, number=next(self._numbers),
                    answer=asyncio.get_running_loop().create_future())
 

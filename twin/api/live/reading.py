@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
@@ -14,7 +13,7 @@ from twin.errors import UsageError
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
 
-Operation = Callable[[Mapping[str, Any]], JsonObject]
+Operation = Callable[[JsonObject], JsonObject]
 
 
 class Reader:
@@ -33,7 +32,7 @@ class Reader:
         """Return what can be asked, by name."""
         return {"ready": lambda _: {}, "model": self.read_model, "board": self.read_board}
 
-    def answer(self, request: Mapping[str, Any]) -> JsonObject:
+    def answer(self, request: JsonObject) -> JsonObject:
         """Answer one request; what is refused is an answer, too.
 
         Parameters
@@ -51,16 +50,16 @@ class Reader:
         except RecursionError:
             return {"refused": "is nested too deep", "kind": "ModelError"}
 
-    def tell_beside(self, request: Mapping[str, Any]) -> JsonObject:
+    def tell_beside(self, request: JsonObject) -> JsonObject:
         """Return what the page shows beside a refusal."""
         return {}
 
-    def read_model(self, request: Mapping[str, Any]) -> JsonObject:
+    def read_model(self, request: JsonObject) -> JsonObject:
         """Read a model that was uploaded, and say what it is."""
         graph = read_model(self.find(request["name"]))
         return {"name": graph.name, "layers": len(graph.layers), "macs": graph_macs(graph)}
 
-    def read_board(self, request: Mapping[str, Any]) -> JsonObject:
+    def read_board(self, request: JsonObject) -> JsonObject:
         """Read a board that was uploaded, and say what it is."""
         board = load_board(self.find(request["name"]))
         return {"name": board.name, "soc": board.soc, "core": board.core.model,

@@ -11,9 +11,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from hwmodels.files import write_whole
+from hwmodels.files import JsonObject, write_whole
 from hwmodels.frozen import frozen
 from twin.api.live.pool import Pool
 from twin.api.live.state import UPLOAD
@@ -48,7 +47,7 @@ class Upload:
     kind: str
     file: str
     size_bytes: int
-    facts: Mapping[str, Any]
+    facts: JsonObject
 
 
 class Uploads:
@@ -105,7 +104,7 @@ class Uploads:
         return made
 
     async def _read(self, kind: str, key: str, file: str, content: bytes,
-                    pool: Pool) -> Mapping[str, Any]:
+                    pool: Pool) -> JsonObject:
         """Write a file where workers find it, and have it read; remove it where it is refused."""
         folder = self.folder / key.removeprefix(UPLOAD)
         shutil.rmtree(folder, ignore_errors=True)
@@ -123,7 +122,7 @@ class Uploads:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        found: Mapping[str, Any] = answer["found"]
+        found: JsonObject = answer["found"]
         return found
 
     def close(self) -> None:

@@ -95,10 +95,10 @@ def list_differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[
         yield path, _write(before), _write(after)
 
 
-def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
+def compare_versions(before: JsonObject, after: JsonObject
                      ) -> Changes:
     """Return versions that differ between the heads of two runs."""
-    def facts(head: Mapping[str, Any]) -> JsonObject:
+    def facts(head: JsonObject) -> JsonObject:
         packages = head.get("packages")
         return {"twin": head.get("twin"), "python": head.get("python"),
                 "machine": head.get("machine"),

@@ -18,7 +18,6 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from hwmodels.errors import reworded
 from hwmodels.files import (
@@ -154,7 +153,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def _pack(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bytes:
+def _pack(manifest: JsonObject, files: Mapping[str, Path]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
         text = json.dumps(manifest, indent=1, sort_keys=True).encode()

@@ -101,7 +101,7 @@ def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
     return Request(verb=verb, arguments=given)
 
 
-def read_request(head: Mapping[str, Any]) -> Request:
+def read_request(head: JsonObject) -> Request:
     """Return the request of a session's head, whose files must lie in its folder of inputs."""
     arguments = head.get("arguments")
     if not isinstance(arguments, dict):

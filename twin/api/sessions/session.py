@@ -29,6 +29,7 @@ from hwmodels.extensions import named_folders
 from hwmodels.files import (
     LARGEST_JSON_BYTES,
     DocumentError,
+    JsonObject,
     open_regular,
     parse_json,
     read_regular_text,
@@ -70,7 +71,7 @@ class Session:
 
     folder: Path
     request: Request
-    head: Mapping[str, Any]
+    head: JsonObject
 
     @property
     def is_finished(self) -> bool:
@@ -125,7 +126,7 @@ def begin_session(root: str | Path, request: Request, command: Sequence[str] = (
     return _write_head(Session(folder=folder, request=request, head=head))
 
 
-def end_session(session: Session, document: Mapping[str, Any],
+def end_session(session: Session, document: JsonObject,
                 artefacts: Mapping[str, Any]) -> Session:
     """Write a result and what stood between; the head is last, so it names only what is there."""
     document = relative(document, session.folder)

@@ -12,7 +12,7 @@ from hwmodels.files import JsonObject
 from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
 from twin.pricing.prediction import LayerPrediction, Prediction
-from twin.reports.bars import BarChart, chart_bill, stack_causes
+from twin.reports.bars import BarChart, Writer, chart_bill, stack_causes
 from twin.reports.page.bars import HEAD_PX, ROW_PX, plot_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
@@ -43,7 +43,7 @@ def list_bill_plots(prediction: Prediction) -> tuple[Plot, ...]:
     return (*plots, draw_layers(prediction, times))
 
 
-def draw_waterfall(what: str, amounts: Amounts, write: Callable[[float], str]) -> Plot:
+def draw_waterfall(what: str, amounts: Amounts, write: Writer) -> Plot:
     """Draw the causes, largest first, each from where the last ended, then the total."""
     chart = chart_bill(what, amounts, write)
     axis = {"range": [0, 1.02 * chart.longest], "title": {"text": chart.axis},
@@ -53,7 +53,7 @@ def draw_waterfall(what: str, amounts: Amounts, write: Callable[[float], str]) -
 
 
 def draw_sunburst(what: str, prediction: Prediction, read: Reader,
-                  write: Callable[[float], str]) -> Plot:
+                  write: Writer) -> Plot:
     """Draw operators, their layers and the causes of those as rings around the total."""
     sectors = _Sectors(write)
     by_op: dict[str, list[tuple[LayerPrediction, Amounts]]] = {}
@@ -93,7 +93,7 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader,
 class _Sectors:
     """Sectors of a sunburst as they come."""
 
-    def __init__(self, write: Callable[[float], str]) -> None:
+    def __init__(self, write: Writer) -> None:
         self._write = write
         self._rows: list[tuple[str, str, str, float, str, str]] = []
 

@@ -78,8 +78,8 @@ def causes_table(prediction: Prediction, console: Console) -> Table:
     rows: list[tuple[tuple[str, ...], str]] = [((one,), one) for one in first if one in named]
     if rest := tuple([cause for cause in first if cause not in named]):
         rows.append((rest, f"{len(rest)} other cause{'s' * (len(rest) > 1)}"))
-    shown = share_out([math.fsum(times[one] for one in causes) for causes, _ in rows], 3)
-    shares = percentages([math.fsum(times[one] for one in causes) for causes, _ in rows], 1)
+    sums = [math.fsum(times[one] for one in causes) for causes, _ in rows]
+    shown, shares = share_out(sums, 3), percentages(sums, 1)
     table = new_table(("where time goes", "ms", "%", "uJ", ""), ("ms", "%", "uJ"))
     cells = min(BAR_CELLS, max(1, console.width - 48))
     for (causes, name), ms, share in zip(rows, shown, shares, strict=True):

@@ -60,7 +60,7 @@ class Session:
     study: Study
 
     @property
-    def head(self) -> Mapping[str, Any]:
+    def head(self) -> JsonObject:
         """What `session.json` says."""
         return _read_head(self.folder)
 
@@ -235,7 +235,7 @@ def _keep_inputs(folder: Path, inputs: Mapping[str, str]) -> None:
             shutil.copyfile(path, folder / f"{digest[:12]}_{path.name}")
 
 
-def _read_head(folder: Path) -> Mapping[str, Any]:
+def _read_head(folder: Path) -> JsonObject:
     path = folder / "session.json"
     try:
         head = parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
