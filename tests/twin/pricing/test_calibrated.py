@@ -383,7 +383,7 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
     path = tmp_path / "own.yaml"
     result = CliRunner().invoke(app, ["calibrate", "-b", BOARD, str(folder), "-o", str(path)])
     assert result.exit_code == 0, result.stderr
-    for words in (RUNTIME, "pointwise", "stated sd, %", "condition", "largest residual"):
+    for words in (RUNTIME, "pointwise", "stated sd, %", "which decide", "largest residual"):
         assert words in result.stdout
     assert "or a fault" not in result.stdout
     overlay = read_overlay(path)

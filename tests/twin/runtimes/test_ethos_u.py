@@ -279,7 +279,7 @@ def test_a_configuration_is_one_of_its_family_and_a_memory_mode_one_of_vela_s():
     with pytest.raises(RuntimeRefusedError, match=r"npu\.memory_mode: .Sram.; accepted"):
         twin.deploy(FOLDER / "kws_u55-128.tflite", load_board(
             "corstone300_fvp", overrides={"npu.memory_mode": "Sram"}))
-    for board, reads in (("alif_e7_devkit", "second port"), ("alif_e8_devkit", "MRAM, where")):
+    for board, reads in (("alif_e7_devkit", "second port"), ("alif_e8_devkit", "MRAM, the last")):
         with pytest.raises(RuntimeRefusedError, match=f"{reads}.* only reads; accepted: Sram_Only"):
             twin.deploy("kws", load_board(board, overrides={
                 "npu.memory_mode": "Dedicated_Sram"}))

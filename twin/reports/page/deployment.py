@@ -179,7 +179,7 @@ def judge(report: Report) -> tuple[str, str]:
     unmet = [one for one in report.requirements if not one.met]
     texts = {one.name: one.name if one.measured is None else
             f"{one.name} ({one.counted} {format_number(one.measured, one.decimals)} {one.unit}, "
-            f"predicted {format_number(one.predicted, one.decimals)})"
+            f"predicted {format_number(one.predicted, one.decimals)} {one.unit})"
             for one in report.requirements}
     measured = [text for name, text in texts.items() if text != name]
     missed = [texts[one.name] for one in unmet if one.predicted is not None]

@@ -22,4 +22,4 @@ def doctor_report(found: Checkup) -> Content:
                    *(["installs what is needed: " + " && ".join(packages.values())]
                      if packages else []),
                    "\n".join(["type:" if found.is_ready else
-                              "type; all but the first needs what is missing:", *steps])])
+                              "type; what is missing fails the steps that use it:", *steps])])

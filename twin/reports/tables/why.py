@@ -74,7 +74,7 @@ def _causes(why: Why) -> Iterator[tuple[str, str]]:
                 why.low_us / FAR < why.measured_us < FAR * why.high_us else
                 f", if {' or '.join(likely)} runs" if {*likely} <= {*_list_others(why)} else "")
             continue
-        most = f" predicted, {format_time(gap)} here at most" * (0 < FAR * gap < row.explains_us)
+        most = f" predicted, {format_time(gap)} to explain" * (0 < FAR * gap < row.explains_us)
         takes = (f"{_sign(row.explains_us)}{most}" if row.cause != FASTER else
                  f"{format_time(why.expected_us + row.explains_us)} expected")
         amount = f" ({row.detail}): {takes}" if row.detail else ""

@@ -157,7 +157,8 @@ def _check(npu: Npu) -> None:
     arena, u55 = npu.pools[-1], npu.config.startswith("ethos-u55")
     if npu.memory_mode == "Dedicated_Sram" and (u55 or arena.byte_event == "npu_flash_byte"):
         raise RuntimeRefusedError("npu.memory_mode: Dedicated_Sram: " + (
-            "an Ethos-U55's second port" if u55 else f"{arena.name}, where the arena would be,")
+            "an Ethos-U55's second port" if u55 else
+            f"{arena.name}, the last of npu.pools, where the arena would be,")
             + " only reads; accepted: Sram_Only, Shared_Sram")
     if npu.scratch_bytes > npu.pools[0].size_bytes:
         raise RuntimeRefusedError(f"npu.scratch_bytes: {npu.scratch_bytes:,}; accepted: at most "

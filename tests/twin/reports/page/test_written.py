@@ -61,7 +61,8 @@ def test_a_deployment_and_a_table_are_written(tmp_path):
     assert len(text.splitlines()) < 70
     held = Requirement(name="time", unit="ms", predicted=2.0, limit=3.0, decimals=1, measured=4.0)
     made = Report(prediction=twin.predict(deployment), requirements=(held,))
-    assert judge(made) == ("Fits, but time (measured 4.0 ms, predicted 2.0) over the limit", "bad")
+    assert judge(made) == (
+        "Fits, but time (measured 4.0 ms, predicted 2.0 ms) over the limit", "bad")
     assert judge(replace(made, requirements=(replace(held, limit=5.0),)))[1] == "good"
     table = twin.sweep("ad", ["nucleo_l4r5zi", "nucleo_f401re"])
     assert "nucleo_f401re" in twin.write_report(table, tmp_path / "t.md").read_text()
