@@ -223,8 +223,9 @@ def test_prices_have_one_grade_on_every_screen(board, grade):
     assert said.startswith(f"{grade}: ")
     explained = load_glossary()["prices"].text
     kind = "an accelerator" if prediction.deployment.accelerated else "a core"
-    told = explained.partition("`--calibration none` makes ")[2].partition(f"of {kind} ")[2]
-    assert told.startswith("are its runtime's either way" if " either way" in said else "a `guess`")
+    meaning = explained.partition("`--calibration none` makes ")[2].partition(f"of {kind} ")[2]
+    assert meaning.startswith(
+        "are its runtime's either way" if " either way" in said else "a `guess`")
     # --details say the same as the short view
     assert ("no calibration data of this one" in describe_rest(prediction)) == (
         row.grade.startswith("not"))

@@ -54,14 +54,14 @@ def test_five_lines_say_what_how_sure_and_what_would_tell(kinds, first, remedy):
     out = io.StringIO()
     Console(file=out, width=80).print(diagnosis_report(found))
     lines = out.getvalue().splitlines()
-    told = " ".join(" ".join(lines).split())
-    assert first in told and f"remedy {remedy} what explains the pattern" in told
+    printed = " ".join(" ".join(lines).split())
+    assert first in printed and f"remedy {remedy} what explains the pattern" in printed
     declared = kinds[0][0] == DECLARED  # then it says what it cannot see
     assert [line.split()[0] for line in lines if line[:1].strip()][:4 + declared] == [
         "verdict", *["cannot"] * declared, "or", "to", "remedy"]
     assert next(n for n, line in enumerate(lines) if line.startswith("remedy")) <= 6 + 2 * declared
     for once in (*ALIKE, "--healthy", "measured is", "a header speaks", "prefetch of it"):
-        assert told.count(once) == 1, once
+        assert printed.count(once) == 1, once
     assert GIVE in found.remedy or remedy.startswith("if so")  # a document keeps all of it
     assert max(map(len, lines)) <= 80
 
@@ -73,9 +73,9 @@ def test_evidence_of_the_verdict_stands_once_and_of_a_row_what_differs():
     out = io.StringIO()
     Console(file=out, width=80).print(diagnosis_report(dataclasses.replace(
         found, findings=(found.findings[0], other, found.findings[2]))))
-    told = " ".join(out.getvalue().split())
-    assert f"of each unless its row says otherwise: {'; '.join(ALIKE)}" in told
-    assert (told.count(ALIKE[0]), told.count(f"two at once: {ADDED}")) == (1, 1)
+    printed = " ".join(out.getvalue().split())
+    assert f"of each unless its row says otherwise: {'; '.join(ALIKE)}" in printed
+    assert (printed.count(ALIKE[0]), printed.count(f"two at once: {ADDED}")) == (1, 1)
 
 
 def test_a_settled_verdict_needs_no_rivals():

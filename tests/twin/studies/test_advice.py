@@ -81,11 +81,11 @@ def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch)
         return replaced(self, deployment, changes)
 
     monkeypatch.setattr(Deployer, "predict_changed", predict_changed)
-    told: list[tuple[int, int, int]] = []
+    calls: list[tuple[int, int, int]] = []
     twin.advise(ad, max_ram="1KiB", efforts=("setting",),
-                on_progress=lambda *counts: told.append(counts))
+                on_progress=lambda *counts: calls.append(counts))
     assert tried and not [one for one in tried if one.startswith(("clocks.", "caches."))]
-    assert [done for done, _, _ in told] == [*range(1, told[-1][1] + 1)]  # each tried one counts
+    assert [done for done, _, _ in calls] == [*range(1, calls[-1][1] + 1)]  # each tried one counts
     tried.clear()
     twin.advise(ad, max_ms=1e-3, efforts=("setting",), pairs=False)
     clocks = [float(one.partition("=")[2].removesuffix("MHz")) for one in tried if "clocks." in one]
@@ -112,9 +112,9 @@ def test_a_change_that_changes_nothing_is_no_advice() -> None:
     assert advice.met and own not in [one.settings for one in advice.changes]
     best = advice.best
     assert best is None or best.row.probability > advice.before.probability
-    told = CliRunner().invoke(app, ["advise", "ic", "-b", "nucleo_f401re", "--max-ms", "300",
+    ended = CliRunner().invoke(app, ["advise", "ic", "-b", "nucleo_f401re", "--max-ms", "300",
                                     "--effort", "setting"])
-    assert told.exit_code == 0 and "by default: none was asked for" in told.stderr
+    assert ended.exit_code == 0 and "by default: none was asked for" in ended.stderr
 
 
 def test_candidates_come_by_effort_and_none_is_a_build_of_ours(ad) -> None:
@@ -201,9 +201,9 @@ def test_pairs_of_settings_are_tried_before_the_network_is_changed() -> None:
 def test_the_command_says_it_and_check_ends_with_it(thrifty) -> None:
     limit = str(thrifty.limits.max_energy_uj)
     words = ("ad", "-b", "nucleo_h7a3zi_q", "--max-uj", limit)
-    told = CliRunner().invoke(app, ["advise", *words, "--effort", "setting", "--json"])
-    document = json.loads(told.stdout)
-    assert told.exit_code == 0 and document["best"]["settings"] == dict(thrifty.best.settings)
+    ended = CliRunner().invoke(app, ["advise", *words, "--effort", "setting", "--json"])
+    document = json.loads(ended.stdout)
+    assert ended.exit_code == 0 and document["best"]["settings"] == dict(thrifty.best.settings)
     checked = CliRunner().invoke(app, ["check", *words])
     assert checked.exit_code == 1
     assert checked.stdout.splitlines()[-1].startswith("advice  cheapest change that meets them")
