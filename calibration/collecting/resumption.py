@@ -66,7 +66,7 @@ def next_run(there: Measurement | None) -> int:
 def _essence(header: Header) -> dict[str, object]:
     """Return what must be the same by its name, most decisive first."""
     header_values = flatten_header(replace(header, environment=(), source=""))
-    environment = dict(header.environment)
+    environment = header.facts
     return {name.replace("_", " "): value for name, value in
             (*header_values.items(), *((name, environment.get(name)) for name in SAME))}
 

@@ -231,7 +231,7 @@ def _remark(header: Header, remarks: list[str]) -> Header:
     """Add remarks to those the environment keeps."""
     if not remarks:
         return header
-    facts = dict(header.environment)
+    facts = header.facts
     facts["remarks"] = "; ".join([*filter(None, [facts.get("remarks")]), *remarks])
     return replace(header, environment=tuple(facts.items()))
 

@@ -58,6 +58,9 @@ TICKS_BY_MS = "ticks_by_ms"
 """Key of a header's environment: clock of a log's ticks by its own milliseconds, "LOW to HIGH Hz",
 where it was imported for another."""
 
+TIMED_BY_MS = "timed_by_ms"
+"""Key of a header's environment: that times are those of a log's own milliseconds, in words."""
+
 BOARD_HASH = "board_sha256"
 """Key of a header's environment: what the file of its board said."""
 
@@ -161,7 +164,7 @@ class Measurement:
 
         Runs of a recording are the meter's: how many were asked of the board says nothing of them.
         """
-        facts = dict(self.header.environment)
+        facts = self.header.facts
         asked = "" if "meter" in facts else facts.get(RUNS_ASKED, "")
         return max((read_count(asked, MOST_RUNS_ASKED) or 0) - self.count("output_checksum"), 0)
 
@@ -409,6 +412,6 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
     found = Measurement(header=header, samples=tuple(parse_samples(data, path)))
     if found.missing_runs and not growing:
         warnings.warn(f"{folder}: interrupted, {found.missing_runs} of "
-                      f"{dict(header.environment)[RUNS_ASKED]} runs are missing", IncompleteWarning,
+                      f"{header.facts[RUNS_ASKED]} runs are missing", IncompleteWarning,
                       stacklevel=2)
     return found

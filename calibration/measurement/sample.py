@@ -85,6 +85,11 @@ class Header:
         for name in PAIRS:
             object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the environment says, by key."""
+        return dict(self.environment)
+
 
 @frozen
 class Sample:

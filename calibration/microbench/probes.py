@@ -195,7 +195,7 @@ def read_probes(measurement: Measurement, where: str = "measurement") -> tuple[R
     cost = (least of many - least of few) / (units of the laps between them): what disturbs a run
     only ever adds. The deviation is that of means, so larger than the least's.
     """
-    text = dict(measurement.header.environment).get(PROBES_KEY)
+    text = measurement.header.facts.get(PROBES_KEY)
     if not is_microbench(measurement) or text is None:
         raise MeasurementError(f"{where}: holds no micro-benchmarks; accepted: what "
                                "`twin measure --plan` wrote")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import BOARD_HASH, INFERRED
+from calibration.measurement.measurement import BOARD_HASH, INFERRED, TIMED_BY_MS
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
@@ -284,6 +284,9 @@ def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> s
 
 
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
+    for side in (first, second):
+        if text := side.environment.get(TIMED_BY_MS):
+            yield Finding(level=WARN, what="clock", text=text)
     if not _alike(first, second) and "cpu" in first.clocks_hz and second.kind != "simulated" and (
             text := describe_unstated_clock(first.clocks_hz["cpu"], second.clocks_hz)):
         yield Finding(level=WARN, what="clock cpu", text=text)

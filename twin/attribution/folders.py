@@ -90,7 +90,7 @@ def pair_energies(folders: Sequence[str]) -> dict[str, str | None]:
     of = {folder: replace(header, source="", supply_v=None, environment=())
           for folder, header in headers.items()}
     found: dict[str, str | None] = {
-        folder: None for folder, own in headers.items() if "meter" not in dict(own.environment)}
+        folder: None for folder, own in headers.items() if "meter" not in own.facts}
     for folder in [one for one in folders if one not in found]:
         run = next((one for one, energy in found.items()
                     if energy is None and of[one] == of[folder]), folder)
@@ -157,7 +157,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
 
 def predict_planned(measurement: Measurement, board: Board, runtime: str) -> Prediction | None:
     """Predict the network a plan was made for; None without one, or one that cannot be placed."""
-    model = dict(measurement.header.environment).get("for_model")
+    model = measurement.header.facts.get("for_model")
     try:
         return None if model is None else predict(deploy(model, board, runtime=runtime))
     except TwinError:
@@ -174,7 +174,7 @@ def planned_runtime(measured: Iterable[Measurement], given: str | None) -> str:
     RuntimeRefusedError
         For a runtime there is not.
     """
-    named = (dict(one.header.environment).get("for_runtime") for one in measured)
+    named = (one.header.facts.get("for_runtime") for one in measured)
     if not (runtime := given or next(filter(None, named), None)):
         raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
                          "correct?")

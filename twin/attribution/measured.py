@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.measurement.measurement import (
     HEADER_FILE,
     SAMPLES_FILE,
+    TICKS_BY_MS,
+    TIMED_BY_MS,
     Measurement,
     read_measurement,
 )
@@ -44,7 +47,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
     """
     header = measurement.header
     clocks = dict(header.clocks_hz)
-    facts = dict(header.environment)
+    facts = header.facts
     tasks = measurement.part != "layer"
     parts = tuple(part for part in (_measured_part(measurement, index, clocks, tasks, percent)
                                     for index in measurement.layers) if part.amounts)
@@ -73,7 +76,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
 def _read_work(measurement: Measurement) -> Work:
     """Return what a log says of the network besides its name."""
     header = measurement.header
-    facts = dict(header.environment)
+    facts = header.facts
     named = header.runtime.startswith(LISTED) and facts.get("operators")
     macs = next((total for name in ("macs", "estimated_macs")
                  if (total := _total(measurement, name))), None)
@@ -180,4 +183,26 @@ def read_folder(path: str | Path) -> tuple[Measurement, Path]:
         raise UsageError(f"{path}: {what}; accepted: a folder `twin measure` or `twin import` "
                          "wrote")
     folder = find_folder(where)
-    return read_measurement(folder), folder
+    return time_by_log(read_measurement(folder)), folder
+
+
+def time_by_log(measurement: Measurement) -> Measurement:
+    """Return a log in the time its own milliseconds give, where it was taken for another clock.
+
+    Its ticks are as long as its milliseconds make them; its header says so (`TIMED_BY_MS`).
+    """
+    header, facts = measurement.header, measurement.header.facts
+    match = re.match(r"([1-9]\d*) to ([1-9]\d*) Hz", facts.pop(TICKS_BY_MS, ""))
+    clocks = dict(header.clocks_hz)
+    stated = clocks.get("timer")
+    if match is None or not stated:
+        return measurement
+    hertz = float(f"{math.sqrt(float(match[1]) * float(match[2])):.3g}")
+    facts[TIMED_BY_MS] = (
+        f"times are the log's own milliseconds, which make its ticks {hertz / 1e6:.4g} MHz: it was "
+        f"imported as one of {stated / 1e6:g} MHz (--anyway)")
+    return replace(
+        measurement, header=replace(header, environment=tuple(facts.items()),
+                                    clocks_hz=tuple({**clocks, "timer": hertz}.items())),
+        samples=tuple(replace(one, value=one.value * stated / hertz)
+                      if one.counter == "latency" else one for one in measurement.samples))

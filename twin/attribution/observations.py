@@ -239,17 +239,17 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     if header.kind == "predicted" or header.temperature == "cold":
         raise MeasurementError(f"{where}: is " + " ".join(filter(None, (
             header.temperature, header.kind))) + "; accepted: warm measurements")
-    if dict(header.environment).get("use") == "test":
+    if header.facts.get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
     clocks, placement = dict(header.clocks_hz), dict(header.placement)
-    measured = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    measured = name_runtime(header.runtime, header.facts.get("compiler", ""))
     runtime = without_tools(settle_runtime(measured, runtime, where))
     if hint := describe_open(runtime, load_board(board)):
         raise MeasurementError(f"{where}: its runtime {runtime!r} is unknown; pass {hint}")
     if header.model == UNKNOWN:
         raise MeasurementError(f"{where}: does not say which network it is of; import it again "
                                "with --model")
-    named = dict(header.environment).get("model_file", header.model)
+    named = header.facts.get("model_file", header.model)
     deployment = deploy(named, board, runtime=runtime, clock_hz=clocks.get("cpu"),
                         weights=placement.get("weights"), arena=placement.get("arena"),
                         follow_clock=False)
@@ -269,7 +269,7 @@ def _are_ours(measurement: Measurement, deployment: Deployment) -> bool:
     MeasurementError
         When it lists the operators of a network, and they are not all there.
     """
-    operators = dict(measurement.header.environment).get("operators", "")
+    operators = measurement.header.facts.get("operators", "")
     if not operators:
         return True
     tags, layers = operators.split(","), deployment.graph.layers

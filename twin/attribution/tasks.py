@@ -112,7 +112,7 @@ def find_gaps(measured: Measurement, word: str) -> tuple[str, ...]:
     word
         What a task is called.
     """
-    facts = dict(measured.header.environment)
+    facts = measured.header.facts
     found = [text for text in facts.get("remarks", "").split("; ") if text.startswith("partial")]
     named = measured.task_names
     lost = set(named) - set(measured.layers)

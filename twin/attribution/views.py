@@ -228,7 +228,7 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
         _refuse_swapped(predicted, folder)
     measurement, where = read_folder(folder)
     theirs = side_of_measurement(measurement, str(where))
-    ours, deployment, remarks = _predict_beside(predicted, measurement, theirs, options,
+    ours, deployment, remarks = _predict_beside(predicted, measurement, where, theirs, options,
                                                calibration)
     difference = attribute(ours, theirs, anyway=anyway)
     diagnosis = None
@@ -279,8 +279,8 @@ def _refuse_swapped(predicted: str, folder: str) -> None:
                      f"second: twin attribute {folder} {predicted}")
 
 
-def _predict_beside(predicted: str | Prediction, measurement: Measurement, theirs: Side,
-                    options: Mapping[str, Any], calibration: str,
+def _predict_beside(predicted: str | Prediction, measurement: Measurement, where: Path,
+                    theirs: Side, options: Mapping[str, Any], calibration: str,
                     ) -> tuple[Side, Deployment | None, list[str]]:
     """Return the prediction as a side, what it is of where that is known, and warnings."""
     given = [name.removesuffix("_hz") for name, value in options.items() if value is not None]
@@ -298,7 +298,7 @@ def _predict_beside(predicted: str | Prediction, measurement: Measurement, their
             return side, redeploy(document), []
         except TwinError as error:
             return side, None, [f"no verdict: {error}"]
-    deployment, stand_in = deploy_measured(measurement, model=predicted, **options)
+    deployment, stand_in = deploy_measured(measurement, where, model=predicted, **options)
     prediction = calibrated.predict_calibrated(
         deployment, temperature=measurement.header.temperature or "warm", calibration=calibration)
     return side_of_prediction(prediction, theirs), deployment, [

@@ -122,7 +122,7 @@ def energy(asked: requests.Energy, as_json: AsJson = False) -> None:
     found = twin.energy(**asked.arguments)
     show_view(found, "measured:energy_table", found.measurement, as_json=as_json)
     if not as_json:
-        accuracy = dict(found.measurement.header.environment)["accuracy"]
+        accuracy = found.measurement.header.facts["accuracy"]
         show(open_console(), f"intervals rest on the meter: {accuracy}")
     warn([*([found.doubt] if found.doubt else []), *found.remarks])
     if found.steps is not None and not as_json:

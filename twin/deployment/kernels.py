@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
 from hwmodels.isa import EXTENSIONS, load_isa
 from twin.errors import NotApplicableError, UsageError
-from twin.runtimes import Runtime, list_runtimes, load_runtime
+from twin.runtimes import Built, Runtime, list_runtimes, load_runtime
 
 KERNEL_PATHS = (
     ("kernels.extension", ", ".join(EXTENSIONS),
@@ -70,6 +70,11 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
     if "kernels.extension" in asked:
         extension = _choose_extension(runtime, board, asked["kernels.extension"].strip().lower())
     return runtime, extension
+
+
+def take_built(runtime: Runtime, files: Sequence[str], *, compiler: str, port: str) -> Runtime:
+    """Return our firmware with images that are there already; parameters are those of `Built`."""
+    return replace(runtime, built=Built(compiler=compiler, port=port, files=tuple(files)))
 
 
 def list_levels(runtime: Runtime) -> tuple[str, ...]:

@@ -48,6 +48,24 @@ class ArenaRule:
 
 
 @frozen
+class Built:
+    """Images that are there already, for where none can be built.
+
+    Parameters
+    ----------
+    compiler, port
+        What built them, and for what, as a measurement's header says it: of several cores' ports
+        what their names begin with.
+    files
+        ELF files; each holds the hash of what it was built from.
+    """
+
+    compiler: str
+    port: str
+    files: tuple[str, ...]
+
+
+@frozen
 class Runtime:
     """A kernel library at one version: how a layer becomes kernels, and what calling them costs.
 
@@ -138,6 +156,8 @@ class Runtime:
         What was read of its kernels in programs.
     arena
         The buffer a program gives it; None: it has none of a name.
+    built
+        Images its kernels are read from; None: they are built where they are not kept.
     """
 
     name: str
@@ -187,6 +207,7 @@ class Runtime:
     tile_outputs: int = 0
     learnt: Learnt | None = None
     arena: ArenaRule | None = None
+    built: Built | None = None
 
     @property
     def identity(self) -> str:

@@ -130,7 +130,7 @@ def _remark(header: Header, machine: Board, now: str, runtime: str | None) -> It
     now
         Hash of the board's file.
     """
-    facts = dict(header.environment)
+    facts = header.facts
     if runtime is None and INFERRED in facts:
         yield HIDING
     other = tell_other_file(header.board, facts.get(BOARD_HASH), now)

@@ -119,7 +119,7 @@ class Run:
         from twin.program.image.compile.build import runtime_of
 
         for header in read_started(self.folder):
-            then = dict(header.environment)
+            then = header.facts
             refuse_other(self.folder, (
                 ("runtime", header.runtime, runtime_of(built.compiler)),
                 ("compiler", then.get("compiler"), built.compiler[:63]),

@@ -20,7 +20,6 @@ from twin.attribution.diagnosis.setup import (
     other_clock,
     read_healthy,
     read_second,
-    time_by_log,
     unread_build,
 )
 from twin.attribution.diagnosis.why import Why
@@ -45,8 +44,9 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     if measurement.header.kind == "predicted":
         raise UsageError(f"{where} holds a prediction; a measurement is diagnosed")
     right, other_image = read_healthy(asked.healthy, measurement, where)
+    also, beside = read_second(asked.also, measurement, where)
     deployment, stand_in = deploy_measured(
-        measurement, model=asked.model, board=asked.board, runtime=asked.runtime,
+        measurement, where, *beside, model=asked.model, board=asked.board, runtime=asked.runtime,
         weights=asked.weights, arena=asked.arena, clock_hz=asked.clock_hz)
     if deployment.accelerated:
         if given := [name for name in ("healthy", "also", "priors") if getattr(asked, name)]:
@@ -65,11 +65,9 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
                          "faults are in the prices, so that none would show; accepted: prices "
                          "learnt from other measurements, or --calibration auto or none")
     header = measurement.header
-    timed, ticks = time_by_log(measurement)
-    stated = replace(timed, header=replace(timed.header, runtime=(
-        dict(header.environment).get(STATED, header.runtime) if asked.runtime is None else
+    stated = replace(measurement, header=replace(header, runtime=(
+        header.facts.get(STATED, header.runtime) if asked.runtime is None else
         header.runtime if is_known(header.runtime) else deployment.runtime.identity)))
-    also = read_second(asked.also, measurement, where)
     found = diagnosis.diagnose(deployment, stated, stands_in=stands_in, calibration=chosen,
                                healthy=right, priors=asked.priors, on_progress=asked.on_progress,
                                also=also)
@@ -81,10 +79,9 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     clock = "" if asked.clock_hz is not None else other_clock(deployment, measurement, asked.board)
     impossible = None if stands_in else find_impossible(
         deployment, measurement.list_cycles(clock_hz_of(deployment)))
-    hiding = asked.runtime is None and INFERRED in dict(measurement.header.environment)
+    hiding = asked.runtime is None and INFERRED in measurement.header.facts
     return replace(found.of_inferred() if hiding else found, remarks=(
-        *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock,
-                                 ticks)),
+        *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
         *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []),
         *map(str, findings),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

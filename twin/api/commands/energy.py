@@ -111,7 +111,7 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
     late = None if by_shape else judge_windows(recording, find_windows(recording, layers, runs))
     if merged:
         header = replace(header, environment=tuple(
-            {**dict(header.environment), "merged": merged[0]}.items()))
+            {**header.facts, "merged": merged[0]}.items()))
     found = Measurement(samples=tuple(samples), header=header)
     write_measurement(target, found, dump_excerpt(cut_excerpt(
         recording, layers, times_us, runs=runs, by_shape=by_shape)))
@@ -156,7 +156,7 @@ def doubt_energy(found: Measurement) -> str | None:
 def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
               by_shape: bool) -> Header:
     """Return the header of a measurement with the meter's part of where it was made."""
-    environment = {**dict(header.environment), "meter": meter, "trace": trace,
+    environment = {**header.facts, "meter": meter, "trace": trace,
                    "accuracy": METERS[meter].source if meter in METERS else str(
                        take(GROUP, meter, "ACCURACY")),
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}

@@ -244,7 +244,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
     if not whole and not partial and len(layers) >= sum(
             layer_macs(graph, layer) > 0 for layer in graph.layers):
         whole = sum(layers.values())
-    listed = header.runtime.startswith(LISTED) and "operators" in dict(header.environment)
+    listed = header.runtime.startswith(LISTED) and "operators" in header.facts
     if not listed or len(measurement.layers) > len(graph.layers):
         layers = {}  # a tool's own nodes
     over = find_unreachable(graph, board, {None: whole, **layers}, hertz)

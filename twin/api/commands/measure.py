@@ -147,7 +147,7 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
     board = machine.name if machine is not None else HOST
     now = None if machine is None else hash_board(machine)
     for header in read_started(folder):
-        then = dict(header.environment).get(BOARD_HASH)
+        then = header.facts.get(BOARD_HASH)
         if other := tell_other_file(board, then, now):
             if options.virtual is not None:
                 raise UsageError(f"{folder}: cannot be resumed: the board's file: {other}; "

@@ -258,8 +258,8 @@ def deploy_beside(folder: str, model: str, board: str, **options: Any) -> Deploy
     **options
         Runtime, clock, placement ... of `deploy_measured`, which `attribute` asks, too.
     """
-    measurement, _ = read_folder(folder)
-    deployment, stand_in = deploy_measured(measurement, model=model, board=board, **options)
+    measurement, where = read_folder(folder)
+    deployment, stand_in = deploy_measured(measurement, where, model=model, board=board, **options)
     return deployment.noted((stand_in,), first=True) if stand_in else deployment
 
 

@@ -97,7 +97,7 @@ def vary_clock(fault: Fault, deployment: Deployment,
 
 def is_masked(measurement: Measurement) -> bool:
     """Whether interrupts were masked."""
-    return dict(measurement.header.environment).get("interrupts") == "masked"
+    return measurement.header.facts.get("interrupts") == "masked"
 
 
 def alter(fault: Fault, deployment: Deployment, changes: Mapping[str, object], *,

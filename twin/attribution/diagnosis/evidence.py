@@ -61,7 +61,7 @@ def list_evidence(pattern: Pattern, measurement: Measurement,
     measurement, healthy
         Whose runs and header are read.
     """
-    facts = dict(measurement.header.environment)
+    facts = measurement.header.facts
     whole = pattern.layers == (None,)
     found = [f"{pattern.quantity} of the whole network" if whole
              else f"{pattern.quantity} per layer", *pattern.counted]

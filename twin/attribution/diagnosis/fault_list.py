@@ -162,12 +162,15 @@ def change(deployment: Deployment, changes: Mapping[str, object],
 
 
 def _misplaced(deployment: Deployment) -> Iterator[Fault]:
+    read = deployment.runtime.built is not None  # another image cannot be built
     for role, present in (("weights", deployment.weights), ("arena", deployment.arena)):
         for memory in deployment.board.memories:
             if memory.name != present:
                 yield from change(
                     deployment, {f"placement.{role}": memory.name}, kind="placement",
-                    name=f"{role} in {memory.name}", unhides=role == "weights", errors=RELINKED,
+                    versus=_lowered(deployment) if read else None,
+                    name=f"{role} in {memory.name}", unhides=role == "weights",
+                    errors=COMPILED if read else RELINKED,
                     remedy=f"look up the section of the {role} in the link map; {present} was "
                            "asked for")
 
@@ -328,7 +331,7 @@ def _weaker(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
     lowered = _lowered(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
-    own = deployment.runtime.is_compiled
+    own = deployment.runtime.is_compiled and deployment.runtime.built is None
     # what a compiler falls back to when the flag of the core's own is missing
     for isa in load_isa(deployment.board.core.isa).without.values():
         # an image of portable kernels is built where there is a weaker set to build for
@@ -343,7 +346,7 @@ def _weaker(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
 def _other_levels(deployment: Deployment) -> Iterator[Fault]:
     """Other levels of optimisation of the same compiler, each read from its own image."""
     runtime = deployment.runtime
-    if not runtime.is_compiled:
+    if not runtime.is_compiled or runtime.built is not None:  # its header names the level
         return
     compiler, _, present = runtime.version.rpartition("-")
     for identity in list_releases(runtime.name):

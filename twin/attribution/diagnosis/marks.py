@@ -127,12 +127,12 @@ def clock_hz_of(deployment: Deployment) -> float:
 def is_clock_own(measurement: Measurement) -> bool:
     """Whether the clock is an emulator's own: nobody set it and nothing times it."""
     header = measurement.header
-    return header.kind == "simulated" and "clock_by_host" not in dict(header.environment)
+    return header.kind == "simulated" and "clock_by_host" not in header.facts
 
 
 def is_clock_set(measurement: Measurement, deployment: Deployment) -> bool:
     """Whether an emulator was set to another clock than was asked for: it has one to set."""
-    environment = dict(measurement.header.environment)
+    environment = measurement.header.facts
     return environment.get("port") == SET_CLOCK and _is_as_asked(measurement, deployment) is False
 
 
@@ -144,7 +144,7 @@ def _is_as_asked(measurement: Measurement, deployment: Deployment) -> bool | Non
 
 def may_be_other(measurement: Measurement, deployment: Deployment) -> bool:
     """Whether the core may run at another clock than is stated: stated as asked for, not timed."""
-    timed = "clock_by_host" in dict(measurement.header.environment)
+    timed = "clock_by_host" in measurement.header.facts
     return not timed and bool(_is_as_asked(measurement, deployment))
 
 
@@ -152,7 +152,7 @@ def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str
     """Return kinds of faults an emulator does not have; interrupts, where it counted none."""
     if not is_clock_own(measurement):
         return frozenset()
-    settable = dict(measurement.header.environment).get("port") == SET_CLOCK
+    settable = measurement.header.facts.get("port") == SET_CLOCK
     clock = not settable or not (is_clock_set(measurement, deployment)
                                  or may_be_other(measurement, deployment))
     quiet = measurement.count("interrupts") and not measurement.values("interrupts").any()
@@ -163,7 +163,7 @@ def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str
 def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     """Read clock, drift and scatter."""
     header = measurement.header
-    clocks, facts = dict(header.clocks_hz), dict(header.environment)
+    clocks, facts = dict(header.clocks_hz), header.facts
     hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
     match = re.match(r"([0-9.]+)(?: \+- ([0-9.]+))?", facts.get("clock_by_host", ""))
     clock_log, clock_sd = None, CLOCK_SD

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from os import fspath
 from pathlib import Path
 from typing import Any
 
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import INFERRED, TICKS_BY_MS, Measurement
+from calibration.measurement.measurement import INFERRED, TIMED_BY_MS, Measurement
 from hwmodels.board.file import load_board
-from hwmodels.errors import BoardError, TwinError, reworded
+from hwmodels.errors import BoardError, ToolMissingError, TwinError, reworded
 from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.folders import start_with_counter
@@ -21,6 +19,7 @@ from twin.attribution.measured import read_folder
 from twin.deployment.choice import find_library, list_releases, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
+from twin.deployment.kernels import take_built
 from twin.deployment.stated import list_candidates, name_runtime
 from twin.errors import (
     BuildRefusedError,
@@ -36,7 +35,7 @@ STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
 
 
-def deploy_measured(measurement: Measurement, *, model: str | None = None,
+def deploy_measured(measurement: Measurement, *folders: Path, model: str | None = None,
                     board: str | None = None, runtime: str | None = None,
                     clock_hz: float | None = None, weights: str | None = None,
                     arena: str | None = None, **chosen: Any) -> tuple[Deployment, str]:
@@ -46,6 +45,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     ----------
     measurement
         Its header names model, board and runtime.
+    *folders
+        Where it is, and others: images that lie there are read where none can be built.
     model, board, runtime, clock_hz, weights, arena
         What was asked for; by default what the header says, and the board's own set-up: an
         emulator's clock is its own, and of a log without cycles that of the core is as stated.
@@ -66,7 +67,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     """
     header = measurement.header
     named = model if model is not None else find_model(
-        dict(header.environment).get("model_file", header.model), header.model_sha256)
+        header.facts.get("model_file", header.model), header.model_sha256)
     placed = dict(header.placement)
     stated = board is None and not measurement.count("cpu_cycles")
     if clock_hz is None and (stated or is_clock_own(measurement)):
@@ -86,8 +87,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
         return start_with_counter(deploy(named, where, runtime=runtime, **options), measurement)
     try:
         deployment = deploy(named, where, runtime=measured_runtime(measurement), **options)
-        if deployment.runtime.name == "firmware":
-            _build(deployment)
+        if deployment.runtime.is_compiled:
+            deployment = _build(deployment, measurement, folders)
         return start_with_counter(deployment, measurement)
     except BuildRefusedError:
         raise  # another library would give another verdict, silently
@@ -105,7 +106,7 @@ def measured_runtime(measurement: Measurement) -> str:
     """Return the runtime a measurement is of: of our firmware, by what its image was built with."""
     header = measurement.header
     name = header.runtime.partition(",")[0]  # behind it: the release of a library in it
-    return name_runtime(name, dict(header.environment).get("compiler", ""))
+    return name_runtime(name, header.facts.get("compiler", ""))
 
 
 def is_log(measurement: Measurement, deployment: Deployment) -> bool:
@@ -114,38 +115,12 @@ def is_log(measurement: Measurement, deployment: Deployment) -> bool:
     A log of another tool lists operators, whatever library it is stated to be of.
     """
     return (not deployment.runtime.is_compiled
-            or "operators" in dict(measurement.header.environment))
-
-
-def time_by_log(measurement: Measurement) -> tuple[Measurement, str]:
-    """Return a log in the time its own milliseconds give, where it was taken for another clock.
-
-    Returns
-    -------
-    Measurement
-        Its ticks are as long as its milliseconds make them.
-    str
-        What to warn of; "" where the log says nothing else than its clock.
-    """
-    header = measurement.header
-    match = re.match(r"([1-9]\d*) to ([1-9]\d*) Hz", dict(header.environment).get(
-        TICKS_BY_MS, ""))
-    stated = dict(header.clocks_hz).get("timer")
-    if match is None or not stated:
-        return measurement, ""
-    hertz = float(f"{math.sqrt(float(match[1]) * float(match[2])):.3g}")
-    return replace(
-        measurement, header=replace(header, clocks_hz=tuple(
-            {**dict(header.clocks_hz), "timer": hertz}.items())),
-        samples=tuple(replace(one, value=one.value * stated / hertz)
-                      if one.counter == "latency" else one for one in measurement.samples)), (
-        f"times are the log's own milliseconds, which make its ticks {hertz / 1e6:.4g} MHz: it was "
-        f"imported as one of {stated / 1e6:g} MHz (--anyway)")
+            or "operators" in measurement.header.facts)
 
 
 def unread_build(deployment: Deployment, measurement: Measurement) -> str:
     """Return a note where an image was built as none that can be predicted; else ""."""
-    compiler = dict(measurement.header.environment).get("compiler", "")
+    compiler = measurement.header.facts.get("compiler", "")
     if not compiler or not deployment.runtime.is_compiled or "-O" not in compiler:
         return ""
     named = name_runtime("firmware", compiler)
@@ -178,7 +153,7 @@ def other_clock(deployment: Deployment, measurement: Measurement, board: str | N
 
 def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[str]:
     """Return kinds and names of faults the header rules out: another build than it names."""
-    compiler = dict(measurement.header.environment).get("compiler", "")
+    compiler = measurement.header.facts.get("compiler", "")
     level = re.search(r"-(O\w+)", compiler)
     if measurement.header.runtime != "firmware" or level is None:
         return frozenset()
@@ -191,11 +166,23 @@ def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[st
     return frozenset({"-O0", *(f"built with -{other}" for other in others)})
 
 
-def _build(deployment: Deployment) -> None:
-    """Find out whether the image can be built and read."""
+def _build(deployment: Deployment, measurement: Measurement,
+           folders: Sequence[Path]) -> Deployment:
+    """Return a deployment whose image can be built and read, or lies beside the measurement."""
     from twin.pricing.prediction import predict
 
-    predict(deployment)
+    files = [str(file) for folder in folders for above in (folder, folder.parent)
+             if (file := above / "firmware" / "firmware.elf").is_file()]
+    facts = measurement.header.facts
+    try:
+        predict(deployment)
+    except ToolMissingError:
+        if not files or not {"compiler", "port"} <= facts.keys():
+            raise
+        deployment = deployment.replace(runtime=take_built(
+            deployment.runtime, files, compiler=facts["compiler"], port=facts["port"]))
+        predict(deployment)
+    return deployment
 
 
 def find_model(name: str, sha256: str | None) -> str:
@@ -306,8 +293,10 @@ def require_alike(healthy: Measurement, measurement: Measurement, folder: Path,
         For the same folder twice, other kernels, another compiler or level, or another clock.
     """
     clocks, wanted = dict(healthy.header.clocks_hz), dict(measurement.header.clocks_hz)
+    timed = any(TIMED_BY_MS in one.header.facts for one in (healthy, measurement))
     theirs, asked = _require_build("--healthy", healthy, measurement, folder, healthy_folder, [
-        (f"clocks_hz {name}", clocks[name], wanted[name]) for name in clocks if name in wanted])
+        (f"clocks_hz {name}", clocks[name], wanted[name]) for name in clocks
+        if name in wanted and not (timed and name == "timer")])
     images = theirs.get("firmware_sha256"), asked.get("firmware_sha256")
     if all(images) and images[0] != images[1]:
         return (f"the healthy run is of another image (firmware_sha256 {str(images[0])[:12]}, here "
@@ -323,7 +312,7 @@ def _require_build(option: str, other: Measurement, measurement: Measurement, fo
     if folder.resolve() == other_folder.resolve():
         raise NotTheSameError(f"{option} {other_folder} is the measurement to diagnose itself: "
                               "give another one")
-    theirs, asked = dict(other.header.environment), dict(measurement.header.environment)
+    theirs, asked = other.header.facts, measurement.header.facts
     for key, first, second in (("runtime", other.header.runtime, measurement.header.runtime),
                                ("compiler", theirs.get("compiler"), asked.get("compiler")), *pairs):
         if first and second and first != second:
@@ -336,13 +325,13 @@ def _require_build(option: str, other: Measurement, measurement: Measurement, fo
 
 
 def read_second(path: File | None, measurement: Measurement,
-                folder: Path) -> Measurement | None:
-    """Read the folder of a second measurement, taken otherwise by the same kernels."""
+                folder: Path) -> tuple[Measurement | None, tuple[Path, ...]]:
+    """Read a second measurement, taken otherwise by the same kernels, and return where it is."""
     if path is None:
-        return None
+        return None, ()
     also, where = read_folder(fspath(path))
     _require_build("--also", also, measurement, folder, where)
-    return also
+    return also, (where,)
 
 
 def _say(value: object) -> str:
@@ -353,7 +342,7 @@ def is_one_image(healthy: Measurement | None, measurement: Measurement) -> bool:
     """Whether both are of the same image, bit by bit."""
     if healthy is None:
         return False
-    first, second = (dict(one.header.environment).get("firmware_sha256")
+    first, second = (one.header.facts.get("firmware_sha256")
                      for one in (healthy, measurement))
     return first is not None and first == second
 

@@ -77,7 +77,7 @@ def platform_table(prediction: Prediction) -> Table:
 
 def _heading(network: MeasuredNetwork) -> Content:
     header = network.measurement.header
-    environment = dict(header.environment)
+    environment = header.facts
     clocks = ", ".join(f"{name} {hz / 1e6:g} MHz" for name, hz in header.clocks_hz)
     shown = [("model", header.model), ("board", f"{header.board}, port {environment['port']}"),
              ("kind", f"{header.kind}, {header.temperature or 'caches as the program left them'}"),

@@ -1,12 +1,14 @@
 """The set-up a measurement claims: from its header, and which faults that rules out."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
 from made_faults import diagnose, measure_fault, only_cycles
 
 from calibration.importers import import_log
+from calibration.measurement.measurement import TIMED_BY_MS
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import COUNTER, DECLARED, NETWORK
 from twin.attribution.diagnosis.setup import (
@@ -16,15 +18,16 @@ from twin.attribution.diagnosis.setup import (
     is_stand_in,
     measured_runtime,
     read_build,
-    time_by_log,
     unread_build,
 )
+from twin.attribution.measured import time_by_log
 from twin.deployment.deploy import deploy
 from twin.errors import BuildRefusedError, UsageError
 from twin.network.rewrites.channels import repeat_channels, trace_channels
 from twin.pricing.prediction import predict
-from twin.program.image.compile.build import find_missing
+from twin.program.image.compile.build import build_firmware, find_missing
 from twin.program.image.compile.permission import building_refused
+from twin.program.image.compile.ports import load_port
 
 
 @pytest.fixture(scope="module")
@@ -175,10 +178,35 @@ def test_milliseconds_a_log_was_imported_against_are_evidence_of_its_clock(tmp_p
         for layer in predict(own).layers))
     read = import_log("tflm", log, board="nucleo_l4r5zi", model="kws", clock_hz=120e6,
                       anyway=True).measurement
-    timed, warning = time_by_log(read)
-    assert "ticks 59.4 MHz" in warning and "--anyway" in warning
+    timed = time_by_log(read)
+    warning = timed.header.facts[TIMED_BY_MS]
+    assert "ticks 59.4 MHz" in warning and "--anyway" in warning and time_by_log(timed) == timed
     assert diagnose(own, read).verdict.fault.kind == DECLARED
     found = diagnose(own, timed)
     assert found.verdict.fault.kind == "clock" and found.verdict.fault.name == "cpu at 59.4 MHz"
     agreed = import_log("tflm", log, board="nucleo_l4r5zi", model="kws", clock_hz=60e6).measurement
-    assert time_by_log(agreed) == (agreed, "")
+    assert time_by_log(agreed) == agreed
+
+
+@pytest.mark.skipif(bool(find_missing("nucleo_l4r5zi")), reason="needs compiler and make")
+def test_an_image_beside_the_measurement_is_read_where_none_can_be_built(tmp_path, monkeypatch):
+    """Without it CMSIS-NN stood in, and what had been sure was not."""
+    own = deploy("kws", "nucleo_l4r5zi", runtime="firmware")
+    built = build_firmware(own.graph, load_port("nucleo_l4r5zi"), tmp_path / "firmware",
+                           deployment=own)
+    sent = measure_fault(own, list_faults(own)[0], runtime="firmware", environment=(
+        ("compiler", built.compiler), ("port", "nucleo_l4r5zi")))
+    (tools := tmp_path / "tools").mkdir()
+    (tools / "arm-none-eabi-objdump").symlink_to(shutil.which("arm-none-eabi-objdump"))
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("TWIN_IMAGES", str(tmp_path / "images"))
+    assert "make is not installed" in deploy_measured(sent)[1]
+    read, remark = deploy_measured(sent, tmp_path / "warm")
+    assert remark == "" and read.runtime.identity == own.runtime.identity
+    found = diagnose(read, sent)
+    assert found.verdict.fault.kind == DECLARED and found.declared_ratio == pytest.approx(1, 0.01)
+    listed = {one.fault.kind: one.fault for one in found.findings}
+    assert listed["SIMD"].versus is not None  # which needs no image of its own
+    assert listed["placement"].versus is not None and "optimisation" not in listed
+    _, remark = deploy_measured(sent, tmp_path / "warm", weights="sram")
+    assert "no image that is there is of this deployment" in remark

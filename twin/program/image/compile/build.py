@@ -141,19 +141,19 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     """
     _check_choices(compiler, optimisation, kernels)
     source = generate_source(graph, port.isa, kernels=kernels, tile=tile)
-    memory_map, samples = _map_memories(source, port, deployment)
+    memory_map, samples = map_memories(source, port, deployment)
     compiler = _find_compiler(compiler or _default_compiler(port), port)  # Before it is written.
     with draft_build(folder, within) as draft:
         write_source(source, draft)
         made = compile_source(source, port, draft, compiler=compiler, optimisation=optimisation,
                               memory_map=memory_map, samples=samples, named=Path(folder),
-                              defines=(*defines, *tile_macros(tile)),
+                              defines=list_macros(defines, tile),
                               board=deployment.board if deployment is not None else board)
         accept(made)
     return made
 
 
-def _map_memories(source: Source, port: Port, deployment: Deployment | None) -> tuple[str, int]:
+def map_memories(source: Source, port: Port, deployment: Deployment | None) -> tuple[str, int]:
     """Return a port's memory map, where it has none of its own, and how many samples it keeps."""
     if deployment is None or port.fixed_map:
         return "", SAMPLES[0]
@@ -192,14 +192,12 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
         As `build_firmware`.
     """
     used = compiler or _find_compiler(_default_compiler(port), port)
-    folder, macros = Path(folder), list(defines)
+    folder, macros = Path(folder), list_macros(defines, samples=samples)
     if memory_map:
         (folder / "memory.ld").write_text(memory_map, encoding="utf-8")
-        if samples != SAMPLES[0]:
-            macros.append(f"SAMPLE_CAPACITY={samples}u")
     named = folder if named is None else named
     version = _describe(used, port, optimisation, source.kernels)
-    digest = _fill_in(folder, source, port, version, tuple(macros))
+    digest = _fill_in(folder, source, port, version, macros)
     _make(folder, named, port, used, optimisation, source.kernels, macros)
     image = folder / "firmware.elf"
     sizes = read_sizes(image, board)
@@ -304,9 +302,11 @@ def _version(used: str, port: Port) -> str:
     return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
 
 
-def tile_macros(tile: int) -> tuple[str, ...]:
-    """Return what is defined for a tile that is not the usual one."""
-    return () if tile == 2 else (f"CONV_TILE={tile}",)
+def list_macros(defines: tuple[str, ...], tile: int = 2,
+                samples: int = SAMPLES[0]) -> tuple[str, ...]:
+    """Return macros with those of a tile, and of a number of samples, that is not the usual."""
+    return (*defines, *(f"CONV_TILE={tile}",) * (tile != 2),
+            *(f"SAMPLE_CAPACITY={samples}u",) * (samples != SAMPLES[0]))
 
 
 def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ...],
@@ -355,7 +355,7 @@ def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
 
 
 def _make(folder: Path, named: Path, port: Port, used: str, optimisation: str, kernels: str,
-          macros: list[str]) -> None:
+          macros: tuple[str, ...]) -> None:
     where = folder.resolve()
     command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-f", str(firmware_folder() / "Makefile"),
                *port.arguments, f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.drafts import draft_folder
+from hwmodels.errors import ToolMissingError
 from hwmodels.files import read_regular, write_whole
 from hwmodels.folders import user_folder
 from hwmodels.kernels.store import is_own
@@ -24,9 +25,9 @@ from twin.program.image.compile.build import (
     build_firmware,
     describe_compiler,
     fingerprint,
-    tile_macros,
+    list_macros,
+    map_memories,
 )
-from twin.program.image.compile.memory_map import write_memory_map
 from twin.program.image.compile.ports import Port, list_ports, load_port, name_probe_port
 from twin.program.image.compile.source import Source, generate_source
 
@@ -46,10 +47,13 @@ class KeptImage:
         ELF file.
     source
         The network as C.
+    key
+        Hash of what it was made from.
     """
 
     path: Path
     source: Source
+    key: str
 
 
 def store_folder() -> Path:
@@ -73,6 +77,14 @@ def port_of(board: Board) -> Port:
     return load_port(name)
 
 
+def choose_port(deployment: Deployment) -> Port:
+    """Return the port a deployment's images are built for; raises as `port_of`."""
+    built, core = deployment.runtime.built, deployment.board.core.model
+    named = [] if built is None else [name for name in list_ports() if name.startswith(built.port)
+                                      and load_port(name).core == core]
+    return load_port(named[0]) if named else port_of(deployment.board)
+
+
 def _cores() -> list[str]:
     return sorted({core for name in list_ports() if (core := load_port(name).core)})
 
@@ -86,35 +98,42 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
         Its runtime's version names the level of optimisation, and the compiler where it is not
         the default one: "O2", "O3", "Os", "clang-O2".
     port
-        By default the board's.
+        By default that of the images there are, or the board's.
 
     Raises
     ------
     RuntimeRefusedError
         When there is no port for the board or no kernel for a layer.
     ToolMissingError
-        When the cross compiler or make is not there; names the package.
+        When the cross compiler or make is not there, or none of the images there are is of this
+        deployment.
     UsageError
         When the folder cannot be written.
     """
     graph = deployment.executed
     compiler, _, level = deployment.runtime.version.rpartition("-")
     chosen, level = compiler or None, f"-{level}"
-    port = port_of(deployment.board) if port is None else port
-    tile = deployment.runtime.tile_windows
+    port, tile, built = port or choose_port(deployment), deployment.runtime.tile_windows, (
+        deployment.runtime.built)
     source = generate_source(graph, port.isa, tile=tile)
-    memory_map = "" if port.fixed_map else write_memory_map(deployment)
-    described = describe_compiler(port, level, chosen)
+    memory_map, samples = map_memories(source, port, deployment)
+    described = describe_compiler(port, level, chosen) if built is None else built.compiler
     # a board said to be of a weaker instruction set than its port gets the kernels without it
     defines = PORTABLE if deployment.board.core.isa != port.isa else ()
-    key = fingerprint(source, port, described, (*tile_macros(tile), *defines),
-                      memory_map.encode()).hex()
+    key = fingerprint(source, port, described, list_macros(defines, tile, samples),
+                      memory_map.encode())
+    if built is not None:
+        path = next((Path(name) for name in built.files if key in read_regular(Path(name))), None)
+        if path is None:
+            raise ToolMissingError("no image that is there is of this deployment; accepted: a "
+                                   "computer with make and the cross compiler, which builds it")
+        return KeptImage(path=path, source=source, key=key.hex())
 
     def build(into: Path) -> None:
         build_firmware(graph, port, into, compiler=chosen, optimisation=level, tile=tile,
                        deployment=None if port.fixed_map else deployment, defines=defines)
 
-    return KeptImage(path=_keep(key, build), source=source)
+    return KeptImage(path=_keep(key.hex(), build), source=source, key=key.hex())
 
 
 def _keep(key: str, build: Callable[[Path], None]) -> Path:

@@ -13,7 +13,7 @@ from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
 from twin.program.elf import Elf, read_elf
 from twin.program.image.compile.source import Source
-from twin.program.image.compile.store import keep_image, port_of
+from twin.program.image.compile.store import choose_port, keep_image
 from twin.program.image.read.kernels import read_kernels
 
 Network = tuple[Lowered, ...]
@@ -62,11 +62,11 @@ def read_built_image(path: str | Path) -> Elf:
 
 def identify_image(deployment: Deployment) -> str:
     """Return the hash an image is kept under; parameters and errors as of `read_network`."""
-    return _key_of(deployment).path.parent.name
+    return _key_of(deployment).name
 
 
 def _key_of(deployment: Deployment) -> _Key:
-    port = port_of(deployment.board)
+    port = choose_port(deployment)
     described = load_isa(port.isa)
     if described.dialect not in described.code.images:
         raise RuntimeRefusedError(
@@ -74,8 +74,8 @@ def _key_of(deployment: Deployment) -> _Key:
             "accepted: Cortex-M3 and later; of any other the program itself: `twin firmware "
             "build`, then `twin predict --elf firmware.elf --call infer_once`")
     kept = keep_image(deployment, port=port)
-    return _Key(kept.path, tuple((one.name, one.address, one.size_bytes)
-                                 for one in deployment.board.memories), deployment, kept.source)
+    return _Key(kept.path, kept.key, tuple((one.name, one.address, one.size_bytes) for one in
+                                           deployment.board.memories), deployment, kept.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ class _Key:
     """What is read, equal to another when the image and the memories are the same."""
 
     path: Path
+    name: str
     memories: tuple[tuple[str, int, int], ...]
     deployment: Deployment = field(compare=False)
     source: Source = field(compare=False)
