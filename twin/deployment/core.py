@@ -45,8 +45,7 @@ _LINE_BYTES = 32
 MOST_LOWERED = 1024
 """Layers of a network in all the places they are kept lowered for."""
 
-_LOWERED: WeakKeyDictionary[
-    Graph, dict[tuple[int, Lowering, Site, bool], Lowered]] = WeakKeyDictionary()
+_LOWERED: WeakKeyDictionary[Graph, dict[tuple[object, ...], Lowered]] = WeakKeyDictionary()
 
 
 def lower_network(deployment: Deployment) -> tuple[Lowered, ...]:
@@ -99,14 +98,13 @@ def lower_on_core(deployment: Deployment) -> tuple[Lowered, ...]:
             continue
         operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
         parameter_offset += requantisation_bytes(graph, layer)
-        site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands,
+        site = Site(graph=graph, layer=layer, isa=deployment.isa, fpu=core.fpu, operands=operands,
                     soft_float=core.soft_float)
-        lowering = deployment.runtime.lowering(
-            layer.op, layer_dtype(graph, layer), deployment.isa)
+        lowering = deployment.runtime.lowering(layer.op, layer_dtype(graph, layer), deployment.isa)
         with reworded(KernelError, RuntimeRefusedError,
                       f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not "
                       f"fit the kernels of {deployment.runtime.identity}: "):
-            lowered.append(_lower_layer(graph, position, lowering, site,
+            lowered.append(_lower_layer(position, lowering, site,
                                         deployment.runtime.splits_in_loops))
     return tuple(lowered)
 
@@ -125,37 +123,35 @@ def _check_core(board: Board) -> None:
                                       f"accepted: {', '.join(accepted)}")
 
 
-def _lower_layer(graph: Graph, position: int, lowering: Lowering, site: Site,
-                 in_loops: bool) -> Lowered:
+def _lower_layer(position: int, lowering: Lowering, site: Site, in_loops: bool) -> Lowered:
     """Return a layer's kernels: the same ones each time, as what is known of them is found so."""
-    kept = _LOWERED.setdefault(graph, {})
-    key = position, lowering, site, in_loops
+    kept = _LOWERED.setdefault(site.graph, {})  # no key holds the graph itself
+    key = position, lowering, site.isa, site.fpu, site.operands, site.soft_float, in_loops
     kernels = kept.get(key)
     if kernels is None:
         if len(kept) >= MOST_LOWERED:
             kept.clear()
-        layer = graph.layers[position]
-        kernels = kept[key] = _take_turns(layer, _doubt_packed(graph, layer, _run_lowering(
-            graph, layer, lowering, site, in_loops)))
+        kernels = kept[key] = _take_turns(site.layer, _doubt_packed(site, _run_lowering(
+            lowering, site, in_loops)))
     return kernels
 
 
-def _run_lowering(graph: Graph, layer: Layer, lowering: Lowering, site: Site,
-                  in_loops: bool) -> Lowered:
-    if reads_packed(graph, layer):
+def _run_lowering(lowering: Lowering, site: Site, in_loops: bool) -> Lowered:
+    if reads_packed(site.graph, site.layer):
         from twin.runtimes.lowering.packed import take_apart
 
-        lowering = take_apart(lowering, graph, layer, in_loops=in_loops)
-    if layer.window is not None and graph.input(layer).shape[0] > 1:
+        lowering = take_apart(lowering, site.graph, site.layer, in_loops=in_loops)
+    if site.layer.window is not None and site.input().shape[0] > 1:
         from twin.runtimes.lowering.batches import lower_batch
 
-        return lower_batch(lowering, graph, layer, site)
-    return lowering.lower(graph, layer, site)
+        return lower_batch(lowering, site)
+    return lowering.lower(site)
 
 
-def _doubt_packed(graph: Graph, layer: Layer, kernels: Lowered) -> Lowered:
+def _doubt_packed(site: Site, kernels: Lowered) -> Lowered:
     """Mark kernels on weights of less than a byte: taking them apart is not counted."""
-    if all(tensor is None or DTYPE_BITS[tensor.dtype] >= 8 for tensor in graph.layer_inputs(layer)):
+    if all(tensor is None or DTYPE_BITS[tensor.dtype] >= 8
+           for tensor in site.graph.layer_inputs(site.layer)):
         return kernels
     return tuple(replace(kernel, assumed=True) for kernel in kernels)
 
@@ -261,8 +257,7 @@ def _tensor_operand(deployment: Deployment, position: int, name: str, role: str,
     slot = deployment.placement.slot(tensor_id)
     assert slot is not None, f"{tensor.name} has no place"
     memory, address = _locate(deployment, slot)
-    return Operand(name=name, role=role, memory=memory, address=address,
-                   size_bytes=size_bytes)
+    return Operand(name=name, role=role, memory=memory, address=address, size_bytes=size_bytes)
 
 
 def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:

@@ -62,12 +62,12 @@ def build(op, inputs, output, weights=None, bias=True, window=None, groups=1, is
         operands.append(Operand(name=name, role=re.sub(r"\d", "", name), memory="sram",
                                 address=address, size_bytes=size_bytes))
         address += (size_bytes + 31) // 32 * 32
-    return graph, layer, Site(isa=isa, fpu=None, operands=tuple(operands))
+    return Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=tuple(operands))
 
 
 def lower(op, *args, **kwargs) -> Kernel:
-    graph, layer, site = build(op, *args, **kwargs)
-    (kernel,) = find(op, site.isa).lower(graph, layer, site)
+    site = build(op, *args, **kwargs)
+    (kernel,) = find(op, site.isa).lower(site)
     return kernel
 
 
@@ -248,8 +248,8 @@ def test_function_is_the_one_the_wrapper_chooses(kernel, name):
     ("average_pool_2d", (8, 8), (1, 8, 8, 6), (1, 1, 1, 6), None, 4 * 6),
 ])
 def test_scratch_is_what_the_library_asks_for(op, window, shape, out, weights, expected):
-    graph, layer, site = build(op, [shape], out, weights, window=Window(kernel=window))
-    assert find(op, "armv7e-m").scratch_bytes(graph, layer, "armv7e-m") == expected
+    site = build(op, [shape], out, weights, window=Window(kernel=window))
+    assert find(op, "armv7e-m").scratch_bytes(site.graph, site.layer, "armv7e-m") == expected
     assert any(operand.name == "scratch" for operand in site.operands) == (expected > 0)
 
 
@@ -333,7 +333,7 @@ def test_real_networks_lower_inside_their_operands(isa):
         for layer in graph.layers:
             if layer.op not in OPERATORS:
                 continue
-            kernels = find(layer.op, isa).lower(graph, layer, site_of(graph, layer, isa))
+            kernels = find(layer.op, isa).lower(site_of(graph, layer, isa))
             for kernel in kernels:
                 traffic = measure_traffic(kernel.nests, kernel.operands, 32)
                 written = sum(one.write_bytes for operand, one
@@ -351,7 +351,7 @@ def site_of(graph, layer, isa):
     output = graph.tensors[layer.outputs[0]]
     sizes += [("output", output.size_bytes), ("parameters", 8 * output.shape[-1]),
               ("scratch", find(layer.op, isa).scratch_bytes(graph, layer, isa))]
-    return Site(isa=isa, fpu=None, operands=tuple(
+    return Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=tuple(
         Operand(name=name, role=re.sub(r"\d", "", name), memory="sram",
                 address=0x20000000 + (i << 20), size_bytes=size)
         for i, (name, size) in enumerate(sizes) if size))

@@ -68,8 +68,8 @@ def lower(graph: Graph, layer: Layer) -> Kernel:
         operands.append(Operand(name=name, role=name, memory="dtcm", address=address,
                                 size_bytes=size))
         address += -(-size // 64) * 64
-    site = Site(isa=MVE, fpu="single", operands=tuple(operands))
-    (kernel,) = find(graph, layer).lower(graph, layer, site)
+    site = Site(graph=graph, layer=layer, isa=MVE, fpu="single", operands=tuple(operands))
+    (kernel,) = find(graph, layer).lower(site)
     check_nests(kernel.nests, kernel.operands)
     return kernel
 

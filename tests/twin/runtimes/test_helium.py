@@ -27,12 +27,12 @@ def lower(op: str, shapes, dtypes=None, runtime: str = CLOSED, isa: str = M55):
     dtypes = dtypes or ("int8",) * len(shapes)
     graph = make_graph(op, shapes, dtypes)
     names = (*("input", "input2")[:len(shapes) - 1], "output")
-    site = Site(isa=isa, fpu="single", operands=tuple(
+    site = Site(graph=graph, layer=graph.layers[0], isa=isa, fpu="single", operands=tuple(
         Operand(name=name, role=name.rstrip("2"), memory="sram", address=0x2000_0000 + 65536 * at,
                 size_bytes=int(np.prod(shape)) * np.dtype(dtype).itemsize)
         for at, (name, shape, dtype) in enumerate(zip(names, shapes, dtypes, strict=True))))
     dtype = "float32" if dtypes[0] == "float32" else "int8"
-    (kernel,) = load_runtime(runtime).lowering(op, dtype, isa).lower(graph, graph.layers[0], site)
+    (kernel,) = load_runtime(runtime).lowering(op, dtype, isa).lower(site)
     return kernel
 
 

@@ -73,8 +73,9 @@ def lower(graph: Graph, layer: Layer, core: str = "thumb2", fpu: str | None = ""
         operands.append(Operand(name=name, role=name, memory="sram", address=address,
                                 size_bytes=size))
         address += -(-size // 64) * 64
-    site = Site(isa=isa, fpu=own_fpu if fpu == "" else fpu, operands=tuple(operands))
-    (kernel,) = lowering.lower(graph, layer, site)
+    site = Site(graph=graph, layer=layer, isa=isa, fpu=own_fpu if fpu == "" else fpu,
+                operands=tuple(operands))
+    (kernel,) = lowering.lower(site)
     check_nests(kernel.nests, kernel.operands)
     return kernel
 
@@ -302,4 +303,5 @@ def test_software_floating_point_is_assumed_and_slower() -> None:
 def test_unknown_instruction_set_is_refused() -> None:
     graph, layer = weighted("conv_2d", 4, 4, 3, 5)
     with pytest.raises(RuntimeRefusedError, match="xtensa"):
-        find("conv_2d").lower(graph, layer, Site(isa="xtensa", fpu=None, operands=()))
+        find("conv_2d").lower(
+            Site(graph=graph, layer=layer, isa="xtensa", fpu=None, operands=()))

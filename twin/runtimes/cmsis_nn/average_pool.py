@@ -39,9 +39,9 @@ from twin.runtimes.lowering.nests import bound, closing, guarded, load, repeat, 
 _CODE = CODE["average_pool"]
 
 
-def _lower_c(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_c(site: Site) -> Lowered:
     """One channel of one position at a time."""
-    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
+    shape, dialect = site.geometry, choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
     pixels, taps = shape.positions, shape.taps_run * channels
     lines = pixels * channels * shape.kernel_rows
@@ -63,9 +63,9 @@ def _lower_c(graph: Graph, layer: Layer, site: Site) -> Lowered:
                    store("output", 1, c=1, **output_steps(shape))))),)
 
 
-def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_dsp(site: Site) -> Lowered:
     """Return sums of all channels of a position in a buffer of 32-bit words."""
-    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
+    shape, dialect = site.geometry, choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
     pixels = shape.positions
     later = shape.taps_run - pixels
@@ -95,9 +95,9 @@ def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
     return 4 * read_geometry(graph, layer).input_channels
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Sixteen channels at a time; the sums stay in vector registers."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     full, tail = divmod(shape.input_channels, 16)
     per_pixel = vectors(shape.input_channels)
     window_rows = shape.rows_run * per_pixel

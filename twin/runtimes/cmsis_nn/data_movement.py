@@ -14,17 +14,9 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    block,
-    choose_dialect,
-    draft_kernel,
-    join,
-    plain,
-)
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
 from twin.runtimes.lowering.libc import (
     copy_blocks,
     copy_moves,
@@ -33,14 +25,7 @@ from twin.runtimes.lowering.libc import (
     run_drafts,
     split_runs,
 )
-from twin.runtimes.lowering.nests import (
-    by_axis,
-    closing,
-    load,
-    over_axes,
-    store,
-    strides,
-)
+from twin.runtimes.lowering.nests import by_axis, closing, load, over_axes, store, strides
 
 _CODE = CODE["data_movement"]
 
@@ -58,21 +43,21 @@ def _runs(dialect: str, size_bytes: int, count: int) -> tuple[Block, ...]:
                   min(1, count), _CAUSE), *copy_blocks(dialect, size_bytes, count))
 
 
-def _lower_copy(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_copy(site: Site) -> Lowered:
     """Lower a copy or a reshape that cannot share memory: one memcpy."""
     dialect = choose_dialect(site.isa)
-    size_bytes = graph.output(layer).size_bytes
+    size_bytes = site.output.size_bytes
     return _build("arm_reshape_s8", site,
                   entry(dialect, 20, 1), *copy_blocks(dialect, size_bytes, 1),
                   *copy_moves(dialect, size_bytes, load("input", 1), store("output", 1)))
 
 
-def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_concatenation(site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run of bytes per outer index."""
     dialect = choose_dialect(site.isa)
-    output = graph.output(layer).shape
-    axis = layer.option("axis", len(output) - 1)
-    parts = [graph.tensors[place].shape for place in layer.inputs]
+    output = site.output.shape
+    axis = site.layer.option("axis", len(output) - 1)
+    parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
     outer, runs = split_runs(parts, output, axis)
     blocks = [entry(dialect, 30, len(parts))]
     for run in runs:
@@ -82,17 +67,16 @@ def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> Lowered:
                   *run_drafts(dialect, outer, runs, joined=True))
 
 
-def _lower_pad(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_pad(site: Site) -> Lowered:
     """Lower padding: rows of the input copied, everything around them filled."""
     dialect = choose_dialect(site.isa)
-    source, target = (tensor.shape for tensor in graph.ends(layer))
-    paddings = layer.option("paddings", ((0, 0),) * len(source))
+    source, target = (tensor.shape for tensor in site.ends)
+    paddings = site.layer.option("paddings", ((0, 0),) * len(source))
     whole = len(source)
     while whole > 1 and source[whole - 1] == target[whole - 1]:
         whole -= 1  # axes from `whole` on are contiguous in both
     run, outer = math.prod(source[whole - 1:]), source[:whole - 1]
-    first = sum(before * step for (before, _), step in zip(
-        paddings, strides(target), strict=True))
+    first = sum(before * step for (before, _), step in zip(paddings, strides(target), strict=True))
     filled = math.prod(target) - math.prod(source)
     return _build(
         "arm_pad_s8", site,
@@ -103,11 +87,11 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> Lowered:
                                       store("output", 1, first, **by_axis(strides(target))))))
 
 
-def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_transpose(site: Site) -> Lowered:
     """Lower a transposition: output written in order, input read with strides, byte by byte."""
     dialect = choose_dialect(site.isa)
-    source, target = (tensor.shape for tensor in graph.ends(layer))
-    perm = layer.option("perm", tuple(reversed(range(len(source)))))
+    source, target = (tensor.shape for tensor in site.ends)
+    perm = site.layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
     rows = math.prod(target[:-1])
     return _build(

@@ -12,23 +12,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.sequences import (
-    CODE,
-    bookkeeping,
-    entry,
-    in_fours,
-    lane_moves,
-)
+from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, in_fours, lane_moves
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    block,
-    choose_dialect,
-    draft_kernel,
-    join,
-    plain,
-)
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _CODE = CODE["elementwise"]
@@ -61,13 +47,13 @@ OPERATIONS = {
 }
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Four elements at a time with DSP; a broadcast operand runs element by element."""
-    operation = OPERATIONS[layer.op]
+    operation = OPERATIONS[site.op]
     dialect = choose_dialect(site.isa)
-    count = graph.output(layer).elements
-    inputs = ("input", "input2")[:len(layer.inputs)]
-    sizes = [graph.tensors[tensor].elements for tensor in layer.inputs[:2]]
+    count = site.output.elements
+    inputs = ("input", "input2")[:len(site.layer.inputs)]
+    sizes = [site.graph.tensors[tensor].elements for tensor in site.layer.inputs[:2]]
     broadcast = any(size < count for size in sizes)
     text = plain(dialect)
     product = {"rv32": "mul a0, a2, a4", "thumb1": "muls r0, r5, r0"}.get(
@@ -99,11 +85,11 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
                          assumed=broadcast),)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Four elements at a time; a broadcast operand is read again for every repetition."""
-    operation = OPERATIONS[layer.op]
-    count = graph.output(layer).elements
-    sizes = [graph.input(layer, place).elements for place in (0, 1)]
+    operation = OPERATIONS[site.op]
+    count = site.output.elements
+    sizes = [site.input(place).elements for place in (0, 1)]
     inner = min(count, *sizes)
     calls = -(-count // inner)
     full, tail = divmod(inner, 4)

@@ -55,33 +55,33 @@ class _Rows(NamedTuple):
     batches: int = 1
 
 
-def _read_rows(graph: Graph, layer: Layer) -> _Rows:
-    weights = graph.input(layer, 1)
+def _read_rows(site: Site) -> _Rows:
+    weights = site.input(1)
     rows, columns = weights.shape[-2:]
-    return _Rows(graph.input(layer).elements // columns, rows, columns,
-                 has_bias(layer), not has_one_scale(graph, layer), "weights")
+    return _Rows(site.input().elements // columns, rows, columns,
+                 has_bias(site.layer), not has_one_scale(site.graph, site.layer), "weights")
 
 
 def _name(shape: _Rows) -> str:
     return "arm_fully_connected_per_channel_s8" if shape.per_channel else "arm_fully_connected_s8"
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Weights are (rows, columns)."""
-    shape = _read_rows(graph, layer)
+    shape = _read_rows(site)
     return (_lower_rows(_name(shape), shape, site),)
 
 
-def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_batch_matmul(site: Site) -> Lowered:
     """Lower a product of two activations: the same inner function for each left row.
 
     Of (..., m, k) and (..., k, n); the right side as if already transposed, and on a core with
     MVE as if it ran the scalar loops (assumed).
     """
-    left = graph.input(layer)
-    right = graph.input(layer, 1)
-    columns = left.shape[-2 if layer.option("adj_x", False) else -1]
-    rows = graph.output(layer).shape[-1]
+    left = site.input()
+    right = site.input(1)
+    columns = left.shape[-2 if site.layer.option("adj_x", False) else -1]
+    rows = site.output.shape[-1]
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
                   "input2", batches)
@@ -148,9 +148,9 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
         single if rows == 1 else several), peeled=True)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Scratch holds the sums over weight rows, bias included."""
-    shape = _read_rows(graph, layer)
+    shape = _read_rows(site)
     rows, columns, per_channel = shape.rows, shape.columns, shape.per_channel
     fours, ones = divmod(rows, 4)
     first, shifts = 4 * fours, 4 * rows

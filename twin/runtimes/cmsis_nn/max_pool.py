@@ -8,7 +8,6 @@ ARM-software/CMSIS-NN 6.0, Source/PoolingFunctions/arm_max_pool_s8.c.
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     bookkeeping,
@@ -19,35 +18,24 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    block,
-    choose_dialect,
-    draft_kernel,
-    join,
-    plain,
-)
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
 from twin.runtimes.lowering.geometry import (
     needed_bounds,
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
     window_bounds,
     window_load,
 )
-from twin.runtimes.lowering.libc import (
-    copy_blocks,
-    copy_moves,
-)
+from twin.runtimes.lowering.libc import copy_blocks, copy_moves
 from twin.runtimes.lowering.nests import bound, closing, guarded, load, repeat, step, store
 
 _CODE = CODE["max_pool"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Four channels of a position at a time; at an edge every position inside is a comparison."""
-    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
+    shape, dialect = site.geometry, choose_dialect(site.isa)
     text, end, channels = plain(dialect), BRANCH[dialect], shape.input_channels
     pixels = shape.positions
     later = shape.taps_run - pixels
@@ -89,12 +77,12 @@ def _parts(count: int, text: str) -> tuple[tuple[int, int, int, int, int], ...]:
     return (quads, 0, 4, *((4, 1) if text == "thumb2" else (1, 4))), (rest, 4 * quads, 1, 1, 1)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Sixteen channels of a position at a time.
 
     The first position of a window only writes; as accesses it reads the output too.
     """
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     rows, places = shape.batches * shape.output_rows, shape.positions
     window_rows = shape.rows_run
     compared = shape.taps_run - places

@@ -53,7 +53,7 @@ def _row_drafts(rows: int, columns: int, weights: str, vector: str, **outer: int
                load(weights, 1, 4 * words, rest=1, row=columns)))
 
 
-def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_svdf(site: Site) -> Lowered:
     """Lower a singular-value-decomposed filter.
 
     Inputs are data, feature weights (filters, features), time weights (filters, memory). The
@@ -61,9 +61,9 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> Lowered:
     over its memory, and ranks are summed.
     """
     dialect = choose_dialect(site.isa)
-    filters, features = graph.input(layer, 1).shape[:2]
-    memory = graph.input(layer, 2).elements // filters
-    units = graph.output(layer).shape[-1]
+    filters, features = site.input(1).shape[:2]
+    memory = site.input(2).elements // filters
+    units = site.output.shape[-1]
     return (draft_kernel(
         "arm_svdf_s8", "recurrent", site,
         entry(dialect, 120, 1),
@@ -91,18 +91,18 @@ def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
 
 
-def _lower_gates(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_gates(site: Site) -> Lowered:
     """Lower an LSTM or a GRU: per step, gates from input and state, then the new state.
 
     Inputs are data, input weights (gates x units, features), recurrent weights.
     """
     dialect = choose_dialect(site.isa)
-    features = graph.input(layer, 1).shape[-1]
-    rows = graph.input(layer, 1).elements // features
-    units = graph.input(layer, 2).elements // rows
-    steps = graph.input(layer).elements // features
+    features = site.input(1).shape[-1]
+    rows = site.input(1).elements // features
+    units = site.input(2).elements // rows
+    steps = site.input().elements // features
     gates = rows // units
-    end, outputs = BRANCH[dialect], graph.output(layer).elements
+    end, outputs = BRANCH[dialect], site.output.elements
     return (draft_kernel(
         "arm_lstm_unidirectional_s8", "recurrent", site,
         entry(dialect, 200, steps),

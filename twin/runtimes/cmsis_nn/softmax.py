@@ -10,7 +10,6 @@ is the polynomial and the seven conditional multiplications of gemmlowp's fixed-
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     bookkeeping,
@@ -21,13 +20,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    choose_dialect,
-    draft_kernel,
-    join,
-    plain,
-)
+from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, join, plain
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _CODE = CODE["softmax"]
@@ -39,13 +32,13 @@ _REST_C = {"thumb2": (5, 13, 103, 6), "thumb1": (16, 27, 125, 18), "rv32": (12, 
 """Stack loads, stack stores, arithmetic and jumps of the rest of one exponential."""
 
 
-def _extents(graph: Graph, layer: Layer) -> tuple[int, int]:
+def _extents(site: Site) -> tuple[int, int]:
     """Rows, and their length: softmax runs over the last axis."""
-    tensor = graph.input(layer)
+    tensor = site.input()
     return tensor.elements // tensor.shape[-1], tensor.shape[-1]
 
 
-def lower_scalar(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_scalar(site: Site) -> Lowered:
     """Lower a softmax one element at a time: what reference kernels run, too.
 
     Parameters
@@ -62,7 +55,7 @@ def lower_scalar(graph: Graph, layer: Layer, site: Site) -> Lowered:
     """
     dialect = choose_dialect(site.isa)
     text = plain(dialect)
-    rows, width = _extents(graph, layer)
+    rows, width = _extents(site)
     multiply = _CODE.multiply_c[text]
     exponential = join(*[multiply] * _MULTIPLIES_C, bookkeeping(dialect, *_REST_C[text]))
     read, write = {"rv32": ("lb a0, 0(a1)", "sb a0, 0(a2)"),
@@ -89,14 +82,14 @@ def lower_scalar(graph: Graph, layer: Layer, site: Site) -> Lowered:
                       read_one, store("output", 1, row=width, column=1)))),)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Four exponentials at a time, twice.
 
     Every group of four is taken to hold an element close enough to the maximum for its
     exponential to be computed. The vectors gcc keeps on the stack around the seven conditional
     multiplications are taken as one pair of store and load each.
     """
-    rows, width = _extents(graph, layer)
+    rows, width = _extents(site)
     fours, ones = divmod(width, 4)
     read_4 = lane_moves(load("input", 4, 0, row=width, four=4), 4)
     read_1 = load("input", 1, 4 * fours, row=width, one=1)

@@ -35,9 +35,9 @@ def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     return 4 * rows * columns * shape.output_channels
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Weights are (filters, rows, columns, channels)."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     dialect = choose_dialect(site.isa)
     channels, filters = shape.input_channels, shape.output_channels
     rows, columns = _buffer_extents(shape)

@@ -19,24 +19,12 @@ from hwmodels.kernel import Block, Kernel, Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import is_assumed
-from twin.runtimes.counted.describe import (
-    ALONE,
-    describe,
-    family_of,
-    is_described,
-    terms_of,
-)
+from twin.runtimes.counted.describe import ALONE, describe, family_of, is_described, terms_of
 from twin.runtimes.counted.mixture import in_order, mix, widen
 from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up, scale
 from twin.runtimes.counted.work import OLDEST
 from twin.runtimes.library import find_lowering
-from twin.runtimes.lowering import (
-    MOST_KEPT,
-    Lowering,
-    Site,
-    assume,
-    has_extension,
-)
+from twin.runtimes.lowering import MOST_KEPT, Lowering, Site, assume, has_extension
 from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
 from twin.runtimes.lowering.geometry import has_one_scale
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
@@ -93,8 +81,7 @@ def _runs_another(kernels: str, level: str, graph: Graph, layer: Layer) -> str:
     return "" if work is None or own else work.runs
 
 
-def check_alone(runtime: str, kernels: str, level: str, op: str,
-                isa: str | None = None) -> None:
+def check_alone(runtime: str, kernels: str, level: str, op: str, isa: str | None = None) -> None:
     """Refuse an operator a library has no kernel of and falls back to none, or another core's code.
 
     Raises
@@ -148,28 +135,27 @@ def _find_amounts(kernels: str, level: str, graph: Graph, layer: Layer,
     return look_up(kernels, core, level, layer.op, work), foreign
 
 
-def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
-           site: Site) -> Lowered:
-    amounts, foreign = _find_amounts(kernels, level, graph, layer, site)
+def _lower(kernels: str, level: str, base: Lowering | None, site: Site) -> Lowered:
+    amounts, foreign = _find_amounts(kernels, level, site.graph, site.layer, site)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)
-    if other := _runs_another(kernels, level, graph, layer):
+    if other := _runs_another(kernels, level, site.graph, site.layer):
         base = find_lowering(("cmsis_nn",), other, "int8", site.isa)
-        if has_one_scale(graph, layer):
+        if has_one_scale(site.graph, site.layer):
             site = replace(site, operands=tuple(
                 replace(one, name="parameters") if one.role == "scratch" else one
                 for one in site.operands if one.role != "parameters"))
-    lowered = _try_base(base, graph, layer, site)
+    lowered = _try_base(base, site)
     if amounts is None:
         if lowered is None:
-            raise RuntimeRefusedError(f"layer {layer.index} {layer.op} {layer.name!r}: no kernel "
-                                      f"of {kernels} was counted or lowered")
+            raise RuntimeRefusedError(f"layer {site.layer.index} {site.op} {site.layer.name!r}: "
+                                      f"no kernel of {kernels} was counted or lowered")
         return lowered
     if lowered is None:
-        return (_read_once(graph, layer, site, amounts),)
+        return (_read_once(site, amounts),)
     routines = COUNTED_IN if foreign else COUNTED_WITH
     if site.soft_float != routines and site.fpu is None:
-        there = _try_base(base, graph, layer, replace(site, soft_float=routines)) or lowered
+        there = _try_base(base, replace(site, soft_float=routines)) or lowered
         saved = _count_kinds(there).total() - _count_kinds(lowered).total()
         if saved:
             amounts = scale(amounts, max(1 - saved / amounts.total, LEAST))
@@ -178,24 +164,22 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
             in_order(plain(choose_dialect(site.isa))), widen(
                 amounts.instructions, amounts.loads, amounts.stores))),)
     lacks = 1 - _count_kinds(lowered).total() / amounts.total
-    most = 1.0 if graph.output(layer).dtype == "float32" else CLOSE
-    if layer.op in KEPT and -CLOSE <= lacks <= most:
-        if is_assumed(layer):  # its own instructions, counted: no other source is needed
+    most = 1.0 if site.output.dtype == "float32" else CLOSE
+    if site.op in KEPT and -CLOSE <= lacks <= most:
+        if is_assumed(site.layer):  # its own instructions, counted: no other source is needed
             lowered = tuple(replace(kernel, assumed=False) for kernel in lowered)
         return _bring_to(lowered, amounts, site)
     return (_replace_blocks(lowered, amounts, _mix(amounts, site)),)
 
 
-def _try_base(base: Lowering | None, graph: Graph, layer: Layer,
-              site: Site) -> Lowered | None:
+def _try_base(base: Lowering | None, site: Site) -> Lowered | None:
     try:
-        return (base and base.lower(graph, layer, site)) or None
+        return (base and base.lower(site)) or None
     except RuntimeRefusedError:
         return None
 
 
-def _bring_to(lowered: Lowered, amounts: Amounts,
-              site: Site) -> Lowered:
+def _bring_to(lowered: Lowered, amounts: Amounts, site: Site) -> Lowered:
     """Return lowered kernels with as many instructions as were counted."""
     total, kinds = amounts.total, _count_kinds(lowered)
     missing = total - kinds.total()
@@ -241,8 +225,7 @@ def _scale(block: Block, scale: float) -> Block:
     return replace(block, trips=trips, entries=min(block.entries, trips))
 
 
-def _replace_blocks(lowered: Lowered, amounts: Amounts,
-                    blocks: tuple[Block, ...]) -> Kernel:
+def _replace_blocks(lowered: Lowered, amounts: Amounts, blocks: tuple[Block, ...]) -> Kernel:
     """Return one kernel with the accesses of the lowered ones and the counted instructions."""
     first = lowered[0]
     operands = {operand.name: operand for kernel in lowered for operand in kernel.operands}
@@ -253,19 +236,19 @@ def _replace_blocks(lowered: Lowered, amounts: Amounts,
         useful_macs=sum(kernel.useful_macs for kernel in lowered))
 
 
-def _read_once(graph: Graph, layer: Layer, site: Site, amounts: Amounts) -> Kernel:
+def _read_once(site: Site, amounts: Amounts) -> Kernel:
     """Return a kernel that reads every operand once, in order, and writes every result."""
     moves = []
     for operand in site.operands:
         if operand.role in ("scratch", "parameters"):
             continue
         write = operand.role == "output"
-        width = _width(graph, layer, operand.name)
+        width = _width(site.graph, site.layer, operand.name)
         trips = operand.size_bytes // width
         step = store if write else load
         moves.append(repeat("element", trips, step(operand.name, width, 0, element=width)))
     return build_kernel(
-        layer.op, family_of(layer.op), site,
+        site.op, family_of(site.op), site,
         _mix(amounts, site), resolve(*moves),
         assumed=amounts.stands_in)
 

@@ -30,11 +30,11 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
     base
         What runs where the code is not the core's: of the library it is taken to be like, assumed.
     """
-    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
-        kernel, stands_in = learnt.choose(graph, layer, dtype)
+    def lower(site: Site) -> Lowered:
+        kernel, stands_in = learnt.choose(site.graph, site.layer, dtype)
         if kernel is None or learnt.isa not in load_isa(site.isa).learnt_from:
-            return tuple(replace(one, assumed=True) for one in base.lower(graph, layer, site))
-        return (_make(kernel, graph, layer, site, assumed=stands_in or learnt.isa != site.isa),)
+            return tuple(replace(one, assumed=True) for one in base.lower(site))
+        return (_make(kernel, site, assumed=stands_in or learnt.isa != site.isa),)
 
     def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
         kernel, _ = learnt.choose(graph, layer, dtype)
@@ -47,16 +47,15 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
     return Lowering(lower=lower, scratch_bytes=scratch_bytes)
 
 
-def _make(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site, *,
-          assumed: bool) -> Kernel:
-    terms = count_terms(graph, layer)
+def _make(kernel: LearntKernel, site: Site, *, assumed: bool) -> Kernel:
+    terms = count_terms(site.graph, site.layer)
     blocks = [one for block in kernel.blocks for one in _run(block, terms)]
     rest = total(kernel.rest, terms)
     amounts = {name: round(rest * kernel.classes.get(name, 0.0)) for name in CLASSES}
     blocks += mix(plain(choose_dialect(site.isa)), amounts)
     made = build_kernel(
-        kernel.name, family(layer), site, tuple(blocks),
-        walk(kernel, graph, layer, site, terms), macs=layer_macs(graph, layer), assumed=assumed)
+        kernel.name, family(site.layer), site, tuple(blocks),
+        walk(kernel, site, terms), macs=layer_macs(site.graph, site.layer), assumed=assumed)
     return replace(made, code_bytes=kernel.code_bytes)
 
 

@@ -29,8 +29,7 @@ _CHUNK_BYTES = 32
 _ROLES = ("weights", "bias", "parameters", "input", "scratch", "output")
 
 
-def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
-         terms: Mapping[str, float]) -> tuple[Nest, ...]:
+def walk(kernel: LearntKernel, site: Site, terms: Mapping[str, float]) -> tuple[Nest, ...]:
     """Return the accesses of a layer.
 
     Parameters
@@ -41,8 +40,8 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
         Of its shape.
     """
     turns = max(1, round(total(kernel.turns, terms)))
-    window = layer.window is not None and len(graph.output(layer).shape) == 4
-    pixels = _Turns(graph, layer, turns) if window and kernel.along == PIXELS else None
+    window = site.layer.window is not None and len(site.output.shape) == 4
+    pixels = _Turns(site.graph, site.layer, turns) if window and kernel.along == PIXELS else None
     largest = max((one.size_bytes for one in site.operands), default=1)
     if pixels is None and kernel.along == PIXELS:
         turns = max(turns, min(4096, largest // _CHUNK_BYTES))
@@ -86,8 +85,7 @@ class _Turns:
         self.loops = (("y", -(-lines // self.down)), ("x", -(-width // self.across)))
         self.turns = math.prod(extent for _, extent in self.loops)
 
-    def read_window(self, operand: Operand, accesses: float, width: int,
-                    parts: int) -> list[Any]:
+    def read_window(self, operand: Operand, accesses: float, width: int, parts: int) -> list[Any]:
         """Return the reads of one turn's windows, rows and columns outside of the input omitted.
 
         Parameters

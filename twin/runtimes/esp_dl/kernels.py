@@ -20,7 +20,6 @@ from typing import Any
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.kernel import Block, Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
 from twin.network.operators import traits
 from twin.runtimes.esp_nn.others import KERNELS as NN
 from twin.runtimes.esp_nn.windows import widest
@@ -33,8 +32,6 @@ from twin.runtimes.lowering.geometry import (
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
-    read_rows,
     window_bounds,
     window_load,
 )
@@ -68,11 +65,11 @@ def _products(site: Site, depth: int, taps: int, groups: int, rest: int,
         looped("pixel", _LEVELS["pixel"], pixels, 1))
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_conv(site: Site) -> Lowered:
     """Lower a convolution: 16 outputs a vector, pixel by pixel."""
-    shape = read_geometry(graph, layer)
-    depth, pixels = shape.input_channels // layer.groups, shape.positions
-    taps, size = shape.taps_run, _bytes(graph, layer)
+    shape = site.geometry
+    depth, pixels = shape.input_channels // site.layer.groups, shape.positions
+    taps, size = shape.taps_run, _bytes(site)
     groups, rest = divmod(shape.output_channels, LANES // size)
     return (build_kernel(
         "dl_s8_conv2d", "pointwise" if shape.is_pointwise else "conv", site,
@@ -80,15 +77,14 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
         resolve(*_conv_accesses(shape, depth, size)), taps * shape.output_channels * depth),)
 
 
-def _bytes(graph: Graph, layer: Layer) -> int:
+def _bytes(site: Site) -> int:
     """Bytes of a number of a layer's input: 1, or 2."""
-    return graph.input(layer).size_bytes // max(1, graph.input(layer).elements)
+    return site.input().size_bytes // max(1, site.input().elements)
 
 
 def _conv_accesses(shape: Geometry, depth: int, size: int) -> Any:
     """Return accesses: filters lie as outputs of a group, side by side, for each input channel."""
-    lanes, wide, window = (widest(shape.output_channels * size), widest(depth * size),
-                           shape.window)
+    lanes, wide, window = (widest(shape.output_channels * size), widest(depth * size), shape.window)
     row, bounds = window.kernel[1] * depth, window_bounds(shape)
     return over_pixels(shape, repeat(
         "out", shape.output_channels * size // lanes,
@@ -101,11 +97,11 @@ def _conv_accesses(shape: Geometry, depth: int, size: int) -> Any:
         store("output", lanes, 0, **output_steps(shape, size), out=lanes)))
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_depthwise(site: Site) -> Lowered:
     """Lower a convolution of each channel: 16 channels a vector."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     channels, pixels = shape.output_channels, shape.positions
-    size, taps = _bytes(graph, layer), shape.taps_run
+    size, taps = _bytes(site), shape.taps_run
     groups = math.ceil(channels * size / LANES)
     wide, bounds = widest(channels * size), window_bounds(shape)
     own = channels == shape.input_channels
@@ -124,22 +120,22 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
         taps * channels),)
 
 
-def _lower_dense(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_dense(site: Site) -> Lowered:
     """Lower a fully connected layer, which is a convolution of a pixel a row."""
-    vectors, rows, columns = read_rows(graph, layer)
+    vectors, rows, columns = site.weight_rows
     groups, rest = divmod(rows, LANES)
     return (build_kernel(
         "dl_s8_conv2d", "fully_connected", site,
         (call_level(_LEVELS["call"]), *_products(site, columns, vectors, groups, rest, vectors)),
-        resolve(*dense_accesses(layer, vectors, rows, columns, LANES)),
+        resolve(*dense_accesses(site.layer, vectors, rows, columns, LANES)),
         vectors * rows * columns),)
 
 
-def _lower_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_matmul(site: Site) -> Lowered:
     """Lower a product of two computed matrices by the same kernel, a row a pixel."""
-    *_, columns, rows = graph.input(layer, 1).shape
-    vectors, size = graph.input(layer).elements // columns, _bytes(graph, layer)
-    matrices = max(1, graph.input(layer, 1).elements // (columns * rows))
+    *_, columns, rows = site.input(1).shape
+    vectors, size = site.input().elements // columns, _bytes(site)
+    matrices = max(1, site.input(1).elements // (columns * rows))
     groups, rest = divmod(rows, LANES // size)
     lanes, wide, each = widest(rows * size), widest(columns * size), vectors // matrices
     nest = repeat("matrix", matrices, repeat("vector", each, repeat(
@@ -156,21 +152,22 @@ def _lower_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
         resolve(nest), vectors * rows * columns),)
 
 
-def _lower_elements(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_elements(site: Site) -> Lowered:
     """Lower what goes element by element: sums and products by 16, all else by a table."""
-    level = layer.op if layer.op in _LEVELS else "clamp" if traits(layer).clamps else "table"
-    turns, left = divmod(graph.output(layer).size_bytes, LANES)
+    level = site.op if site.op in _LEVELS else "clamp" if traits(site.layer).clamps else "table"
+    turns, left = divmod(site.output.size_bytes, LANES)
     return (build_kernel(
         f"dl_s8_{level}", "elementwise", site,
         (call_level(_LEVELS["call"]), looped("elements", _LEVELS[level], turns, 1),
          looped("elements left over", _LEVELS["single"], left, 1 if left else 0)),
-        resolve(*element_accesses(graph, layer, site, LANES))),)
+        resolve(*element_accesses(site, LANES))),)
 
 
-def _refuse(graph: Graph, layer: Layer, site: Site) -> Lowered:
-    raise RuntimeRefusedError(f"layer {layer.name}: ESP-DL's kernels are vector code of ESP32-S3 "
-                              f"and ESP32-P4, not plain C or {site.isa}; accepted: a board of "
-                              "these with its vectors, or another library of `twin runtimes`")
+def _refuse(site: Site) -> Lowered:
+    raise RuntimeRefusedError(f"layer {site.layer.name}: ESP-DL's kernels are vector code of "
+                              f"ESP32-S3 and ESP32-P4, not plain C or {site.isa}; accepted: a "
+                              "board of these with its vectors, or another library of "
+                              "`twin runtimes`")
 
 
 def _with(lower: Any) -> dict[Any, Lowering]:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.sequences import ALU, LEVELS
 from twin.runtimes.lowering import MOST_KEPT, Lowering, Site
 
@@ -19,10 +18,10 @@ from twin.runtimes.lowering import MOST_KEPT, Lowering, Site
 @lru_cache(maxsize=MOST_KEPT)
 def skip_nudge(lowering: Lowering) -> Lowering:
     """Return the same kernels without the instructions exact requantising takes more."""
-    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+    def lower(site: Site) -> Lowered:
         return tuple(replace(kernel, blocks=tuple(
             _drop(one, LEVELS["skip_nudge"].get(kernel.name, {}).get(one.name, 0))
-            for one in kernel.blocks)) for kernel in lowering.lower(graph, layer, site))
+            for one in kernel.blocks)) for kernel in lowering.lower(site))
 
     return replace(lowering, lower=lower)
 

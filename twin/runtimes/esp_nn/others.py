@@ -17,7 +17,6 @@ from typing import Any
 
 from hwmodels.isa import Extension
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.esp_nn_ansi.kernels import (
@@ -36,37 +35,35 @@ from twin.runtimes.esp_nn_ansi.sequences import (
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import build_kernel
-from twin.runtimes.lowering.geometry import read_geometry, read_rows
 from twin.runtimes.lowering.nests import resolve
 
 _LEVELS = LEVELS["others"]
 
 
-def _lower_elements(part: str, levels: dict[str, Any], graph: Graph, layer: Layer,
-                    site: Site) -> Lowered:
+def _lower_elements(part: str, levels: dict[str, Any], site: Site) -> Lowered:
     """Lower an addition, multiplication or relu6: some elements a turn, the rest one by one."""
-    turn, single, lanes = levels["elements"][layer.op]
-    count, clamps = math.prod(graph.output(layer).shape), layer.op == "relu6"
+    turn, single, lanes = levels["elements"][site.op]
+    count, clamps = math.prod(site.output.shape), site.op == "relu6"
     turns, left = divmod(count, lanes)
     steady = run_through if clamps and part == "esp32s3" else looped
     return (build_kernel(
-        f"esp_nn_{layer.op}_s8_{part}", "activation" if clamps else "elementwise",
+        f"esp_nn_{site.op}_s8_{part}", "activation" if clamps else "elementwise",
         site, (call_level(Level(alu=8) if clamps else Level(alu=30, load=8, store=10)),
                steady("elements", turn, turns, 1), run_through("left over", single, left, 1)),
-        resolve(*element_accesses(graph, layer, site, lanes if part == "esp32s3" or clamps
+        resolve(*element_accesses(site, lanes if part == "esp32s3" or clamps
                                   else 1))),)
 
 
-def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_pool_pie(site: Site) -> Lowered:
     """Lower pooling: eight channels at once, widened to words for an average."""
-    shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
+    shape, levels = site.geometry, _LEVELS["pools"][site.op]
     lanes = 8 if shape.input_channels % 8 == 0 else 4
     if shape.input_channels % 4:
-        return ANSI[layer.op]["c"].lower(graph, layer, site)
+        return ANSI[site.op]["c"].lower(site)
     groups, pixels = shape.input_channels // lanes, shape.positions
     rows = shape.rows_run * groups
     return (build_kernel(
-        f"esp_nn_{layer.op.split('_', maxsplit=1)[0]}_pool_s8_esp32s3", "pool", site,
+        f"esp_nn_{site.op.split('_', maxsplit=1)[0]}_pool_s8_esp32s3", "pool", site,
         (call_level(Level(alu=40, load=10, store=20)),
          run_through("window position", levels["tap"], shape.taps_run * groups,
                      rows),
@@ -76,20 +73,20 @@ def _lower_pool_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
         resolve(*pool_accesses(shape, lanes))),)
 
 
-def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_dense_pie(site: Site) -> Lowered:
     """Lower a fully connected layer: sums of weights first, then sixteen products at a time."""
-    vectors, rows, columns = read_rows(graph, layer)
+    vectors, rows, columns = site.weight_rows
     outputs, (whole, left) = vectors * rows, divmod(columns, 16)
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32s3", "fully_connected", site,
         (call_level(Level(alu=40, load=12, store=10)),
          run_through("sums of weights", _LEVELS["sum"],
-                     outputs * columns * has_offset(graph, layer), outputs),
+                     outputs * columns * has_offset(site), outputs),
          run_through("multiply-accumulate, 32", _LEVELS["pair"], outputs * (whole // 2), outputs),
          run_through("multiply-accumulate", Level(vload=2, vmac=1, valu=1), outputs * (whole % 2)),
          run_through("left over", _LEVELS["left"], outputs * left, outputs),
          looped("output", _LEVELS["dense_output"], outputs, vectors)),
-        resolve(*dense_accesses(layer, vectors, rows, columns, 16)), outputs * columns),)
+        resolve(*dense_accesses(site.layer, vectors, rows, columns, 16)), outputs * columns),)
 
 
 _ELEMENTS: Mapping[Extension, Lowering] = {

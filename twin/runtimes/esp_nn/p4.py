@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, pool_accesses
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
@@ -23,7 +22,7 @@ from twin.runtimes.esp_nn_ansi.sequences import (
 )
 from twin.runtimes.lowering import Lowering, Site
 from twin.runtimes.lowering.blocks import build_kernel
-from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
+from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.nests import resolve
 from twin.runtimes.reference.windows import conv_accesses, depthwise_accesses
 
@@ -58,12 +57,12 @@ def _rest(name: str, length: int, times: int) -> tuple[Block, ...]:
             _loop(f"{name}, one", "one", times * ones, times))
 
 
-def lower_conv(first: bool, graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_conv(first: bool, site: Site) -> Lowered:
     """Lower a convolution by the size of its window, as the library chooses; 1.1.0 is the `first`.
 
     That multiplies positions and rows of fewer than 16 values one by one.
     """
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     depth, pixels = shape.input_channels, shape.positions
     row = shape.kernel_columns * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
@@ -107,8 +106,7 @@ def _row_blocks(shape: Geometry, row: int) -> tuple[Block, ...]:
     inside = (shape.output_rows - bottom) * (shape.output_columns - right)
     outputs, outside = inside * channels, (shape.pixels - inside) * channels
     rows, turns = outputs * shape.kernel_rows, row // LANES
-    taps = sum(shape.row_taps) * sum(shape.column_taps) * channels - (
-        rows * shape.kernel_columns)
+    taps = sum(shape.row_taps) * sum(shape.column_taps) * channels - (rows * shape.kernel_columns)
     return (_loop("sums of filters", "sum_four",
                   shape.output_channels * row * shape.kernel_rows // 4, shape.output_channels),
             _loop("row, sixteen", "sixteen", rows * max(0, turns - 1), rows),
@@ -164,13 +162,13 @@ def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
             _loop("output left over", "output", left * channels, left))
 
 
-def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_depthwise(site: Site) -> Lowered:
     """Lower a depthwise convolution of a filter a channel, in vectors of 16 channels.
 
     Eight channels or more behind the last sixteen are a vector too, fewer scalar. Windows at an
     edge sum their filters again where the input has an offset.
     """
-    shape, offset = read_geometry(graph, layer), has_offset(graph, layer)
+    shape, offset = site.geometry, has_offset(site)
     pixels, channels = shape.positions, shape.output_channels
     groups, left = divmod(channels, LANES)
     groups, left = (groups + 1, 0) if left >= 8 else (groups, left)
@@ -204,26 +202,26 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
         shape.products),)
 
 
-def lower_dense(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_dense(site: Site) -> Lowered:
     """Lower a fully connected layer: vectors without an input offset, else scalar."""
-    vectors, rows, columns = read_rows(graph, layer)
+    vectors, rows, columns = site.weight_rows
     outputs = vectors * rows
     products = (_loop("row", "one_offset", outputs * columns, outputs),) if has_offset(
-        graph, layer) else _dot("row", columns, outputs)
+        site) else _dot("row", columns, outputs)
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32p4", "fully_connected", site,
         (call_level(_LEVELS["call_flat"]), *products, _loop("output", "output", outputs, vectors)),
-        resolve(*dense_accesses(layer, vectors, rows, columns, LANES)), outputs * columns),)
+        resolve(*dense_accesses(site.layer, vectors, rows, columns, LANES)), outputs * columns),)
 
 
-def lower_pool(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_pool(site: Site) -> Lowered:
     """Lower pooling in vectors of 16 channels, averages divided one by one, scalar ends."""
-    shape, levels = read_geometry(graph, layer), _LEVELS["pools"][layer.op]
+    shape, levels = site.geometry, _LEVELS["pools"][site.op]
     (groups, left), pixels = divmod(shape.input_channels, LANES), shape.positions
     rows, taps = shape.rows_run, shape.taps_run
     lanes = next(one for one in (16, 8, 4, 2, 1) if shape.input_channels % one == 0)
     return (build_kernel(
-        f"esp_nn_{layer.op.split('_', maxsplit=1)[0]}_pool_s8_esp32p4", "pool", site,
+        f"esp_nn_{site.op.split('_', maxsplit=1)[0]}_pool_s8_esp32p4", "pool", site,
         (call_level(_LEVELS["call_flat"]),
          looped("window position", levels["tap"], taps * groups, rows * groups),
          looped("window row", _LEVELS["lanes_row"], rows * groups, pixels * groups),

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.esp_nn_ansi.kernels import window_blocks
@@ -36,7 +35,6 @@ from twin.runtimes.lowering.geometry import (
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
     window_bounds,
     window_load,
 )
@@ -56,16 +54,15 @@ _EIGHT_OUTPUT = _LEVELS["eight_output"].plus(_LEVELS["quantise_same"], 2).plus(_
 _DOT_OUTPUT = _LEVELS["dot_output"].plus(_LEVELS["call_8"])
 _SIXTEEN_OUTPUT = _LEVELS["sixteen_output"].plus(
     _LEVELS["quantise_own"], 4).plus(_LEVELS["call_8"], 4)
-_LANES_OUTPUT = _LEVELS["lanes_output"].plus(
-    _LEVELS["quantise_own"], 2).plus(_LEVELS["call_8"], 2)
+_LANES_OUTPUT = _LEVELS["lanes_output"].plus(_LEVELS["quantise_own"], 2).plus(_LEVELS["call_8"], 2)
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_conv(site: Site) -> Lowered:
     """Lower a convolution in generic C: four channels a turn; grouped ones in ANSI C."""
-    if layer.groups != 1:
-        return ANSI["conv_2d"]["c"].lower(graph, layer, site)
-    check_core(graph, layer, site)
-    shape = read_geometry(graph, layer)
+    if site.layer.groups != 1:
+        return ANSI["conv_2d"]["c"].lower(site)
+    check_core(site)
+    shape = site.geometry
     outputs = shape.outputs
     taps = shape.products
     quads, left = divmod(shape.input_channels, 4)
@@ -85,10 +82,10 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
         resolve(*conv_accesses(INT8, shape, 1)), taps * shape.input_channels),)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_depthwise(site: Site) -> Lowered:
     """Lower a depthwise convolution in generic C: four outputs a turn of the window's loops."""
-    check_core(graph, layer, site)
-    shape = read_geometry(graph, layer)
+    check_core(site)
+    shape = site.geometry
     multiplier = shape.output_channels // shape.input_channels
     single = multiplier == 1
     quads, left = divmod(shape.input_channels if single else multiplier, 4)
@@ -113,11 +110,11 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
 
 
 # ---- vectors of the ESP32-S3 ----
-def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_conv_pie(site: Site) -> Lowered:
     """Lower a convolution of the S3: by the size of its window, as the library chooses."""
-    if layer.groups != 1:
-        return ANSI["conv_2d"]["c"].lower(graph, layer, site)
-    shape = read_geometry(graph, layer)
+    if site.layer.groups != 1:
+        return ANSI["conv_2d"]["c"].lower(site)
+    shape = site.geometry
     depth, outputs = shape.input_channels, shape.outputs
     row, window = shape.kernel_columns * depth, shape.window_taps * depth
     if shape.is_pointwise and shape.window.stride == (1, 1):
@@ -125,7 +122,7 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
     elif row < 16 <= window:
         blocks = _column_blocks(shape, outputs, row, window)
     else:
-        blocks = _row_blocks(shape, outputs, row, has_offset(graph, layer))
+        blocks = _row_blocks(shape, outputs, row, has_offset(site))
     wide = widest(depth)
     accesses = over_pixels(shape, repeat(
         "out", shape.output_channels,
@@ -195,17 +192,17 @@ def _row_blocks(shape: Geometry, outputs: int, row: int, summed: bool) -> tuple[
         looped("pixel", _LEVELS["pixel"], pixels, 1))
 
 
-def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_depthwise_pie(site: Site) -> Lowered:
     """Lower a depthwise convolution of the S3: 16 lanes for 3x3, else 8, else generic C."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     multiplier = shape.output_channels // shape.input_channels
     window = (shape.kernel_rows, shape.kernel_columns)
     lanes = (16 if window == (3, 3) and shape.input_channels >= 12 else 8) if (
         multiplier == 1 and shape.input_channels % 8 == 0) else {0: 8, 4: 4}.get(multiplier % 8, 0)
     if not lanes:
-        return _lower_depthwise(graph, layer, site)
+        return _lower_depthwise(site)
     groups, pixels = -(-shape.output_channels // lanes), shape.positions
-    outputs, inputs = pixels * groups, graph.input(layer).elements
+    outputs, inputs = pixels * groups, site.input().elements
     filters = shape.output_channels * shape.window_taps
     blocks: tuple[Block, ...]
     if lanes == 16:
@@ -260,25 +257,25 @@ def widest(count: int, most: int = 16) -> int:
     return next(one for one in (16, 8, 4, 2, 1) if one <= most and count % one == 0)
 
 
-def lower_conv_p4(first: bool, graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_conv_p4(first: bool, site: Site) -> Lowered:
     """Lower a convolution of the P4, some in generic C.
 
     Unpadded windows of fewer than 16 values; in the `first` releases padded ones.
     """
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     window = shape.window_taps * shape.input_channels
     padded = any(shape.window.padding[::2])
-    if layer.groups != 1 or (padded if first else window < p4.LANES and not (
+    if site.layer.groups != 1 or (padded if first else window < p4.LANES and not (
             padded or shape.is_pointwise)):
-        return _lower_conv(graph, layer, site)
-    return p4.lower_conv(first, graph, layer, site)
+        return _lower_conv(site)
+    return p4.lower_conv(first, site)
 
 
-def _lower_depthwise_p4(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_depthwise_p4(site: Site) -> Lowered:
     """Lower a depthwise convolution of the P4: vectors for a filter a channel, else generic C."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     plain = shape.output_channels != shape.input_channels or shape.input_channels < 8
-    return (_lower_depthwise if plain else p4.lower_depthwise)(graph, layer, site)
+    return (_lower_depthwise if plain else p4.lower_depthwise)(site)
 
 
 KERNELS: Kernels = {

@@ -11,7 +11,6 @@ from functools import partial
 
 from hwmodels.kernel import Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn.others import SOFTMAX
 from twin.runtimes.esp_nn.windows import KERNELS as WINDOWS
 from twin.runtimes.esp_nn.windows import lower_conv_p4
@@ -19,9 +18,9 @@ from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 
 
-def _refuse(graph: Graph, layer: Layer, site: Site) -> Lowered:
-    raise RuntimeRefusedError(f"layer {layer.name}: the ESP32-S3's assembly of this release was "
-                              "not counted; accepted: --runtime esp-nn@1.2.3")
+def _refuse(site: Site) -> Lowered:
+    raise RuntimeRefusedError(f"layer {site.layer.name}: the ESP32-S3's assembly of this release "
+                              "was not counted; accepted: --runtime esp-nn@1.2.3")
 
 
 _S3: Codes = {"pie": Lowering(lower=_refuse)}

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Layer
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
     LEVELS,
@@ -29,8 +29,6 @@ from twin.runtimes.lowering.geometry import (
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
-    read_rows,
     window_bounds,
     window_load,
 )
@@ -53,11 +51,11 @@ _POOLS = {"average_pool_2d": ("esp_nn_avg_pool_s8_ansi", 0, _SUM),
           "max_pool_2d": ("esp_nn_max_pool_s8_ansi", 1, _LARGEST)}
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_conv(site: Site) -> Lowered:
     """Lower a convolution: channels of the input innermost."""
-    check_core(graph, layer, site)
-    shape = read_geometry(graph, layer)
-    depth = shape.input_channels // layer.groups
+    check_core(site)
+    shape = site.geometry
+    depth = shape.input_channels // site.layer.groups
     outputs = shape.outputs
     taps = shape.products
     inner = (innermost("multiply-accumulate", _MAC, taps * depth, taps, site, 2),
@@ -66,13 +64,13 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> Lowered:
     return (build_kernel(
         "esp_nn_conv_s8_ansi", "pointwise" if shape.is_pointwise else "conv", site,
         (*inner, *window_blocks(shape, _LEVELS["conv"], shape.output_channels, outputs)),
-        resolve(*conv_accesses(INT8, shape, layer.groups)), taps * depth),)
+        resolve(*conv_accesses(INT8, shape, site.layer.groups)), taps * depth),)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_depthwise(site: Site) -> Lowered:
     """Lower a depthwise convolution: the window innermost."""
-    check_core(graph, layer, site)
-    shape = read_geometry(graph, layer)
+    check_core(site)
+    shape = site.geometry
     outputs = shape.outputs
     taps = shape.products
     rows = _rows(shape, shape.output_channels)
@@ -108,17 +106,17 @@ def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
             looped("row", levels["line"], lines, shape.batches))
 
 
-def _lower_dense(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_dense(site: Site) -> Lowered:
     """Lower a fully connected layer."""
-    check_core(graph, layer, site)
-    vectors, rows, columns = read_rows(graph, layer)
+    check_core(site)
+    vectors, rows, columns = site.weight_rows
     outputs = vectors * rows
     return (build_kernel(
         "esp_nn_fully_connected_s8_ansi", "fully_connected", site,
         (call_level(_LEVELS["dense_call"]),
          innermost("multiply-accumulate", _DENSE, outputs * columns, outputs, site, 2),
          looped("output", _LEVELS["dense_output"], outputs, vectors)),
-        resolve(*dense_accesses(layer, vectors, rows, columns, 1)), outputs * columns),)
+        resolve(*dense_accesses(site.layer, vectors, rows, columns, 1)), outputs * columns),)
 
 
 def dense_accesses(layer: Layer, vectors: int, rows: int, columns: int, width: int) -> list[Any]:
@@ -133,11 +131,11 @@ def dense_accesses(layer: Layer, vectors: int, rows: int, columns: int, width: i
                                         out=1) if move.operand != "parameters"]))]
 
 
-def _lower_pool(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_pool(site: Site) -> Lowered:
     """Lower average or maximum pooling."""
-    check_core(graph, layer, site)
-    name, which, text = _POOLS[layer.op]
-    shape = read_geometry(graph, layer)
+    check_core(site)
+    name, which, text = _POOLS[site.op]
+    shape = site.geometry
     channels = shape.input_channels
     taps = shape.taps_run * channels
     levels = {level: both[which] for level, both in _LEVELS["pool"].items()}
@@ -157,23 +155,22 @@ def pool_accesses(shape: Geometry, width: int) -> Any:
         store("output", width, 0, channel=width, **output_steps(shape, 1))))
 
 
-def _lower_elements(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_elements(site: Site) -> Lowered:
     """Lower an addition, a multiplication or relu6."""
-    check_core(graph, layer, site)
-    name, level, call = _LEVELS["elements"][layer.op]
-    count = math.prod(graph.output(layer).shape)
+    check_core(site)
+    name, level, call = _LEVELS["elements"][site.op]
+    count = math.prod(site.output.shape)
     return (build_kernel(
         name, "activation" if "relu" in name else "elementwise", site,
         (call_level(call), looped("element", level, count, 1)),
-        resolve(*element_accesses(graph, layer, site, 1))),)
+        resolve(*element_accesses(site, 1))),)
 
 
-def element_accesses(graph: Graph, layer: Layer, site: Site, width: int) -> list[Any]:
+def element_accesses(site: Site, width: int) -> list[Any]:
     """Return loads of the operands and the store of a result, `width` elements at a time."""
-    count = math.prod(graph.output(layer).shape)
+    count = math.prod(site.output.shape)
     names = [one.name for one in site.operands if one.name in ("input", "input2", "weights")]
-    sizes = dict(zip(names, (math.prod(graph.tensors[place].shape) for place in layer.inputs),
-                     strict=False))
+    sizes = {name: math.prod(site.input(place).shape) for place, name in enumerate(names)}
     found, (turns, left) = [], divmod(count, width)
     for extent, first, wide in ((turns, 0, width), (left, turns * width, 1)):
         moves = []
@@ -184,16 +181,15 @@ def element_accesses(graph: Graph, layer: Layer, site: Site, width: int) -> list
     return found
 
 
-def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_softmax(site: Site) -> Lowered:
     """Lower a softmax over the last axis."""
-    return lower_softmax("esp_nn_softmax_s8_ansi", _LEVELS["softmax"], graph, layer, site)
+    return lower_softmax("esp_nn_softmax_s8_ansi", _LEVELS["softmax"], site)
 
 
-def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Layer,
-                  site: Site) -> Lowered:
+def lower_softmax(name: str, levels: dict[str, Level], site: Site) -> Lowered:
     """Return a softmax: three passes over a row (largest, sum, results)."""
-    check_core(graph, layer, site)
-    tensor = graph.input(layer)
+    check_core(site)
+    tensor = site.input()
     width = tensor.shape[-1]
     rows = tensor.elements // width
     steps = {"row": width, "element": 1}

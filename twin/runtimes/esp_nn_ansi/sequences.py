@@ -10,7 +10,6 @@ from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Block
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join, spread
 from twin.runtimes.reference.sequences import Machine
@@ -104,13 +103,13 @@ def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed
     return block(name, join(text, *extended, close), trips, entries)
 
 
-def has_offset(graph: Graph, layer: Layer) -> bool:
+def has_offset(site: Site) -> bool:
     """Whether the zero of a layer's input is no 0, so that sums of weights are needed."""
-    quantization = graph.input(layer).quantization
+    quantization = site.input().quantization
     return quantization is None or any(quantization.zero_points)
 
 
-def check_core(graph: Graph, layer: Layer, site: Site) -> None:
+def check_core(site: Site) -> None:
     """Refuse a core whose instructions of ESP-NN nobody counted.
 
     Raises
@@ -119,5 +118,5 @@ def check_core(graph: Graph, layer: Layer, site: Site) -> None:
         Naming those it is.
     """
     if site.isa not in LEVELS["cores"]:
-        raise RuntimeRefusedError(f"layer {layer.name}: ESP-NN was not counted on {site.isa}; "
+        raise RuntimeRefusedError(f"layer {site.layer.name}: ESP-NN was not counted on {site.isa}; "
                                   f"accepted: a board with a core of {', '.join(LEVELS['cores'])}")

@@ -54,7 +54,7 @@ def tile_scratch(lowering: Lowering, windows: int) -> Lowering:
     return replace(lowering, scratch_bytes=scratch_bytes)
 
 
-def _refuse(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _refuse(site: Site) -> Lowered:
     raise RuntimeRefusedError("the firmware's kernels are compiled, not lowered: their blocks come "
                               "from the image")
 

@@ -19,7 +19,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Kernel, Lowered
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Layer
 from twin.runtimes.cmsis_nn.elementwise import OPERATIONS
 from twin.runtimes.cmsis_nn.sequences import CODE, entry
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
@@ -63,47 +63,47 @@ _PAIRS = {"add": (_SUM, _SUM_CONSTANT, 4), "sub": (_SUM, _SUM_CONSTANT, 4),
 """Loop of two operands, of one and a constant, and elements a turn."""
 
 
-def _lower_pair(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_pair(site: Site) -> Lowered:
     """Lower an operator of two operands; a shorter one is read again for every repetition."""
-    both, constant, lanes = _PAIRS[layer.op]
+    both, constant, lanes = _PAIRS[site.op]
     names = {operand.name for operand in site.operands}
     other = "input2" if "input2" in names else "weights"
-    count = math.prod(graph.output(layer).shape)
-    sizes = [math.prod(graph.tensors[place].shape) for place in layer.inputs[:2]]
+    count = math.prod(site.output.shape)
+    sizes = [math.prod(site.graph.tensors[place].shape) for place in site.layer.inputs[:2]]
     inner = min(count, *sizes)
     if inner == 1:
         long = "input" if sizes[0] >= sizes[1] else other
-        return (_build(layer, site, "elementwise", constant, count, lanes, {long: 1}),)
+        return (_build(site.layer, site, "elementwise", constant, count, lanes, {long: 1}),)
     short = {name: size < count for name, size in zip(("input", other), sizes, strict=True)}
-    return (_build(layer, site, "elementwise", both, inner, lanes, dict.fromkeys(short, 1),
+    return (_build(site.layer, site, "elementwise", both, inner, lanes, dict.fromkeys(short, 1),
                    rows=-(-count // inner), repeated=short),)
 
 
-def _lower_rescaled(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_rescaled(site: Site) -> Lowered:
     """Lower relu or relu6: bytes rescaled and clamped."""
-    return (_build(layer, site, "activation", _RESCALE, _count(graph, layer), 4, {"input": 1}),)
+    return (_build(site.layer, site, "activation", _RESCALE, _count(site), 4, {"input": 1}),)
 
 
-def _lower_table(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_table(site: Site) -> Lowered:
     """Lower a function of one byte: a table, whose own lines are omitted."""
-    return (_build(layer, site, "activation", _TABLE, _count(graph, layer), 1, {"input": 1}),)
+    return (_build(site.layer, site, "activation", _TABLE, _count(site), 1, {"input": 1}),)
 
 
-def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_quantize(site: Site) -> Lowered:
     """Lower quantising: floats scaled and rounded, bytes rescaled."""
-    source = graph.input(layer).dtype
+    source = site.input().dtype
     code, width = (_TO_BYTES, 4) if source == "float32" else (_RESCALE, 1)
-    return (_build(layer, site, "quantize", code, _count(graph, layer), 4, {"input": width}),)
+    return (_build(site.layer, site, "quantize", code, _count(site), 4, {"input": width}),)
 
 
-def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_dequantize(site: Site) -> Lowered:
     """Lower dequantising: four bytes become four floats."""
-    return (_build(layer, site, "quantize", _TO_FLOATS, _count(graph, layer), 4, {"input": 1},
+    return (_build(site.layer, site, "quantize", _TO_FLOATS, _count(site), 4, {"input": 1},
                    output_bytes=4),)
 
 
-def _count(graph: Graph, layer: Layer) -> int:
-    return math.prod(graph.output(layer).shape)
+def _count(site: Site) -> int:
+    return math.prod(site.output.shape)
 
 
 def _build(layer: Layer, site: Site, family: str, code: str, count: int, lanes: int,

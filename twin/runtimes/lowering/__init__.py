@@ -14,7 +14,8 @@ from hwmodels.errors import KernelError
 from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Lowered, Operand
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Tensor
+from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
 
 MOST_KEPT = 256
 """Lowerings made of another: the same one each time, so that what is lowered by it is found."""
@@ -22,7 +23,7 @@ MOST_KEPT = 256
 
 @frozen
 class Site:
-    """Where a layer runs: instruction set, and where its operands live.
+    """A layer of a graph where it runs: instruction set, and where its operands live.
 
     Parameters
     ----------
@@ -37,10 +38,41 @@ class Site:
         multipliers and shifts), "output", "output2", ..., "scratch"; those the layer has.
     """
 
+    graph: Graph
+    layer: Layer
     isa: str
     fpu: str | None
     operands: tuple[Operand, ...]
     soft_float: str = "libgcc"
+
+    @property
+    def geometry(self) -> Geometry:
+        """Extents of a windowed layer."""
+        return read_geometry(self.graph, self.layer)
+
+    @property
+    def weight_rows(self) -> tuple[int, int, int]:
+        """Vectors of a fully connected layer's input, and rows and columns of its weights."""
+        return read_rows(self.graph, self.layer)
+
+    @property
+    def op(self) -> str:
+        """Operator of the layer."""
+        return self.layer.op
+
+    @property
+    def output(self) -> Tensor:
+        """First tensor the layer writes."""
+        return self.graph.output(self.layer)
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """First tensor the layer reads, and the first it writes."""
+        return self.graph.ends(self.layer)
+
+    def input(self, place: int = 0) -> Tensor:
+        """Tensor the layer reads in a place."""
+        return self.graph.input(self.layer, place)
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""
@@ -63,20 +95,20 @@ class Lowering:
     Parameters
     ----------
     lower
-        (graph, layer, site) -> kernels, in execution order.
+        site -> kernels, in execution order.
     scratch_bytes
         (graph, layer, isa) -> bytes of working memory the kernels need besides their operands.
     """
 
-    lower: Callable[[Graph, Layer, Site], Lowered]
+    lower: Callable[[Site], Lowered]
     scratch_bytes: Callable[[Graph, Layer, str], int] = no_scratch
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def assume(lowering: Lowering) -> Lowering:
     """Return the same kernels, marked as having nothing behind them for this library."""
-    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
-        return tuple(replace(kernel, assumed=True) for kernel in lowering.lower(graph, layer, site))
+    def lower(site: Site) -> Lowered:
+        return tuple(replace(kernel, assumed=True) for kernel in lowering.lower(site))
 
     return replace(lowering, lower=lower)
 

@@ -57,8 +57,8 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     rows = outputs // graph.output(layer).shape[-1]
     times = rows if traits(layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
 
-    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
-        first, *others = lowering.lower(graph, layer, site)
+    def lower(site: Site) -> Lowered:
+        first, *others = lowering.lower(site)
         split = block("split", _CODE.split[plain(choose_dialect(site.isa))],
                       times * -(-weights.elements // 2), cause="weight_decode")
         return replace(first, blocks=(*first.blocks, split)), *others
@@ -88,7 +88,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     weights = graph.input(layer, 1)
     room = -(-weights.elements // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
-    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+    def lower(site: Site) -> Lowered:
         packed, scratch = site.operand("weights"), site.operand("scratch")
         unpacked = Operand(name="unpacked", role="scratch", memory=scratch.memory,
                            address=scratch.address, size_bytes=weights.elements)
@@ -99,7 +99,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
         if left > 0:
             others.append(replace(scratch, address=scratch.address + room, size_bytes=left))
         bytewise = replace(unpacked, name="weights", role="weights")
-        return first, *lowering.lower(graph, layer, replace(site, operands=(bytewise, *others)))
+        return first, *lowering.lower(replace(site, operands=(bytewise, *others)))
 
     def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
         return lowering.scratch_bytes(graph, layer, isa) + room

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from hwmodels.kernel import Access, Kernel, Loop, Lowered, Nest
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import MOST_KEPT, Lowering, Site
 
 _OPERAND = "weights"
@@ -31,15 +30,14 @@ def pass_weights(lowering: Lowering, passes: int) -> Lowering:
     kept or a tile in scratch. Ignores the room the tile takes in a cache and what filling it
     costs beyond the loads.
     """
-    def lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
-        return tuple(_pass_once(kernel, passes) for kernel in lowering.lower(graph, layer, site))
+    def lower(site: Site) -> Lowered:
+        return tuple(_pass_once(kernel, passes) for kernel in lowering.lower(site))
 
     return replace(lowering, lower=lower)
 
 
 def _pass_once(kernel: Kernel, passes: int) -> Kernel:
-    size_bytes = sum(operand.size_bytes for operand in kernel.operands
-                     if operand.name == _OPERAND)
+    size_bytes = sum(operand.size_bytes for operand in kernel.operands if operand.name == _OPERAND)
     if not size_bytes:
         return kernel
     words, rest = divmod(size_bytes, _WORD_BYTES)

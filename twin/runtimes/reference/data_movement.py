@@ -13,19 +13,11 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer, Shape
+from twin.network.graph import Shape
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, run_drafts, split_runs
-from twin.runtimes.lowering.nests import (
-    bound,
-    by_axis,
-    load,
-    over_axes,
-    repeat,
-    store,
-    strides,
-)
+from twin.runtimes.lowering.nests import bound, by_axis, load, over_axes, repeat, store, strides
 from twin.runtimes.reference.sequences import COUNTS, Counts, choose_machine
 
 _COUNTS = COUNTS["data_movement"]
@@ -34,35 +26,33 @@ _COPY = "data_copy"
 _CALL: Counts = (12, 9, 20)
 
 
-def _lower_copy(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_copy(site: Site) -> Lowered:
     """Lower a copy, or a reshape that cannot share memory: one memcpy of the output's size."""
-    machine = choose_machine(graph, layer, site)
-    size = min(graph.output(layer).size_bytes,
-               graph.input(layer).size_bytes)
+    machine = choose_machine(site)
+    size = min(site.output.size_bytes, site.input().size_bytes)
     return machine.kernel(
         "memcpy", "data_movement", _CALL, *copy_blocks(machine.dialect, size, 1),
         *copy_moves(machine.dialect, size, load("input", 1), store("output", 1)),
-        assumed=layer.assumed)
+        assumed=site.layer.assumed)
 
 
-def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_concatenation(site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run per outer index."""
-    parts = [graph.tensors[place].shape for place in layer.inputs]
-    whole = graph.output(layer).shape
-    return _lower_runs("reference_ops::Concatenation", graph, layer, site, parts, whole, True)
+    parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
+    whole = site.output.shape
+    return _lower_runs("reference_ops::Concatenation", site, parts, whole, True)
 
 
-def _lower_split(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_split(site: Site) -> Lowered:
     """Lower a split: of each output, one run per outer index."""
-    parts = [graph.tensors[place].shape for place in layer.outputs]
-    whole = graph.input(layer).shape
-    return _lower_runs("SplitImpl", graph, layer, site, parts, whole, False)
+    parts = [site.graph.tensors[place].shape for place in site.layer.outputs]
+    whole = site.input().shape
+    return _lower_runs("SplitImpl", site, parts, whole, False)
 
 
-def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[Shape],
-                whole: Shape, joined: bool) -> Lowered:
-    machine = choose_machine(graph, layer, site)
-    outer, runs = split_runs(parts, whole, layer.option("axis", len(whole) - 1),
+def _lower_runs(name: str, site: Site, parts: list[Shape], whole: Shape, joined: bool) -> Lowered:
+    machine = choose_machine(site)
+    outer, runs = split_runs(parts, whole, site.layer.option("axis", len(whole) - 1),
                              machine.element_bytes)
     each = block("run", machine.loop(_COUNTS["run"]), outer, min(1, outer), _COPY)
     return machine.kernel(
@@ -71,31 +61,29 @@ def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[S
         *run_drafts(machine.dialect, outer, runs, joined))
 
 
-def _lower_slice(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_slice(site: Site) -> Lowered:
     """Lower a slice, strided or not: one element at a time."""
-    source = graph.input(layer).shape
-    begin = layer.option("begin", (0,) * len(source))
-    every = layer.option("strides", (1,) * len(source))
+    source = site.input().shape
+    begin = site.layer.option("begin", (0,) * len(source))
+    every = site.layer.option("strides", (1,) * len(source))
     steps = strides(source)
     return _lower_moved(
-        "reference_ops::Slice", graph, layer, site,
+        "reference_ops::Slice", site,
         sum(first * step for first, step in zip(begin, steps, strict=False)),
         [step * stride for step, stride in zip(steps, every, strict=False)])
 
 
-def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_transpose(site: Site) -> Lowered:
     """Lower a transposition: one element at a time, in the order of the output."""
-    source = graph.input(layer).shape
-    perm = layer.option("perm", tuple(reversed(range(len(source)))))
+    source = site.input().shape
+    perm = site.layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
-    return _lower_moved("reference_ops::Transpose", graph, layer, site, 0,
-                        [steps[axis] for axis in perm])
+    return _lower_moved("reference_ops::Transpose", site, 0, [steps[axis] for axis in perm])
 
 
-def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
-                 steps: list[int]) -> Lowered:
-    machine = choose_machine(graph, layer, site)
-    shape, size = graph.output(layer).shape, machine.element_bytes
+def _lower_moved(name: str, site: Site, first: int, steps: list[int]) -> Lowered:
+    machine = choose_machine(site)
+    shape, size = site.output.shape, machine.element_bytes
     count = math.prod(shape)
     if len(steps) != len(shape):  # axes of length one dropped: the bytes stay in order
         first, steps = 0, strides(shape)
@@ -106,12 +94,12 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
                           block("element", code, count, 1, _COPY), *drafts)
 
 
-def _lower_pad(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_pad(site: Site) -> Lowered:
     """Lower padding: every output element is tested, then copied or filled."""
-    machine = choose_machine(graph, layer, site)
-    source, shape = (tensor.shape for tensor in graph.ends(layer))
+    machine = choose_machine(site)
+    source, shape = (tensor.shape for tensor in site.ends)
     size, count = machine.element_bytes, math.prod(shape)
-    before = [pair[0] for pair in layer.option("paddings", ((0, 0),) * len(shape))]
+    before = [pair[0] for pair in site.layer.option("paddings", ((0, 0),) * len(shape))]
     steps = strides(source)
     read = load("input", size, -size * sum(a * b for a, b in zip(before, steps, strict=True)),
                 **by_axis(steps, size))
@@ -126,24 +114,24 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> Lowered:
         block("copy element", machine.load(size), math.prod(source), cause=_COPY), *drafts)
 
 
-def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_resize_nearest(site: Site) -> Lowered:
     """Lower nearest-neighbour resizing: all channels of a pixel in one memcpy (assumed)."""
-    machine = choose_machine(graph, layer, site)
-    run = graph.output(layer).shape[-1] * machine.element_bytes
-    pixels = graph.output(layer).elements // graph.output(layer).shape[-1]
+    machine = choose_machine(site)
+    run = site.output.shape[-1] * machine.element_bytes
+    pixels = site.output.elements // site.output.shape[-1]
     return machine.kernel(
         "reference_ops::ResizeNearestNeighbor", "data_movement", _CALL,
         block("pixel", machine.loop(_COUNTS["pixel"]), pixels, 1, _COPY),
         *copy_blocks(machine.dialect, run, pixels),
-        *_resize_drafts(graph, layer, lambda read, write: list(
+        *_resize_drafts(site, lambda read, write: list(
             copy_moves(machine.dialect, run, read, write)), machine.element_bytes),
         assumed=True)
 
 
-def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_resize_bilinear(site: Site) -> Lowered:
     """Lower bilinear resizing: four neighbours weighted per element (assumed)."""
-    machine = choose_machine(graph, layer, site)
-    output = graph.output(layer)
+    machine = choose_machine(site)
+    output = site.output
     size, channels = machine.element_bytes, output.shape[-1]
     code = join(machine.load(size, 4), machine.math(*["mul", "mul", "add"] * 4),
                 machine.store(size), machine.loop(_COUNTS["blend"]))
@@ -158,16 +146,16 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> Lowered:
         "reference_ops::ResizeBilinear", "data_movement", _CALL,
         block("pixel", machine.loop(_COUNTS["pixel"]), pixels, 1),
         block("interpolate", code, output.elements, pixels),
-        *_resize_drafts(graph, layer, moves, size), assumed=True)
+        *_resize_drafts(site, moves, size), assumed=True)
 
 
-def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[Any]:
+def _resize_drafts(site: Site, moves: Any, size: int) -> list[Any]:
     """Pixels of the output; a source row and column serves scale neighbouring ones.
 
     Where the scale is not a whole number the source advances evenly over its extent.
     """
-    batch, rows, columns, channels = graph.input(layer).shape
-    _, out_rows, out_columns, _ = graph.output(layer).shape
+    batch, rows, columns, channels = site.input().shape
+    _, out_rows, out_columns, _ = site.output.shape
     down, along = max(1, out_rows // rows), max(1, out_columns // columns)
     whole = rows * down == out_rows and columns * along == out_columns
     pixel = channels * size

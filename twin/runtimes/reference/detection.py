@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, Tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, choose_dialect, join, plain
 from twin.runtimes.lowering.nests import load, repeat, store
@@ -29,8 +29,7 @@ _CALL: Counts = (60, 50, 120)
 
 def _machine(site: Site) -> Machine:
     """Boxes are worked out in float32, whatever the network's type."""
-    return Machine(plain(choose_dialect(site.isa)), "float" if site.fpu else "soft",
-                   site=site)
+    return Machine(plain(choose_dialect(site.isa)), "float" if site.fpu else "soft", site=site)
 
 
 def _operations(machine: Machine, **counts: int) -> str:
@@ -57,23 +56,23 @@ def read_all(graph: Graph, ids: Sequence[int], names: Sequence[str]) -> list[Any
             for tensor, name in zip((graph.tensors[i] for i in ids), names, strict=True)]
 
 
-def write_all(graph: Graph, layer: Layer) -> list[Any]:
+def write_all(site: Site) -> list[Any]:
     """Return stores of every result, in order."""
-    names = [f"output{place + 1}" if place else "output" for place in range(len(layer.outputs))]
-    return [repeat("result", tensor.size_bytes // 4, store(name, 4, 0, result=4))
-            for name, tensor in zip(names, graph.layer_outputs(layer), strict=True)]
+    return [repeat("result", tensor.size_bytes // 4,
+                   store(f"output{place + 1}" if place else "output", 4, 0, result=4))
+            for place, tensor in enumerate(site.graph.layer_outputs(site.layer))]
 
 
 def _width(tensor: Tensor) -> int:
     return max(1, tensor.size_bytes // max(1, tensor.elements))
 
 
-def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_postprocess(site: Site) -> Lowered:
     """Decode every anchor's box, find the best class of each, keep the best boxes."""
     machine = _machine(site)
-    boxes = graph.input(layer).shape[-2]
-    scores = graph.input(layer, 1)
-    kept = max(1, graph.layer_outputs(layer)[0].shape[-2])
+    boxes = site.input().shape[-2]
+    scores = site.input(1)
+    kept = max(1, site.graph.layer_outputs(site.layer)[0].shape[-2])
     classes = scores.shape[-1]
     integers = scores.dtype != "float32"
     turned = machine.math("add", "mul") if integers else ""
@@ -82,26 +81,27 @@ def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> Lowered:
                   *[machine.store(4)] * 4, machine.loop(_COUNTS["box"]))
     each = join(machine.load(4), turned, machine.math("compare", "compare"),
                 machine.loop(_COUNTS["score"]))
-    runs = classes if layer.option("regular", False) else 1
+    runs = classes if site.layer.option("regular", False) else 1
     return machine.kernel(
         "TFLite_Detection_PostProcess", "data_movement", _CALL,
         block("decode", decode, boxes, 1), block("scores", each, boxes * classes, boxes),
         _sort(machine, boxes * runs, kept), _overlaps(machine, kept * runs),
-        *read_all(graph, layer.inputs[:3], ("input", "input2", "input3")), *write_all(graph, layer),
+        *read_all(site.graph, site.layer.inputs[:3], ("input", "input2", "input3")),
+        *write_all(site),
         assumed=True)
 
 
-def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_suppression(site: Site) -> Lowered:
     """Sort the scores of each class, and compare the boxes that may be kept."""
     machine = _machine(site)
-    scores = graph.input(layer, 1)
+    scores = site.input(1)
     runs = math.prod(scores.shape[:-1])
-    kept = max(1, graph.layer_outputs(layer)[0].shape[0] // runs)
+    kept = max(1, site.graph.layer_outputs(site.layer)[0].shape[0] // runs)
     overlaps = _overlaps(machine, kept)
     return machine.kernel(
         "NonMaxSuppression", "data_movement", _CALL, _sort(machine, scores.elements, kept * runs),
         block("overlap", overlaps.code, overlaps.trips * runs, min(runs, overlaps.trips * runs)),
-        *read_all(graph, layer.inputs[:2], ("input", "input2")), *write_all(graph, layer),
+        *read_all(site.graph, site.layer.inputs[:2], ("input", "input2")), *write_all(site),
         assumed=True)
 
 

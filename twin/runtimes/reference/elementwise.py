@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer, Shape
+from twin.network.graph import Shape
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
@@ -29,54 +29,54 @@ _WIDTHS = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "float16": 2}
 """Bytes of what is written in another type; of others 4."""
 
 
-def _lower_add(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_add(site: Site) -> Lowered:
     """Lower an addition or subtraction: int8 operands and result are rescaled."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     code = join(machine.requantise(3), machine.math("add"), _soft_clamp(machine))
-    return _lower_pair("reference_ops::Sub" if layer.op == "sub" else "reference_ops::Add",
-                       graph, layer, machine, code, _COUNTS["add"])
+    return _lower_pair("reference_ops::Sub" if site.op == "sub" else "reference_ops::Add",
+                       machine, code, _COUNTS["add"])
 
 
-def _lower_mul(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mul(site: Site) -> Lowered:
     """Lower a multiplication: an int8 product is rescaled once."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     code = join(machine.requantise(), machine.math("mul"), _soft_clamp(machine))
-    return _lower_pair("reference_ops::Mul", graph, layer, machine, code, _COUNTS["multiply"])
+    return _lower_pair("reference_ops::Mul", machine, code, _COUNTS["multiply"])
 
 
-def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_maximum(site: Site) -> Lowered:
     """Lower an element-wise maximum or minimum: indices computed as for a broadcast (assumed)."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     code = join(machine.math("compare"), machine.loop(_COUNTS["indexed"]))
-    return _lower_elements("MaximumMinimumBroadcastSlow", graph, layer, machine, code,
+    return _lower_elements("MaximumMinimumBroadcastSlow", machine, code,
                            _COUNTS["relu"], operands=("input", "input2"),
                            family="elementwise", assumed=True)
 
 
-def _lower_relu(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_relu(site: Site) -> Lowered:
     """Lower relu, relu6 or leaky relu: int8 elements are rescaled, then clamped."""
-    machine = choose_machine(graph, layer, site)
-    code = join(machine.math(*["compare"] * (2 if layer.op == "relu6" else 1),
-                             *["mul"] * (layer.op == "leaky_relu")), machine.requantise())
-    name = {"relu": "ReluQuantized", "relu6": "Relu6Quantized"}.get(layer.op, "QuantizeLeakyRelu")
-    return _lower_elements(name, graph, layer, machine, code, _COUNTS["relu"])
+    machine = choose_machine(site)
+    code = join(machine.math(*["compare"] * (2 if site.op == "relu6" else 1),
+                             *["mul"] * (site.op == "leaky_relu")), machine.requantise())
+    name = {"relu": "ReluQuantized", "relu6": "Relu6Quantized"}.get(site.op, "QuantizeLeakyRelu")
+    return _lower_elements(name, machine, code, _COUNTS["relu"])
 
 
-def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_prelu(site: Site) -> Lowered:
     """Lower prelu: broadcast indices per element, negative ones scaled by a slope (assumed)."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     code = join(machine.load(machine.weight_bytes), machine.math("compare", "mul"),
                 machine.requantise(), machine.loop(_COUNTS["indexed"]))
-    return _lower_elements("BroadcastPrelu4DSlow", graph, layer, machine, code, _COUNTS["relu"],
+    return _lower_elements("BroadcastPrelu4DSlow", machine, code, _COUNTS["relu"],
                            operands=("input", "weights"), assumed=True)
 
 
-def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_logistic(site: Site) -> Lowered:
     """Lower logistic, tanh or hard swish (assumed).
 
     Fixed point: an exponential and a reciprocal take about 23 high multiplies; hard swish three.
     """
-    machine, hard = choose_machine(graph, layer, site), layer.op == "hard_swish"
+    machine, hard = choose_machine(site), site.op == "hard_swish"
     if not machine.is_float:
         multiply = machine.routine(_FIXED_POINT_MULTIPLY[machine.dialect])
         code = join(machine.requantise(), *[multiply] * (3 if hard else 23))
@@ -84,9 +84,8 @@ def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> Lowered:
         code = machine.math("add", "compare", "compare", "mul", "mul")
     else:
         code = join(machine.exponential(), machine.math("add", "div"))
-    name = {"logistic": "Logistic", "tanh": "Tanh"}.get(layer.op, "HardSwish")
-    return _lower_elements(f"reference_ops::{name}", graph, layer, machine, code, _COUNTS["relu"],
-                           assumed=True)
+    name = {"logistic": "Logistic", "tanh": "Tanh"}.get(site.op, "HardSwish")
+    return _lower_elements(f"reference_ops::{name}", machine, code, _COUNTS["relu"], assumed=True)
 
 
 _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 53)}
@@ -94,20 +93,20 @@ _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 5
 beside a single-precision FPU)."""
 
 
-def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_quantize(site: Site) -> Lowered:
     """Lower quantisation: floats divided, rounded and clamped; integers rescaled."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     code = (join(machine.math("div"), machine.routine(14), machine.math("convert"))
             if machine.is_float else machine.requantise())
-    return _lower_elements("reference_ops::AffineQuantize", graph, layer, machine, code,
+    return _lower_elements("reference_ops::AffineQuantize", machine, code,
                            _COUNTS["quantize"], family="quantize")
 
 
-def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_dequantize(site: Site) -> Lowered:
     """Lower dequantisation: the scale is a double, so each element takes three library calls."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     code = join(*[machine.routine(size) for size in _DOUBLES[machine.dialect]])
-    return _lower_elements("reference_ops::Dequantize", graph, layer, machine, code,
+    return _lower_elements("reference_ops::Dequantize", machine, code,
                            _COUNTS["dequantize"], family="quantize")
 
 
@@ -115,26 +114,24 @@ def _soft_clamp(machine: Machine) -> str:
     return machine.math("compare", "compare") if machine.number == "soft" else ""
 
 
-def _lower_pair(name: str, graph: Graph, layer: Layer, machine: Machine, code: str,
-                counts: Table) -> Lowered:
-    shapes = [graph.tensors[place].shape for place in layer.inputs[:2]]
-    if shapes[0] != shapes[1]:
+def _lower_pair(name: str, machine: Machine, code: str, counts: Table) -> Lowered:
+    if machine.at.input().shape != machine.at.input(1).shape:
         code = join(code, machine.loop(_COUNTS["indexed"]))
-    return _lower_elements(name, graph, layer, machine, code, counts,
-                           operands=("input", "input2"), family="elementwise")
+    return _lower_elements(name, machine, code, counts, operands=("input", "input2"),
+                           family="elementwise")
 
 
-def _lower_elements(name: str, graph: Graph, layer: Layer, machine: Machine, code: str,
-                    counts: Table, *, operands: tuple[str, ...] = ("input",),
+def _lower_elements(name: str, machine: Machine, code: str, counts: Table, *,
+                    operands: tuple[str, ...] = ("input",),
                     family: str = "activation", assumed: bool = False) -> Lowered:
     """Return a loop over the elements; all but pairs read their input in the result's shape."""
-    assert machine.site is not None
-    output, size = graph.output(layer), machine.element_bytes
+    site, size = machine.at, machine.element_bytes
+    output = site.output
     write = _WIDTHS.get(output.dtype, 4) if family == "quantize" else size
-    known = {operand.name for operand in machine.site.operands}
+    known = {operand.name for operand in site.operands}
     reads = []
-    for place, operand in zip(layer.inputs, operands, strict=False):
-        shape = graph.tensors[place].shape if operand != "input" or (
+    for place, operand in zip(site.layer.inputs, operands, strict=False):
+        shape = site.graph.tensors[place].shape if operand != "input" or (
             family == "elementwise") else output.shape
         width = machine.weight_bytes if operand == "weights" else size
         stands_in = operand == "input2" and operand not in known
@@ -145,8 +142,7 @@ def _lower_elements(name: str, graph: Graph, layer: Layer, machine: Machine, cod
                           *_drafts(output.shape, reads, write), assumed=assumed)
 
 
-def _drafts(shape: Shape, reads: list[tuple[str, int, Shape]],
-            write_bytes: int) -> tuple[Any, ...]:
+def _drafts(shape: Shape, reads: list[tuple[str, int, Shape]], write_bytes: int) -> tuple[Any, ...]:
     """Return reads (operand, width, shape) and the store of every output element.
 
     Where shapes differ, axes of extent one are read again.

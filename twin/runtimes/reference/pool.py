@@ -9,7 +9,6 @@ integer_ops/pooling.h.
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import (
@@ -17,7 +16,6 @@ from twin.runtimes.lowering.geometry import (
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
     window_bounds,
     window_load,
 )
@@ -30,24 +28,22 @@ _CALL: Counts = (16, 13, 25)
 _LONG_DIVISION = 60  # shift-and-subtract of a small sum by a small count (assumed)
 
 
-def _lower_average(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_average(site: Site) -> Lowered:
     """Lower average pooling: sum and count over the window inside the input, then divide."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     soft = machine.number == "soft"
     inner = join(machine.load(machine.element_bytes), machine.math(*["add"] * (2 if soft else 1)))
     divide = machine.math("div", *["compare"] * (3 * soft)) if machine.is_float else (
         CODE["division"].get(machine.dialect, machine.routine(_LONG_DIVISION)))
-    return _lower("AveragePool", machine, read_geometry(graph, layer), _COUNTS["average"],
-                  inner, divide)
+    return _lower("AveragePool", machine, site.geometry, _COUNTS["average"], inner, divide)
 
 
-def _lower_max(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_max(site: Site) -> Lowered:
     """Lower maximum pooling."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     inner = join(machine.load(machine.element_bytes), machine.math("compare"))
     finish = machine.math("compare", "compare") if machine.number == "soft" else ""
-    return _lower("MaxPool", machine, read_geometry(graph, layer), _COUNTS["maximum"],
-                  inner, finish)
+    return _lower("MaxPool", machine, site.geometry, _COUNTS["maximum"], inner, finish)
 
 
 def _lower(name: str, machine: Machine, shape: Geometry, levels: dict[str, Table], inner: str,

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
-from twin.runtimes.lowering.geometry import has_bias, has_one_scale, read_rows
+from twin.runtimes.lowering.geometry import has_bias, has_one_scale
 from twin.runtimes.lowering.nests import load, repeat
 from twin.runtimes.reference.sequences import CODE, COUNTS, Counts, Machine, choose_machine
 from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
@@ -24,11 +23,11 @@ _COUNTS = COUNTS["products"]
 _CALL: Counts = (15, 10, 22)
 
 
-def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_fully_connected(site: Site) -> Lowered:
     """Lower a fully connected layer."""
-    machine = choose_machine(graph, layer, site)
-    vectors, rows, columns = read_rows(graph, layer)
-    biased = has_bias(layer)
+    machine = choose_machine(site)
+    vectors, rows, columns = site.weight_rows
+    biased = has_bias(site.layer)
     size, wide = machine.element_bytes, machine.weight_bytes
     return machine.kernel(
         f"{machine.namespace}::FullyConnected", "fully_connected", _CALL,
@@ -37,18 +36,18 @@ def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> Lowered:
             *product_blocks(machine, vectors, rows, columns, biased),
             repeat("depth", columns, load("input", size, 0, vector=columns * size, depth=size),
                    load("weights", wide, 0, out=columns * wide, depth=wide)),
-            *_finish(machine, graph, layer, rows, biased))),
+            *_finish(machine, rows, biased))),
         macs=vectors * rows * columns)
 
 
-def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_batch_matmul(site: Site) -> Lowered:
     """Lower a product of two activations, the right side transposed first where it is not yet."""
-    machine = choose_machine(graph, layer, site)
-    left, output = graph.ends(layer)
-    columns = left.shape[-2 if layer.option("adj_x", False) else -1]
+    machine = choose_machine(site)
+    left, output = site.ends
+    columns = left.shape[-2 if site.layer.option("adj_x", False) else -1]
     rows = output.shape[-1]
     vectors = output.elements // rows
-    right = graph.input(layer, 1).elements
+    right = site.input(1).elements
     matrices = max(1, right // (rows * columns))
     size = machine.element_bytes
     operand = "input2" if any(one.name == "input2" for one in site.operands) else "weights"
@@ -87,11 +86,11 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
     )
 
 
-def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: bool) -> list[Any]:
+def _finish(machine: Machine, rows: int, biased: bool) -> list[Any]:
     """Bias and store of one output; multiplier and shift per channel, else once per tensor."""
     moves = output_moves(machine, biased, rows, {"vector": rows, "out": 1}, out=1)
-    return [move for move in moves
-            if move.operand != "parameters" or not has_one_scale(graph, layer)]
+    return [move for move in moves if move.operand != "parameters"
+            or not has_one_scale(machine.at.graph, machine.at.layer)]
 
 
 KERNELS: Kernels = {

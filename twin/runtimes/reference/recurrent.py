@@ -21,16 +21,16 @@ _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _CALL: Counts = (15, 10, 22)
 
 
-def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_svdf(site: Site) -> Lowered:
     """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank."""
-    machine = choose_machine(graph, layer, site)
-    filters, inputs = graph.input(layer, 1).shape
-    memory = graph.input(layer, 2).shape[-1]
-    outputs = graph.output(layer).elements
+    machine = choose_machine(site)
+    filters, inputs = site.input(1).shape
+    memory = site.input(2).shape[-1]
+    outputs = site.output.elements
     size = machine.element_bytes
-    batches = max(1, graph.input(layer).elements // inputs)
+    batches = max(1, site.input().elements // inputs)
     shift = join(machine.load(size), machine.store(size), machine.loop(_COUNTS["shift"]))
-    wide, time = machine.weight_bytes, _width_of(graph, layer, 2)
+    wide, time = machine.weight_bytes, _width_of(site, 2)
     return machine.kernel(
         "EvalIntegerSVDF", "recurrent", _CALL,
         repeat("batch", batches,
@@ -50,17 +50,17 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> Lowered:
         macs=batches * filters * (inputs + memory), assumed=True)
 
 
-def _lower_gates(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_gates(site: Site) -> Lowered:
     """Lower an LSTM or GRU: per time step the gates' products, activations and the state."""
-    machine = choose_machine(graph, layer, site)
-    rows, inputs = graph.input(layer, 1).shape[-2:]
-    hidden = rows // _GATES[layer.op]
-    steps = max(1, graph.input(layer).elements // inputs)
+    machine = choose_machine(site)
+    rows, inputs = site.input(1).shape[-2:]
+    hidden = rows // _GATES[site.op]
+    steps = max(1, site.input().elements // inputs)
     size, wide = machine.element_bytes, machine.weight_bytes
-    outputs = graph.output(layer).elements
+    outputs = site.output.elements
     kept = min(steps, max(1, outputs // hidden))
     return machine.kernel(
-        layer.op, "recurrent", _CALL,
+        site.op, "recurrent", _CALL,
         repeat("step", steps,
                repeat("row", rows,
                       *product_blocks(machine, steps, rows, inputs, True),
@@ -86,8 +86,7 @@ def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
 
 def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit result per filter, and per output."""
-    return 4 * (graph.input(layer, 1).shape[0]
-                + graph.output(layer).elements)
+    return 4 * (graph.input(layer, 1).shape[0] + graph.output(layer).elements)
 
 
 def _step(machine: Machine, products: int) -> str:
@@ -101,8 +100,8 @@ def _activation(machine: Machine) -> str:
     return machine.routine(40)  # a table of 512 values, interpolated
 
 
-def _width_of(graph: Graph, layer: Layer, place: int) -> int:
-    tensor = graph.input(layer, place)
+def _width_of(site: Site, place: int) -> int:
+    tensor = site.input(place)
     return max(1, tensor.size_bytes // max(1, tensor.elements))
 
 

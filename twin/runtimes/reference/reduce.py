@@ -12,7 +12,6 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
@@ -23,22 +22,22 @@ _COUNTS = COUNTS["reduce"]
 _CALL: Counts = (16, 13, 25)
 
 
-def _lower_mean(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mean(site: Site) -> Lowered:
     """Lower a mean: over both spatial axes by plain sums, otherwise by the general reduction."""
-    machine = choose_machine(graph, layer, site)
-    spatial = tuple(sorted(_axes(graph, layer))) == (1, 2)
-    return _reduce("reference_ops::Mean", graph, layer, machine, machine.math("add"),
+    machine = choose_machine(site)
+    spatial = tuple(sorted(_axes(site))) == (1, 2)
+    return _reduce("reference_ops::Mean", machine, machine.math("add"),
                    join(machine.math("div"), machine.requantise()),
                    _COUNTS["sum"] if spatial else _COUNTS["element"], not spatial)
 
 
-def lower_mean_in_order(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def lower_mean_in_order(site: Site) -> Lowered:
     """Lower a mean that reads in the order of the data and keeps a sum of 32 bits a result.
 
     Time goes with the elements, not with how many lines a walk along one channel loads again.
     """
-    machine, shape = choose_machine(graph, layer, site), graph.input(layer).shape
-    results, size = graph.output(layer).elements, machine.element_bytes
+    machine, shape = choose_machine(site), site.input().shape
+    results, size = site.output.elements, machine.element_bytes
     element = join(machine.load(size), machine.load(4), machine.math("add"), machine.store(4),
                    machine.loop(_COUNTS["ordered"]))
     finish = join(machine.math("div"), machine.requantise(), machine.store(size),
@@ -50,24 +49,24 @@ def lower_mean_in_order(graph: Graph, layer: Layer, site: Site) -> Lowered:
         repeat("result", results, store("output", size, 0, result=size)), assumed=True)
 
 
-def _lower_max(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_max(site: Site) -> Lowered:
     """Lower a maximum over axes by the general reduction."""
-    machine = choose_machine(graph, layer, site)
-    return _reduce("reference_ops::ReduceGeneric", graph, layer, machine,
+    machine = choose_machine(site)
+    return _reduce("reference_ops::ReduceGeneric", machine,
                    machine.math("compare"), "", _COUNTS["element"], True)
 
 
-def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
-    rank = len(graph.input(layer).shape)
-    axes = layer.option("axes", layer.option("axis", tuple(range(1, rank - 1))))
+def _axes(site: Site) -> tuple[int, ...]:
+    rank = len(site.input().shape)
+    axes = site.layer.option("axes", site.layer.option("axis", tuple(range(1, rank - 1))))
     return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
 
 
-def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, combine: str, finish: str,
+def _reduce(name: str, machine: Machine, combine: str, finish: str,
             per_element: Table, assumed: bool) -> Lowered:
     """Every result in turn: all elements that fall into it read, then it is stored."""
-    shape, axes = graph.input(layer).shape, _axes(graph, layer)
-    results, size = graph.output(layer).elements, machine.element_bytes
+    shape, axes = machine.at.input().shape, _axes(machine.at)
+    results, size = machine.at.output.elements, machine.element_bytes
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     steps = strides(tuple(shape[axis] for axis in kept))
     element = join(machine.load(size), combine, machine.loop(per_element))

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.kernel import Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
@@ -58,6 +57,12 @@ class Machine(NamedTuple):
     number: str
     narrow: bool = False
     site: Site | None = None
+
+    @property
+    def at(self) -> Site:
+        """The site, where the machine has one."""
+        assert self.site is not None
+        return self.site
 
     @property
     def is_float(self) -> bool:
@@ -176,15 +181,14 @@ class Machine(NamedTuple):
         assumed
             No source and no data stands behind the structure; of soft floats and int16 never.
         """
-        assert self.site is not None
         entry = block("call", join(CALL[self.dialect], self.spend(call), RETURN[self.dialect]), 1,
                       cause="kernel_call")
         blocks = tuple(one for one in (entry, *count_blocks(*drafts)) if one.code)
-        return (build_kernel(name, family, self.site, blocks, resolve(*drafts), macs,
+        return (build_kernel(name, family, self.at, blocks, resolve(*drafts), macs,
                              assumed or self.number in ("soft", "int16")),)
 
 
-def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
+def choose_machine(site: Site) -> Machine:
     """Return dialect and number format of a layer at a site.
 
     Raises
@@ -192,17 +196,17 @@ def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
     RuntimeRefusedError
         For an instruction set or activation type the kernels are not lowered for.
     """
-    dtype = graph.input(layer).dtype
-    dialect = plain(choose_dialect(site.isa, f"layer {layer.name}: "))
+    dtype = site.input().dtype
+    dialect = plain(choose_dialect(site.isa, f"layer {site.layer.name}: "))
     if dtype == "float32":
         return Machine(dialect, "float" if site.fpu else "soft", site=site)
     if dtype in ("int8", "uint8", "bool"):
         return Machine(dialect, "int8", site=site)
     if dtype in ("int16", "uint16", "float16", "bfloat16"):
-        third = layer.inputs[2] if len(layer.inputs) > 2 else -1
-        return Machine(dialect, "int16", third >= 0 and graph.tensors[third].dtype == "int32",
+        third = site.layer.inputs[2] if len(site.layer.inputs) > 2 else -1
+        return Machine(dialect, "int16", third >= 0 and site.graph.tensors[third].dtype == "int32",
                        site)
     if dtype in ("int32", "uint32", "int64", "uint64", "float64"):  # moved, never multiplied
         return Machine(dialect, "soft", site=site)
-    raise RuntimeRefusedError(f"layer {layer.name}: reference kernels do not run {dtype}; "
+    raise RuntimeRefusedError(f"layer {site.layer.name}: reference kernels do not run {dtype}; "
                               "accepted: int8, int16, float32")

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, choose_dialect, plain
 from twin.runtimes.reference.detection import read_all, write_all
@@ -26,22 +25,22 @@ from twin.runtimes.reference.sequences import COUNTS, Machine
 _COUNTS = COUNTS["signal"]
 
 
-def _count_elements(graph: Graph, layer: Layer) -> int:
+def _count_elements(site: Site) -> int:
     """Return how often the innermost loop runs."""
-    if layer.op == "signal_filter_bank":
-        return graph.input(layer, 1).elements
-    size = graph.layer_outputs(layer)[0].elements
+    if site.op == "signal_filter_bank":
+        return site.input(1).elements
+    size = site.graph.layer_outputs(site.layer)[0].elements
     points = size // 2 - 1
-    return size if layer.op != "signal_rfft" else points * max(1, math.ceil(math.log(points, 4)))
+    return size if site.op != "signal_rfft" else points * max(1, math.ceil(math.log(points, 4)))
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     machine = Machine(plain(choose_dialect(site.isa)), "int16", site=site)
-    names = [f"input{place + 1}" if place else "input" for place in range(len(layer.inputs))]
+    names = [f"input{place + 1}" if place else "input" for place in range(len(site.layer.inputs))]
     return machine.kernel(
-        layer.op, "elementwise", (20, 12, 40),
-        block("element", machine.loop(_COUNTS[layer.op]), _count_elements(graph, layer), 1),
-        *read_all(graph, layer.inputs, names), *write_all(graph, layer), assumed=True)
+        site.op, "elementwise", (20, 12, 40),
+        block("element", machine.loop(_COUNTS[site.op]), _count_elements(site), 1),
+        *read_all(site.graph, site.layer.inputs, names), *write_all(site), assumed=True)
 
 
 _CODE: Codes = {"c": Lowering(lower=_lower)}

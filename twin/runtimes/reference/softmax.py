@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from hwmodels.isa import load_isa, plain_isa
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.softmax import lower_scalar
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import join, spills
@@ -20,16 +19,16 @@ from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 from twin.runtimes.reference.sequences import choose_machine
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Lower a softmax over the last axis."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     if not machine.is_float:
         plain = replace(site, isa=plain_isa(machine.dialect))
         return tuple(replace(kernel, name="reference_ops::Softmax",
                              assumed=kernel.assumed or machine.number == "int16"
                              or load_isa(site.isa).assumed)
-                     for kernel in lower_scalar(graph, layer, plain))
-    tensor = graph.input(layer)
+                     for kernel in lower_scalar(plain))
+    tensor = site.input()
     width = tensor.shape[-1]
     rows, dialect = tensor.elements // width, machine.dialect
     close = machine.loop((0, 0, 2))

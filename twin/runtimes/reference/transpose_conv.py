@@ -12,7 +12,7 @@ from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
-from twin.runtimes.lowering.geometry import Geometry, read_geometry
+from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.nests import Repeat, bound, closing, load, repeat, store
 from twin.runtimes.reference.sequences import CALL_COUNTS, COUNTS, Machine, choose_machine
 from twin.runtimes.reference.windows import multiply_once
@@ -20,9 +20,9 @@ from twin.runtimes.reference.windows import multiply_once
 _COUNTS = COUNTS["transpose_conv"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Lower a transposed convolution (counts assumed)."""
-    machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
+    machine, shape = choose_machine(site), site.geometry
     target = "output" if machine.is_float else "scratch"
     reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
     taps = shape.window_taps

@@ -8,7 +8,6 @@ tensorflow/tflite-micro, tensorflow/lite/micro/kernels/elementwise.cc: AbsEval, 
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
@@ -17,15 +16,15 @@ from twin.runtimes.reference.sequences import COUNTS, choose_machine
 _COUNTS = COUNTS["unary"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower(site: Site) -> Lowered:
     """Integers have their offset taken off and are rescaled; floats lose their sign."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     size = machine.element_bytes
     element = join(machine.load(size), machine.requantise(), machine.store(size),
                    machine.loop(_COUNTS["element"]))
     return machine.kernel(
         "AbsEval", "elementwise", (8, 6, 14),
-        repeat("element", graph.output(layer).elements,
+        repeat("element", site.output.elements,
                closing("element", element),
                load("input", size, element=size), store("output", size, element=size)),
         assumed=True)

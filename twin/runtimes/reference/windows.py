@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site, assume
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import (
@@ -21,7 +20,6 @@ from twin.runtimes.lowering.geometry import (
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
     window_bounds,
     window_load,
 )
@@ -51,10 +49,10 @@ def tile_outputs(lowering: Lowering, tile: int) -> Lowering:
     return assume(replace(lowering, lower=partial(lowering.lower, tile=tile)))
 
 
-def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> Lowered:
+def _lower_conv(site: Site, tile: int = 0) -> Lowered:
     """Lower a convolution: for each output the window, input channels innermost."""
-    machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
-    depth = shape.input_channels // layer.groups
+    machine, shape = choose_machine(site), site.geometry
+    depth = shape.input_channels // site.layer.groups
     name = "Conv" if machine.is_float else "ConvPerChannel"
     inside = shape.products
     inner = block("multiply-accumulate", multiply_loop(machine), inside * depth, inside)
@@ -63,13 +61,13 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> Lowere
     return machine.kernel(
         f"{machine.namespace}::{name}", family, CALL_COUNTS,
         *_window_blocks(machine, _COUNTS["conv"], shape, group, inner),
-        *_over_tiles(shape, tile, conv_accesses(machine, shape, layer.groups)),
+        *_over_tiles(shape, tile, conv_accesses(machine, shape, site.layer.groups)),
         macs=inside * depth)
 
 
-def _lower_depthwise(graph: Graph, layer: Layer, site: Site, tile: int = 0) -> Lowered:
+def _lower_depthwise(site: Site, tile: int = 0) -> Lowered:
     """Lower a depthwise convolution: channels outermost of the window loops."""
-    machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
+    machine, shape = choose_machine(site), site.geometry
     name = "DepthwiseConv" if machine.is_float else "DepthwiseConvPerChannel"
     inside = shape.products
     code = join(machine.load(machine.element_bytes), machine.load(machine.weight_bytes),
@@ -149,8 +147,7 @@ def _window_blocks(machine: Machine, levels: dict[str, Table], shape: Geometry,
                    per_output: str, inner: Block) -> tuple[Block, ...]:
     """Blocks of the loops around `inner`, which runs per window position inside the input."""
     pixels, outputs = shape.positions, shape.output_channels
-    taps, inside = (shape.taps * shape.batches * outputs,
-                    shape.taps_run * outputs)
+    taps, inside = (shape.taps * shape.batches * outputs, shape.taps_run * outputs)
     near = _taps_not_before(shape) * shape.batches * outputs
     window_rows = pixels * shape.kernel_rows * outputs
     rows = shape.output_rows * shape.batches

@@ -16,14 +16,14 @@ OPERATOR = Operator(name="acme_gate", macs=lambda graph, layer: 0, assumed=True)
 TFLITE = {"CUSTOM AcmeGate": data_first(lambda node: node.layer("acme_gate", node.inputs[:1]))}
 
 
-def _lower(graph, layer, site):
+def _lower(site):
     """Load, compare, select, store: each element once."""
-    machine = choose_machine(graph, layer, site)
+    machine = choose_machine(site)
     size = machine.element_bytes
     element = join(machine.load(size), machine.store(size), machine.loop((0, 0, 3)))
     return machine.kernel(
         "AcmeGateEval", "elementwise", (4, 3, 10),
-        repeat("element", graph.tensors[layer.outputs[0]].elements, closing("element", element),
+        repeat("element", site.output.elements, closing("element", element),
                load("input", size, element=size), store("output", size, element=size)),
         assumed=True)
 

@@ -36,12 +36,12 @@ from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 _CODE = CODE["convolution"]
 
 
-def _lower(graph: Graph, layer: Layer, site: Site, tile_bytes: int = 0) -> Lowered:
+def _lower(site: Site, tile_bytes: int = 0) -> Lowered:
     """Return the wrapper's choice in C and with DSP."""
-    shape = read_geometry(graph, layer)
-    if shape.is_pointwise and layer.groups == 1:
+    shape = site.geometry
+    if shape.is_pointwise and site.layer.groups == 1:
         return (_lower_pointwise(shape, site, tile_bytes > 0),)
-    return (lower_windows(shape, layer.groups, site, tile_bytes),)
+    return (lower_windows(shape, site.layer.groups, site, tile_bytes),)
 
 
 @lru_cache(maxsize=MOST_KEPT)
@@ -61,14 +61,14 @@ def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     return 0 if direct else scratch_bytes(shape, layer.groups)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Return the wrapper's choice with Helium."""
-    shape = read_geometry(graph, layer)
-    if shape.is_pointwise and layer.groups == 1:
+    shape = site.geometry
+    if shape.is_pointwise and site.layer.groups == 1:
         return (_build_pointwise(shape, site, *_plan_pointwise_mve(shape)),)
-    if _is_one_row(shape) and layer.groups == 1:
+    if _is_one_row(shape) and site.layer.groups == 1:
         return (_lower_one_row_mve(shape, site),)
-    return (lower_windows_mve(shape, layer.groups, site),)
+    return (lower_windows_mve(shape, site.layer.groups, site),)
 
 
 def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:

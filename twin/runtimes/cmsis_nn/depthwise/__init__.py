@@ -14,22 +14,9 @@ from typing import Any
 from hwmodels.kernel import Kernel, Lowered
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.windows import lower_windows_mve, scratch_bytes_mve
-from twin.runtimes.cmsis_nn.sequences import (
-    CODE,
-    bookkeeping,
-    entry,
-    finish_four,
-    requantise,
-)
+from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    block,
-    choose_dialect,
-    draft_kernel,
-    join,
-    plain,
-)
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
 from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels, read_geometry
 from twin.runtimes.lowering.nests import Move, Repeat, bound, closing, load, repeat, resolve, store
 
@@ -119,8 +106,7 @@ def _finish(shape: Geometry, start: int, count: int, width: int, name: str) -> l
           for k in range(0, count, width)]]
 
 
-def _taps(shape: Geometry, width: int, times: int, start: int, name: str,
-          step: int) -> Repeat:
+def _taps(shape: Geometry, width: int, times: int, start: int, name: str, step: int) -> Repeat:
     """Return loads of the three window rows, without edge columns and rows outside."""
     channels, window = shape.input_channels, shape.window
     line_bytes = shape.input_columns * channels
@@ -140,8 +126,7 @@ def _taps(shape: Geometry, width: int, times: int, start: int, name: str,
         place = load("input", width, top * line_bytes + (first + column) * channels + start,
                      row=stride_rows * line_bytes, column=stride_columns * channels,
                      ky=line_bytes, **{name: step})
-        weight = load("weights", width, column * channels + start, ky=3 * channels,
-                      **{name: step})
+        weight = load("weights", width, column * channels + start, ky=3 * channels, **{name: step})
         for side in (place, weight):
             moves += [side._replace(offset_bytes=side.offset_bytes + width * k, bounds=bounds)
                       for k in range(times)]
@@ -166,8 +151,8 @@ def _is_3x3(shape: Geometry) -> bool:
             and window.padding[0] <= 1 and window.padding[2] <= 1)
 
 
-def _lower_c(graph: Graph, layer: Layer, site: Site) -> Lowered:
-    shape = read_geometry(graph, layer)
+def _lower_c(site: Site) -> Lowered:
+    shape = site.geometry
     if _is_3x3(shape):
         return (lower_3x3(shape, site),)
     from twin.runtimes.cmsis_nn.depthwise.generic import lower_generic
@@ -175,13 +160,13 @@ def _lower_c(graph: Graph, layer: Layer, site: Site) -> Lowered:
     return (lower_generic(shape, site),)
 
 
-def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> Lowered:
-    shape = read_geometry(graph, layer)
+def _lower_dsp(site: Site) -> Lowered:
+    shape = site.geometry
     if _is_simple(shape) and not _is_3x3(shape):
         from twin.runtimes.cmsis_nn.depthwise.column import lower_column
 
         return (lower_column(shape, site),)
-    return _lower_c(graph, layer, site)
+    return _lower_c(site)
 
 
 def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
@@ -193,13 +178,13 @@ def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
     return column_scratch_bytes(shape)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> Lowered:
+def _lower_mve(site: Site) -> Lowered:
     """Choose scalar code for a dilated window or a channel multiplier above one, like elsewhere."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     if _is_convolution(shape):
         return (_lower_to_conv_mve(shape, site),)
     if not _is_simple(shape):
-        return _lower_c(graph, layer, site)
+        return _lower_c(site)
     from twin.runtimes.cmsis_nn.depthwise.column import lower_column_mve
 
     return (lower_column_mve(shape, site),)
