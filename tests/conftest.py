@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from twin.__main__ import COLLECTION, THREADS
+
 settings.register_profile("any machine", deadline=None,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 os.environ["TWIN_PATIENCE"] = "100"
+os.environ.setdefault(THREADS, "1")  # as commands do; two workers' threads wait for each other
 os.environ.pop("COLUMNS", None)  # Of the terminal tests were started in; piped tables honour it.
 
 _kept = tempfile.TemporaryDirectory(prefix="twin-kept-")  # by workers and commands they start
@@ -61,7 +64,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
     finally:
         gc.enable()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 20)
+        gc.set_threshold(*COLLECTION)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -111,6 +111,9 @@ def run(door: str, first: int, count: int, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    from twin.cli import progress
+
+    progress.PATIENCE_S = 1e6  # no line because a machine is slow
     where, number = Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 0
     asked = dict(one.split(":") for one in sys.argv[1].split(","))
     for name in asked:  # What is made once is there before memory is limited.

@@ -41,12 +41,12 @@ SLOW = {"study-part": 2, "series": 6, "study-table": 6, "scenario": 6, "bundle":
 
 
 def group_doors() -> dict[str, tuple[str, ...]]:
-    """Return the doors that share a process, by what they have in common."""
-    groups: dict[str, list[str]] = {}
-    for door in DOORS if CASES > FEW else [one for one in DOORS if SLOW.get(one, CASES)]:
-        shared = door.partition("-")[0] if door not in SLOW else "commands"
-        groups.setdefault(shared, []).append(door)
-    return {name: tuple(doors) for name, doors in groups.items()}
+    """Return the doors that share a process and its imports; in longer runs each has its own."""
+    if CASES > FEW:
+        return {door: (door,) for door in DOORS}
+    doors = [one for one in DOORS if SLOW.get(one, CASES)]
+    return {"commands": tuple(one for one in doors if one in SLOW),
+            "readers": tuple(one for one in doors if one not in SLOW)}
 
 
 @pytest.mark.parametrize("doors", group_doors().values(), ids=group_doors())

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from made_machines import make_kernel, random_board
+from made_networks import random_network
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, list_boards, load_board
@@ -135,14 +136,14 @@ def test_a_dma_burst_on_another_bank_costs_nothing(case):
 
 @pytest.mark.parametrize("name", [name for name in list_boards() if name != "host"])
 def test_at_a_clock_of_no_wait_states_none_are_billed(name):
-    board = load_board(name)
+    board, network = load_board(name), random_network(1, layers=4)
     flash = board.memory(dict(board.placement)["weights"])
     slow = _slowest(board)
     if slow is None or flash.role != "flash":
-        assert predict(deploy("kws", board)).bill.cycles("cpu", "flash_wait") == 0
+        assert predict(deploy(network, board)).bill.cycles("cpu", "flash_wait") == 0
         return
     assert slow.memory(flash.name).wait_states == 0
-    assert predict(deploy("kws", slow)).bill.cycles(slow.core.clock, "flash_wait") == 0
+    assert predict(deploy(network, slow)).bill.cycles(slow.core.clock, "flash_wait") == 0
 
 
 def _slowest(board: Board) -> Board | None:

@@ -242,7 +242,7 @@ def _draw_another(truth: Deployment, random: np.random.Generator, found: Slownes
         found.board = str(random.choice(boards))
 
 
-ASKERS = ("number", "half", "1", "2", "3", "published", "published, 3", "network", "cycles",
+ASKERS = ("number", "1", "2", "3", "published", "published, 3", "half", "network", "cycles",
           "network, cycles", "network, cycles, published", "network, cycles, 1",
           "network, cycles, half")
 """What the asker gives: the number alone, half of what is not so ruled out, true answers to so many
@@ -257,6 +257,7 @@ class Desk:
         self.deployments = [deploy(one, board, runtime=runtime)
                             for one in (network, SECOND[network])]
         self.outlooks: dict[tuple[int, float | None], Outlook] = {}
+        self.said: dict[str, Why] = {}
 
     def foresee(self, count: int, hertz: float | None) -> Outlook:
         """Return what is foreseen of so many numbers at a clock, or at the one asked for."""
@@ -284,8 +285,12 @@ class Desk:
         outlook = self.foresee(len(numbers), hertz)
 
         def explain_now() -> Why:
-            return explain(outlook, numbers, published_us=published, present=known[True],
-                           absent=known[False])
+            """Who is told more has first been told what those were who are told less."""
+            told = str((numbers, hertz, published, known))
+            if told not in self.said:
+                self.said[told] = explain(outlook, numbers, published_us=published,
+                                          present=known[True], absent=known[False])
+            return self.said[told]
 
         found = explain_now()
         for _ in range(int(asker[-1]) if asker[-1].isdigit() else 0):

@@ -4,7 +4,7 @@ from made.made_builds import ASKERS, CASES, calibrate, judge, score
 
 
 def test_planted_causes_are_found_and_probabilities_are_true():
-    judged = judge([4], CASES[:1], ASKERS[:7])
+    judged = judge([4], CASES[:1], ASKERS[:6])
     scores = {asker: score(found) for asker, found in judged.items()}
     assert scores["number"]["plants"] > 20
     assert scores["number"]["healthy"] >= 0.9

@@ -29,14 +29,14 @@ def run(*arguments: object) -> tuple[int, str, str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with two predictions and two measurements of kws."""
+    """A folder with two predictions and two measurements of ad."""
     folder = tmp_path_factory.mktemp("made")
-    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    deployment = deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn")
     for name, one in (("sram", deployment.replace({"placement.weights": "sram"})),
                       ("flash", deployment)):
         prediction = predict(one)
         (folder / f"{name}.json").write_text(dump_document(to_document(prediction)))
-        told = {"model": "kws", "runtime": "cmsis-nn@6.0", "clocks_hz": (("cpu", 120e6),)}
+        told = {"model": "ad", "runtime": "cmsis-nn@6.0", "clocks_hz": (("cpu", 120e6),)}
         write_measurement(folder / name / "warm", measure(prediction, factor=1.02, **told))
     return folder
 
@@ -46,10 +46,10 @@ def test_attribute_prints_rows_causes_and_a_verdict(made, tmp_path):
                          tmp_path / "a.csv", "--plot", tmp_path / "a.svg")
     assert code == 0, err
     assert "unexplained" in out and "what explains the pattern" in out
-    assert "0 conv_2d" in out and "total" in out
+    assert "0 fully_connected" in out and "total" in out
     assert (tmp_path / "a.csv").read_text().startswith("quantity,unit,index")
     assert (tmp_path / "a.svg").read_text().count("<svg") == 1
-    code, out, _ = run("attribute", "kws", made / "flash", "--json", "--shapley")
+    code, out, _ = run("attribute", "ad", made / "flash", "--json", "--shapley")
     document = json.loads(out)
     jsonschema.Draft202012Validator(load_schema()).validate(document)
     split = document["idealised"]
@@ -76,13 +76,13 @@ def test_diff_ends_with_1_beyond_the_limit(made, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (("attribute", "FLASH", "kws"), "swapped"),
+    (("attribute", "FLASH", "ad"), "swapped"),
     (("attribute", "FLASH", "FLASH"), "twin diff"),
-    (("attribute", "kws", "flash.json"), "is a file"),
-    (("attribute", "kws", "FLASH/warm/header.json"), "give its folder"),
+    (("attribute", "ad", "flash.json"), "is a file"),
+    (("attribute", "ad", "FLASH/warm/header.json"), "give its folder"),
     (("attribute", "flash.json", "FLASH", "--clock", "80MHz"), "a prediction already"),
-    (("attribute", "kws", "FLASH", "--csv", "/"), "is a folder"),
-    (("attribute", "kws", "FLASH", "--plot", "x.gif"), "a picture ends in"),
+    (("attribute", "ad", "FLASH", "--csv", "/"), "is a folder"),
+    (("attribute", "ad", "FLASH", "--plot", "x.gif"), "a picture ends in"),
     (("diagnose", "flash.json"), "is a file"),
     (("diagnose", "/tmp"), "no header.json"),
     (("diff", "flash.json", "FLASH"), "twin attribute"),
@@ -97,16 +97,16 @@ def test_wrong_arguments_are_refused_in_words(made, arguments, words, monkeypatc
 
 @pytest.mark.parametrize(("arguments", "words"), [
     (("attribute", "ic", "flash"), "other networks"),
-    (("attribute", "kws", "flash", "-b", "nucleo_h7a3zi_q"), "predict with -b nucleo_l4r5zi"),
-    (("attribute", "kws", "flash", "--clock", "80MHz"), "--clock 120MHz predicts at its clock"),
+    (("attribute", "ad", "flash", "-b", "nucleo_h7a3zi_q"), "predict with -b nucleo_l4r5zi"),
+    (("attribute", "ad", "flash", "--clock", "80MHz"), "--clock 120MHz predicts at its clock"),
     (("compare", "ic", "-b", "nucleo_l4r5zi", "--measured", "flash"), "other networks"),
-    (("diff", "flash.json", "ad.json"), "other networks"),
+    (("diff", "flash.json", "kws.json"), "other networks"),
 ])
 def test_every_verb_refuses_what_is_not_the_same_in_the_same_words(made, arguments, words,
                                                                    monkeypatch):
     monkeypatch.chdir(made)
-    other = predict(deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn"))
-    (made / "ad.json").write_text(dump_document(to_document(other)))
+    other = predict(deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    (made / "kws.json").write_text(dump_document(to_document(other)))
     code, out, err = run(*arguments)
     assert (code, out) == (3, "") and words in err, err
     assert "not of the same thing" in err and "--anyway compares regardless" in err

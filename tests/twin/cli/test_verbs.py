@@ -21,19 +21,19 @@ SLOWER = 1.25
 
 
 @pytest.fixture(scope="module")
-def kws():
+def image():
     """What `twin measure` measures: our own kernels."""
-    return deploy("kws", "nucleo_l4r5zi", runtime="firmware")
+    return deploy("ad", "nucleo_l4r5zi", runtime="firmware")
 
 
 @pytest.fixture(scope="module")
-def where(tmp_path_factory, kws) -> Path:
+def where(tmp_path_factory, image) -> Path:
     """A folder with measurements out/m and out/n: every layer slower than its stated prices say."""
-    stated = twin.predict(kws, calibration="none")
+    stated = twin.predict(image, calibration="none")
     header = Header(
-        kind="measured", model="kws", board="nucleo_l4r5zi", runtime=kws.runtime.identity,
+        kind="measured", model="ad", board="nucleo_l4r5zi", runtime=image.runtime.identity,
         temperature="warm", source="made by this test", clocks_hz=(("cpu", 120e6),),
-        architecture_id=kws.graph.architecture_id)
+        architecture_id=image.graph.architecture_id)
     layers = [(layer.index, layer.cycles) for layer in stated.layers if layer.cycles]
     samples = tuple(Sample(run=run, layer=layer, counter="cpu_cycles", clock="cpu",
                            unit="cycles", value=float(round(SLOWER * cycles)))
@@ -63,14 +63,14 @@ def test_the_lines_of_the_page_run(where, monkeypatch, capsys) -> None:
     assert total.second == pytest.approx(SLOWER * stated.cycles, rel=1e-4)
 
 
-def test_predict_chooses_prices_as_the_command_does(kws, where) -> None:
-    ours, theirs = twin.predict(kws), predict_calibrated(kws)
+def test_predict_chooses_prices_as_the_command_does(image, where) -> None:
+    ours, theirs = twin.predict(image), predict_calibrated(image)
     assert (ours.time_us, ours.warnings) == (theirs.time_us, theirs.warnings)
     assert ours.certainty.time_us == theirs.certainty.time_us
-    assert twin.predict(kws, calibration="none").certainty is None
+    assert twin.predict(image, calibration="none").certainty is None
     overlay = twin.calibrate([where / "out" / "m"], "nucleo_l4r5zi", output=where / "a.yaml")
-    learnt = twin.predict(kws, calibration=where / "a.yaml")
-    assert overlay.entries[0].runtime == kws.runtime.identity
+    learnt = twin.predict(image, calibration=where / "a.yaml")
+    assert overlay.entries[0].runtime == image.runtime.identity
     assert "a.yaml" in learnt.certainty.calibration
     # no row has energy: powers are those shipped, and that is said, in the document too
     assert overlay.entries[0].powers_of == "nucleo_l4r5zi" == overlay.entries[0].board
@@ -81,7 +81,7 @@ def test_predict_chooses_prices_as_the_command_does(kws, where) -> None:
     assert document["calibration"]["powers"] == "as shipped, of nucleo_l4r5zi"
     assert "powers" not in twin.to_document(ours)["calibration"]
     with pytest.raises(UsageError, match="temperature"):
-        twin.predict(kws, temperature="hot")
+        twin.predict(image, temperature="hot")
 
 
 def test_every_name_is_there_and_none_is_loaded_before_its_use() -> None:

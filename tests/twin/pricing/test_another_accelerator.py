@@ -18,6 +18,7 @@ from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.pricing.prediction import predict
+from twin.reports.figures import overview
 from twin.runtimes import load_runtime
 
 ROOT = Path(__file__).parents[3]
@@ -122,13 +123,15 @@ def test_what_ifs_reach_its_parts():
     assert faster.time_us > predict(plain).time_us
 
 
-def test_every_report_of_the_command_line_names_its_parts(tmp_path):
+def test_every_report_of_the_command_line_names_its_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(overview, "PICTURES", {})  # tests/twin/reports/test_figures.py draws them
     base = ("ic", "-b", "tile_evk", "--runtime", RUNTIME)
     shown = run("predict", *base, "--epochs", "--details")
     assert "unit TILE" in shown and "NPU energy" in shown and "_ACC" not in shown
     document = json.loads(run("predict", *base, "--json"))
     assert {"TILE", "LANES"} <= set(re.findall(r"[A-Z]{4,}", json.dumps(document)))
     run("predict", *base, "--trace", tmp_path / "t.json", "--plot", tmp_path)
+    assert (tmp_path / "timeline.png").stat().st_size > 5000
     trace = json.loads((tmp_path / "t.json").read_text())
     rows = {e["args"]["name"] for e in trace["traceEvents"] if e.get("name") == "thread_name"}
     assert rows == {"host", "TILE", "LANES", "DMA 0", "DMA 1"}

@@ -127,10 +127,10 @@ def test_tables_that_are_bombs_are_refused(table, tmp_path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = table.to_arrow().schema.names
     one = {name: [None] * 1000 for name in columns if name != "model"}
-    words = {"model": arrow.array(["x" * 1_000_000] * 1000, arrow.string()).dictionary_encode()}
+    words = {"model": arrow.DictionaryArray.from_arrays([0] * 1000, ["x" * 1_000_000])}
     bombs = {"words": arrow.table({**one, **words}),
              "rows": arrow.table({f"c{name}": arrow.nulls(1_000_000, arrow.int8())
-                                  for name in range(30)}),
+                                  for name in range(5)}),
              "columns": arrow.table({f"c{name}": [1] for name in range(2000)})}
     for name, bomb in bombs.items():
         parquet.write_table(bomb, path := tmp_path / f"{name}.parquet")

@@ -101,14 +101,19 @@ class PowerRuns(Request):
 def check_power(runs: int | None, bus: str | None, shunt_ohm: float | None, *,
                 repeat: bool) -> None:
     """Refuse a power meter that lacks what it needs; raises `UsageError`."""
-    from calibration.measurement.measurement import MOST_RUNS_ASKED
-
     if bus is not None and (shunt_ohm is None or runs is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     if repeat and bus is None:
         raise UsageError("--power-repeat needs --ina226 BUS")
-    if runs is not None and not 1 <= runs <= MOST_RUNS_ASKED:
-        raise UsageError(f"--power {runs}: accepted: from 1 to {MOST_RUNS_ASKED:,}")
+    check_runs("--power", runs)
+
+
+def check_runs(name: str, runs: int | None) -> None:
+    """Refuse more runs than are made, before anything is built; raises `UsageError`."""
+    from calibration.measurement.measurement import MOST_RUNS_ASKED
+
+    if runs is not None and not 0 <= runs <= MOST_RUNS_ASKED:
+        raise UsageError(f"{name} {runs}: accepted: up to {MOST_RUNS_ASKED:,}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +151,11 @@ class Runs(Request):
     supply_v: float | None = option(None, "--supply", "VOLT", "Supply voltage, for the record.")
     anyway: bool = option(
         False, "--anyway", None, "Measure even where the core on the line is not that of -b.")
+
+    def __post_init__(self) -> None:
+        """Refuse runs nobody waits for."""
+        check_runs("--runs", self.runs)
+        check_runs("--warmup", self.warmup)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,16 +41,26 @@ def address():
         assert process.wait() == 0
 
 
+@pytest.fixture(scope="module")
+def idle():
+    """Pages no test has open, and what each complained of and asked for: a new one is a process."""
+    return []
+
+
 @pytest.fixture
-def visit(context, address):
+def visit(context, address, idle):
     """Open the page at a state; what it complains of and asks for is held against it."""
     opened = []
 
     def go(query: str = "", width: int = 1280, scheme: str = "light", refused: bool = False):
-        page = context.new_page()
+        if not idle:
+            page = context.new_page()
+            idle.append((page, *listen_to(page)))
+        page, messages, asked = idle.pop()
         page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=scheme)
-        messages, asked = listen_to(page)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        messages.clear()
+        asked.clear()
         opened.append((page, messages, asked, refused))
         page.goto(address + query)
         page.wait_for_selector("html[data-ready]" if refused else "html[data-primed]",
@@ -59,7 +69,7 @@ def visit(context, address):
 
     yield go
     for page, messages, asked, refused in opened:
-        page.close()
+        idle.append((page, messages, asked))
         # A browser tells of every answer that is no success.
         assert not [text for text in messages
                     if not (refused and ("422" in text or "503" in text))]

@@ -23,8 +23,8 @@ needs_openssl = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl 
 FILE = """
 schema: 1
 name: small
-models: [kws, ad]
-boards: [nucleo_h7a3zi_q, nucleo_f401re]
+models: [ad]
+boards: [nucleo_h7a3zi_q, nucleo_f401re, nucleo_l4r5zi, rpi_pico2]
 """
 
 KILLED = """
@@ -192,8 +192,8 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> No
 @needs_openssl
 def test_a_slow_worker_holds_up_none_and_files_are_sent_once(cluster, tmp_path) -> None:
     folder, work, _ = cluster
-    twin.export_model("kws", tmp_path / "own.tflite")
-    (tmp_path / "small.yaml").write_text(FILE.replace("kws", "own.tflite"))
+    twin.export_model("ad", tmp_path / "own.tflite")
+    (tmp_path / "small.yaml").write_text(FILE.replace("ad]", "own.tflite]"))
     work("slow", SLOW.format(parts=str(tmp_path / "far/parts")))
     address, _ = find_workers(folder, "good", "slow")
     twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=address)
