@@ -293,7 +293,7 @@ class _Maker:
             self.failures += [Failure(row=row, error=error) for row in rows]
 
     def _fill_span(self, span: Span) -> None:
-        from twin.pricing.accelerator.batch_rows import fill_tasks
+        from twin.pricing.accelerator.batch import fill_tasks
 
         unsure = self.calibration not in (None, NONE)
         fill_tasks(self.batch, span, unsure=unsure)

@@ -7,9 +7,9 @@ nouns when they are looked at; many boards have a row each.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -204,7 +204,9 @@ def bill_parts(lines: TaskLines, parts: int, board: Board) -> list[Part]:
         lines.occurred, lines.exposed, lines.cycles, lines.energy_pj))
     passed = np.stack([np.array(_sum_clock(cycles, owner, parts, clock == number))
                        for number in range(len(lines.clocks))], axis=1)
-    amounts = pass_time(passed, lines.clocks, board)
+    hertz = [board.clock(clock).frequency_hz for clock in lines.clocks]
+    amounts = np.stack(pass_time([passed[:, place] / own * 1e6
+                                  for place, own in enumerate(hertz)], hertz), axis=1)
     place, which = np.nonzero(amounts)
     more, own = amounts[place, which], np.array([keys.number(event) for event in POWERED])[which]
     nothing, whole = np.zeros(len(own)), np.concatenate([owner, place])
@@ -228,26 +230,21 @@ def _sum_clock(cycles: Floats, owner: Ints, parts: int, own: np.ndarray) -> list
     return sum_exactly(cycles[own], np.searchsorted(owner[own], np.arange(parts + 1)))
 
 
-def pass_time(passed: Floats, clocks: Sequence[str], board: Board) -> Floats:
-    """Return what is paid for while cycles pass, in the order of `POWERED`.
+def pass_time(times_us: Sequence[Floats], hertz: Sequence[Any]) -> list[Floats]:
+    """Return what is paid for while time passes, in the order of `POWERED`.
 
     Parameters
     ----------
-    passed : ndarray of float, (n, clocks)
-        Cycles of each clock.
-    clocks
-        The accelerator's, the host's, then any others.
+    times_us : sequence of ndarray of float, (...)
+        Of each clock: the accelerator's, the host's, then any others.
+    hertz
+        Of the first two.
 
     Returns
     -------
-    ndarray of float, (n, 4)
+    list of ndarray of float, (...)
         Host cycles waited, host cycles, nanoseconds, idle cycles of the accelerator.
     """
-    hertz = [board.clock(clock).frequency_hz for clock in clocks]
-    times = [passed[:, place] / own * 1e6 for place, own in enumerate(hertz)]
-    npu_hz, host_hz, passed_us = hertz[0], hertz[1], times[0] + times[1]
-    if len(times) > 2:
-        passed_us = np.array([math.fsum(row) for row in zip(*times, strict=True)])
-    npu_us = times[0]
-    return np.stack([npu_us * 1e-6 * host_hz, passed_us * 1e-6 * host_hz, passed_us * 1e3,
-                     (passed_us - npu_us) * 1e-6 * npu_hz], axis=1)
+    npu_us, passed_us = times_us[0], sum(times_us[1:], times_us[0])
+    return [npu_us * 1e-6 * hertz[1], passed_us * 1e-6 * hertz[1], passed_us * 1e3,
+            (passed_us - npu_us) * 1e-6 * hertz[0]]
