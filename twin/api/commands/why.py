@@ -19,6 +19,7 @@ from twin.attribution.diagnosis import why as weighing
 from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.outlook import NOTABLE
 from twin.attribution.lower_bound import find_unreachable
+from twin.deployment.core import describe_clock
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.prediction import Prediction
@@ -66,7 +67,11 @@ def why(asked: Why) -> weighing.Why:
     given: dict[str, Any] = {"published_us": published, "present": present, "absent": absent,
                              "priors": priors, "arena_bytes": arena}
     found = weighing.explain(outlook, times, **given)
+    unlike = dict.fromkeys(text for one, clock in (*((one, None) for one in deployments),
+                                                   (deployments[0], hertz))
+                           for text in describe_clock(one.board, clock))
     return replace(found, answered=weighing.count_answers(outlook, times, **given), remarks=(
+        *unlike,
         *(f"{one}: is the unit right, or is it of another network or board?"
           for one in unreachable), *found.remarks),
                    also=(*found.also,

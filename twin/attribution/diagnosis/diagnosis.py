@@ -81,7 +81,13 @@ from twin.attribution.diagnosis.setup import (
     read_build,
 )
 from twin.attribution.diagnosis.telling import LEAST as NOTABLE
-from twin.attribution.diagnosis.telling import choose_rivals, tell_apart, tell_otherwise
+from twin.attribution.diagnosis.telling import (
+    OTHERWISE,
+    TIMED,
+    choose_rivals,
+    tell_apart,
+    tell_otherwise,
+)
 from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
@@ -260,7 +266,10 @@ def _tell(found: Diagnosis, case: Case, marks: Marks) -> str:
     # of "as declared" no two rivals are likeliest: what distinguishes it from any of them helps
     foreseen = [one.fault for one in found.findings if one.fault.deployment is not None
                 and one.fault.name in found.not_distinguishable and not one.fault.shifts_clock]
-    besides = tell([found.verdict.fault, foreseen[0]]) if foreseen and case.also is None else ""
+    rival = next((kind for kind in found.kinds if kind not in (UNKNOWN, DECLARED)), "")
+    timed = OTHERWISE.get(rival) == TIMED and found.origin == "measured"
+    besides = "" if timed or not foreseen or case.also is not None else tell(
+        [found.verdict.fault, foreseen[0]])
     clocks = [clock_hz_of(one.fault.deployment) for one in found.findings
               if one.fault.shifts_clock and one.fault.deployment
               and found.kinds[one.kind] >= NOTABLE]

@@ -56,7 +56,7 @@ REGISTER = "read the flash's access control register in a debugger"
 TIMED = ("time one run with a host's clock or a logic analyser beside its cycles: their ratio is "
          "the core's clock; a counter that counts otherwise leaves the time as it was")
 OTHERWISE = {
-    "clock": TIMED, COUNTER: TIMED,
+    "clock": TIMED, COUNTER: TIMED, ONE_FACTOR: TIMED,
     UNIT: "time one inference with a stopwatch: a factor of 1,000 shows",
     "throttling": "log more runs without a pause: cycles that grow with temperature drift",
     "interrupts": f"measure again with interrupts masked (twin measure --mask), {AGAIN}",
@@ -122,8 +122,9 @@ def tell_otherwise(found: Diagnosis, ticks: str = "", *, native: bool = False) -
     if pair:
         ways.append(f"mend {pair.split(JOINED)[0]} alone and measure again: what is left is "
                     "the other, or none")
-    if not (found.healthy or found.verdict.kind == ONE_FACTOR):
-        ways.insert(0, "measure the same image where it is known to be right (--healthy)")
+    if not (found.healthy or found.verdict.kind == ONE_FACTOR):  # a stop-watch is nearer at hand
+        ways.insert(ways[:1] == [TIMED],
+                    "measure the same image where it is known to be right (--healthy)")
     if ticks:
         ways.insert(0, ticks)
     return text + ("; or ".join([*dict.fromkeys(ways)][:2]) if ways else

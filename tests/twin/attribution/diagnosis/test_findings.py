@@ -8,7 +8,7 @@ import pytest
 from made_faults import made_diagnosis
 
 from twin.attribution.diagnosis.fault_list import list_faults
-from twin.attribution.diagnosis.faults import COUNTER, DECLARED, UNKNOWN
+from twin.attribution.diagnosis.faults import COUNTER, DECLARED, ONE_FACTOR, UNKNOWN
 from twin.attribution.diagnosis.finding import say_ratio
 from twin.attribution.diagnosis.ranking import _describe_fits, note_header
 from twin.attribution.diagnosis.telling import tell_otherwise
@@ -67,6 +67,8 @@ def test_two_causes_are_told_apart_and_not_a_cause_from_none(kinds, said):
 def test_one_measurement_that_tells_a_clock_from_a_counter_is_said_once():
     said = tell_otherwise(made_diagnosis((("clock", 0.6), (COUNTER, 0.4)), healthy=True))
     assert said.count("host's clock") == 1 and "; or " not in said
+    rival = tell_otherwise(made_diagnosis(((DECLARED, 0.8), (ONE_FACTOR, 0.2))))
+    assert rival.partition(": ")[2].startswith("time one run") and "--healthy" in rival
 
 
 @pytest.mark.parametrize(("off", "doubted", "told"), [

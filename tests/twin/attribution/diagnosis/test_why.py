@@ -386,6 +386,13 @@ def test_what_is_not_understood_is_one_line(words, told):
     assert sum("predicted: " not in line for line in result.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("words", [("400ms@100MHz",), ("400ms", "--cycles", "40000000")])
+def test_a_clock_the_chip_does_not_have_is_warned_of(words):
+    result = run("why", "kws", "-b", "esp32s3_devkitc", "--measured", *words)
+    assert result.exit_code == 0
+    assert result.stderr.count("cpu at 100 MHz is no clock of the esp32s3: it has 10 MHz") == 1
+
+
 def test_only_what_was_not_given_is_suggested_and_what_was_is_set_beside_what_is_expected():
     result = run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured", "900ms",
                  "--measured", "ad=60ms", "--cycles", "3.6e7", "--published", "100ms")
