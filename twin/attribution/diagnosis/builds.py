@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from hwmodels.errors import TwinError
-from twin.attribution.diagnosis.fault_list import change, list_faults, list_units
+from twin.attribution.diagnosis.fault_list import change, list_faults
 from twin.attribution.diagnosis.faults import COMPILED, FASTER, REBUILT, Fault
+from twin.attribution.diagnosis.log_faults import list_units
 from twin.attribution.diagnosis.remedies import link_kernels
 from twin.deployment.choice import list_defaults, list_releases, portable_runtime
 from twin.deployment.deployment import Deployment

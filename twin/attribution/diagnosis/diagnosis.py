@@ -42,7 +42,7 @@ from twin.attribution.diagnosis.fault_effects import (
     has_counts,
     make_pattern,
 )
-from twin.attribution.diagnosis.fault_list import list_faults, list_fills, list_others
+from twin.attribution.diagnosis.fault_list import list_faults, list_fills
 from twin.attribution.diagnosis.faults import (
     BINARY,
     BOARD,
@@ -61,6 +61,7 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.likelihood import choose_temper, kernel_errors, price_errors
+from twin.attribution.diagnosis.log_faults import list_others
 from twin.attribution.diagnosis.marks import (
     Marks,
     clock_hz_of,

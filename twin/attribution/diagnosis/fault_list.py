@@ -1,34 +1,25 @@
-"""Every fault possible for a deployment, a changed deployment or a mark of runs, and its remedy."""
+"""Every fault possible for a set-up, a changed deployment or a mark of runs, and its remedy."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from hwmodels.board.facts import Memory
-from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import load_isa
 from twin.attribution.diagnosis.faults import (
-    BOARD,
     COMPILED,
     COUNTER,
     DECLARED,
-    ELSEWHERE,
     KEPT_IN_MEMORY,
-    NETWORK,
     NOTHING_KNOWN,
     REBUILT,
     RELINKED,
-    REPLACED,
-    RIVAL,
     SLOWED,
-    UNIT,
     UNKNOWN,
     ErrorModel,
     Fault,
@@ -44,13 +35,8 @@ from twin.attribution.diagnosis.remedies import (
     stop_others,
 )
 from twin.deployment.choice import find_library, list_releases
-from twin.deployment.core import lower_network
-from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
-from twin.deployment.stated import is_known, list_candidates
-from twin.network.graph import Graph
-from twin.network.rewrites.channels import repeat_channels, trace_channels
-from twin.network.rewrites.resolution import change_resolution, find_sides
+from twin.deployment.stated import is_known
 
 CLOCK_SLACK = 0.03
 """An internal oscillator may run above a part's highest clock by as much, as a share."""
@@ -71,16 +57,6 @@ OUR_UNOPTIMISED_SD = 0.1
 
 OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 """The same of kernels that are not the optimised ones, whoever wrote them: assumed."""
-
-WIDTHS = (0.25, 1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
-"""Of a network taken for another of its kind, times its own."""
-
-SIDES = (32, 64, 96, 128, 160, 192, 224)
-"""Pixels of the square images networks of the same layers are trained for."""
-
-UNITS = {1e3: "us read as ms, or cycles as kcycles", 1e6: "us read as s, or cycles as Mcycles",
-         1e-3: "ms read as us, or kcycles as cycles", 1e-6: "s read as us, or Mcycles as cycles"}
-"""What a slip of the unit multiplies a number by."""
 
 MORE_WAIT_STATES = (1, 2, 4, 8)
 UNHIDDEN = (1.5, 2.0, 4.0)
@@ -146,7 +122,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed:
                 remedy="compare cause by cause: twin attribute") for size in NOTHING_KNOWN))
 
 
-def _try(deployment: Deployment, changes: Mapping[str, object]) -> Deployment | None:
+def try_changes(deployment: Deployment, changes: Mapping[str, object]) -> Deployment | None:
+    """Return a changed deployment; None where it cannot be."""
     try:
         return deployment.replace(changes)
     except TwinError:
@@ -156,7 +133,7 @@ def _try(deployment: Deployment, changes: Mapping[str, object]) -> Deployment | 
 def change(deployment: Deployment, changes: Mapping[str, object],
             versus: Deployment | None = None, **facts: Any) -> Iterator[Fault]:
     """Yield the fault of these facts, where it is possible; of another base, its change alone."""
-    changed = _try(versus or deployment, changes)
+    changed = try_changes(versus or deployment, changes)
     if changed is not None:
         yield Fault(deployment=changed, versus=versus, **facts)
 
@@ -168,7 +145,7 @@ def _misplaced(deployment: Deployment) -> Iterator[Fault]:
             if memory.name != present:
                 yield from change(
                     deployment, {f"placement.{role}": memory.name}, kind="placement",
-                    versus=_lowered(deployment) if read else None,
+                    versus=lower_compiled(deployment) if read else None,
                     name=f"{role} in {memory.name}", unhides=role == "weights",
                     errors=COMPILED if read else RELINKED,
                     remedy=f"look up the section of the {role} in the link map; {present} was "
@@ -227,7 +204,7 @@ def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
         bases: list[tuple[Deployment | None, str]] = [(None, "")]
         if memory.prefetch:
             off = {f"memories.{memory.name}.prefetch": False}
-            bases.append((_try(deployment, off), ", not hidden by its prefetch"))
+            bases.append((try_changes(deployment, off), ", not hidden by its prefetch"))
             for times in (1.0, *UNHIDDEN) if core.dcache == core.icache else (1.0,):
                 yield from change(
                     deployment, off | _lengthen(memory, times), kind="prefetch", unhides=times == 1,
@@ -306,7 +283,7 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None,
         changes: dict[str, object] = {
             f"clocks.{clock}.frequency_hz": hertz,
             "supply.voltage_scale": deployment.board.power.voltage_scale}
-        changed, text = _try(deployment, changes), ""
+        changed, text = try_changes(deployment, changes), ""
         if not timed:
             waits = () if changed is None else _list_waits(changed)
             if changed is None or waits in known:
@@ -328,7 +305,7 @@ def _list_waits(deployment: Deployment) -> tuple[int, ...]:
 
 
 def _weaker(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
-    lowered = _lowered(deployment)
+    lowered = lower_compiled(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
     own = deployment.runtime.is_compiled and deployment.runtime.built is None
@@ -371,14 +348,14 @@ def _unoptimised(deployment: Deployment) -> Fault:
 
 def _reference(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
     """Yield the reference kernels of TFLite Micro, of its own release, and other slow ones."""
-    lowered = _lowered(deployment)
+    lowered = lower_compiled(deployment)
     if deployment.runtime.library == "reference" or lowered is None:
         return
     remedy = link_kernels(deployment)
     library = "tflm-reference"
     own = f"{library}@{deployment.runtime.version}"
     known = own in list_releases(library)
-    changed = _try(lowered, {"runtime": own if known else library})
+    changed = try_changes(lowered, {"runtime": own if known else library})
     if changed is not None:
         yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,
                     rebuilds=True, versus=None if lowered is deployment else lowered,
@@ -387,80 +364,13 @@ def _reference(deployment: Deployment, counted: ErrorModel) -> Iterator[Fault]:
                 errors=REBUILT, slowdown=OTHER_KERNELS, slowdown_sd=OTHER_KERNELS_SD, remedy=remedy)
 
 
-def list_units() -> Iterator[Fault]:
-    """Yield numbers that were noted in another unit than they are read in."""
-    for times, text in UNITS.items():
-        yield Fault(kind=UNIT, name=f"{times:,.6g} x what was meant: {text}",
-                    counted=math.log(times), counts_all=True,
-                    remedy="look which unit the numbers are in, and write them in the one they are "
-                           "read in")
-
-
-def list_others(deployment: Deployment, stated: str) -> Iterator[Fault]:
-    """Yield other units, networks, boards and libraries: of logs, as our firmware says who it is.
-
-    Parameters
-    ----------
-    stated
-        Runtime as the log says it: other libraries are possible where that is none of ours, other
-        releases where it names none; each may run a network of another width, too. What another
-        network changes of compiled kernels is that of a library whose kernels are lowered.
-    """
-    yield from list_units()
-    base = _lowered(deployment)
-    if base is None:
-        return
-    versus, runtimes = None if base is deployment else base, {base.runtime.identity: ""}
-    for identity in (() if versus or is_stated(stated) else
-                     list_candidates(stated, board=deployment.board)):
-        other = _try(deployment, {"runtime": identity})
-        if other is not None and identity not in runtimes:
-            runtimes[identity] = f", kernels of {identity}"
-            yield Fault(kind=RIVAL, name=f"kernels of {identity}", deployment=other,
-                        errors=REPLACED, rebuilds=True,
-                        remedy=f"state the library if it is that: --runtime {identity}")
-    for (name, graph), (runtime, kernels) in product(_list_networks(deployment.graph),
-                                                     runtimes.items()):
-        with suppress(TwinError):
-            yield Fault(kind=NETWORK, name=f"a network {name}{kernels}", versus=versus,
-                        deployment=deploy(graph, deployment.board, runtime=runtime),
-                        errors=COMPILED if versus else REPLACED, rebuilds=True,
-                        remedy="look which model the program holds: give that (--model)")
-    cores = {deployment.board.core.model}
-    for name in list_boards():
-        try:
-            board = load_board(name)
-            if board.core.model in cores or name == "host":
-                continue
-            cores.add(board.core.model)
-            other = deploy(deployment.graph, board, runtime=base.runtime.identity)
-            lower_network(other)  # Some libraries refuse a core only here.
-        except TwinError:
-            continue
-        yield Fault(kind=BOARD, name=f"a {board.core.model}, as on {name}", deployment=other,
-                    errors=ELSEWHERE, rebuilds=True, versus=versus,
-                    remedy="look which board was on the line: give that (-b)")
-
-
-def _list_networks(graph: Graph) -> Iterator[tuple[str, Graph]]:
-    """Yield networks a program may hold by mistake: of another width, or for other images."""
-    channels, (height, width) = trace_channels(graph), find_sides(graph) or (0, 1)
-    for times in WIDTHS:
-        with suppress(TwinError):
-            yield f"{times:.3g} x as wide", repeat_channels(channels, times)
-    for side in SIDES if height == width else ():
-        with suppress(TwinError):
-            if 0.5 <= side / width <= 2 and side != width:
-                yield f"for {side} x {side} pixels", change_resolution(graph, side, side)
-
-
 def is_stated(stated: str) -> bool:
     """Whether a log says its library and the release of it, and we know that."""
     return "@" in stated and is_known(stated)
 
 
-def _lowered(deployment: Deployment) -> Deployment | None:
+def lower_compiled(deployment: Deployment) -> Deployment | None:
     """Return the deployment under a library whose kernels are lowered, not read from an image."""
     if not deployment.runtime.is_compiled:
         return deployment
-    return _try(deployment, {"runtime": "cmsis-nn"})
+    return try_changes(deployment, {"runtime": "cmsis-nn"})
