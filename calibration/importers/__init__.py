@@ -260,11 +260,11 @@ def _check_ticks(log: Log, found: Measurement, clock_hz: float | None,
 
 def _with_clock(header: Header, clock: str, hertz: float, anyway: bool) -> Header:
     """Return a header with a clock; refuse another than it has."""
-    stated = dict(header.clocks_hz).get(clock)
+    stated = header.clocks.get(clock)
     if stated is not None and abs(stated - hertz) > _SAME_CLOCK * stated and not anyway:
         raise MeasurementError(f"{header.source}: says its {clock} clock is {stated / 1e6:g} MHz, "
                                f"not {hertz / 1e6:g} MHz; leave the clock out, or --anyway")
-    return replace(header, clocks_hz=tuple({**dict(header.clocks_hz), clock: hertz}.items()))
+    return replace(header, clocks_hz=tuple({**header.clocks, clock: hertz}.items()))
 
 
 def _complete(found: Measurement, board: str | None, model: str | None,
@@ -304,7 +304,7 @@ def _check_times(found: Measurement, anyway: bool) -> list[str]:
         _, most, longest_us = max(rows, key=lambda row: row[2], default=("", 0.0, 0.0))
         if not most or not longest_us:
             continue
-        stated = dict(found.header.clocks_hz).get(clock)
+        stated = found.header.clocks.get(clock)
         hertz = stated or most / longest_us * 1e6
         highest = _find_highest(found.header.board) if clock == "cpu" and not stated else None
         for what, cycles, took_us in rows:

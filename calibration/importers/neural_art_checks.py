@@ -91,7 +91,7 @@ def check_durations(found: Measurement, log: Log,
     MeasurementError
         Naming line or total.
     """
-    clocks = dict(found.header.clocks_hz)
+    clocks = found.header.clocks
 
     def count(counter: str, layer: int | None = None) -> float | None:
         return float(found.values(counter, layer)[0]) if found.count(counter, layer) else None
@@ -153,7 +153,7 @@ def check_totals(found: Measurement, log: Log) -> None:
         if stated != summed:
             raise MeasurementError(f"{log.where}: total of {name} is {stated:,.0f}, its epochs sum "
                                    f"to {summed:,.0f}; the log is damaged or not whole")
-    clocks = dict(found.header.clocks_hz)
+    clocks = found.header.clocks
     if found.count("core_npu_cycles") and {"cpu", "npu"} <= clocks.keys():
         unseen = [layer for layer in found.layers if not found.count("core_npu_cycles", layer)]
         slack = math.fsum(total(part, tuple(unseen)) for part in _MCU) \

@@ -90,6 +90,11 @@ class Header:
         """What the environment says, by key."""
         return dict(self.environment)
 
+    @property
+    def clocks(self) -> dict[str, float]:
+        """Frequency of each named clock, in Hz."""
+        return dict(self.clocks_hz)
+
 
 @frozen
 class Sample:

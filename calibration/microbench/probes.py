@@ -259,7 +259,7 @@ def read_power(measurement: Measurement, energies: Measurement,
     """
     readings, counter = read_probes(measurement, where), main_counter(measurement, where)
     clock = {"cpu_cycles": "cpu", "timer_ticks": "timer"}.get(counter, "")
-    hertz = dict(measurement.header.clocks_hz).get(clock)
+    hertz = measurement.header.clocks.get(clock)
     if hertz is None:
         raise MeasurementError(f"{where}: {counter} are of no known clock, so not a time")
     steps = []

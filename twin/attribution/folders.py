@@ -260,7 +260,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     for name in candidates:
         try:
             deployment = deploy(graph, board, runtime=name,
-                                clock_hz=dict(measurement.header.clocks_hz).get("cpu"))
+                                clock_hz=measurement.header.clocks.get("cpu"))
             predicted = predict_calibrated(deployment,
                                            temperature=measurement.header.temperature or "warm")
         except TwinError:
@@ -296,7 +296,7 @@ def _is_clear(least: float, other: float, related: bool) -> bool:
 
 
 def _median_us(measurement: Measurement, layer: int | None) -> float | None:
-    clocks = dict(measurement.header.clocks_hz)
+    clocks = measurement.header.clocks
     if measurement.count("latency", layer):
         return measurement.percentile("latency", 50, layer)
     for counter, clock in (("cpu_cycles", "cpu"), ("timer_ticks", "timer")):

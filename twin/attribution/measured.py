@@ -46,7 +46,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
         When it has no cycles, time, energy or instructions to compare.
     """
     header = measurement.header
-    clocks = dict(header.clocks_hz)
+    clocks = header.clocks
     facts = header.facts
     tasks = measurement.part != "layer"
     parts = tuple(part for part in (_measured_part(measurement, index, clocks, tasks, percent)
@@ -193,7 +193,7 @@ def time_by_log(measurement: Measurement) -> Measurement:
     """
     header, facts = measurement.header, measurement.header.facts
     match = re.match(r"([1-9]\d*) to ([1-9]\d*) Hz", facts.pop(TICKS_BY_MS, ""))
-    clocks = dict(header.clocks_hz)
+    clocks = header.clocks
     stated = clocks.get("timer")
     if match is None or not stated:
         return measurement

@@ -183,7 +183,7 @@ def _find_between(measurement: Measurement, counter: str, layers: Sequence[int])
 
 def _find_waited(measurement: Measurement, counter: str) -> float | None:
     """Return for which share of the time a host's program waited; None: nothing says."""
-    name, clocks = f"block_{WAITED}", dict(measurement.header.clocks_hz)
+    name, clocks = f"block_{WAITED}", measurement.header.clocks
     if not measurement.count(name):
         return None
     spent_us = _time_us(counter, float(measurement.values(counter).mean()), clocks, "measured")
@@ -196,7 +196,7 @@ def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: s
     origin = "measured" if measurement.header.kind == "measured" else "simulated"
     counted = {name: measurement.percentile(name, 50, index) for name in measurement.counters
                if measurement.count(name, index)}
-    clocks = dict(measurement.header.clocks_hz)
+    clocks = measurement.header.clocks
     time_us = _time_us(counter, counted[counter], clocks, origin)
     figures = Figures().add(counted, origin)
     figures.add({} if time_us is None else {"time_us": time_us}, origin)

@@ -241,7 +241,7 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
             header.temperature, header.kind))) + "; accepted: warm measurements")
     if header.facts.get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
-    clocks, placement = dict(header.clocks_hz), dict(header.placement)
+    clocks, placement = header.clocks, dict(header.placement)
     measured = name_runtime(header.runtime, header.facts.get("compiler", ""))
     runtime = without_tools(settle_runtime(measured, runtime, where))
     if hint := describe_open(runtime, load_board(board)):

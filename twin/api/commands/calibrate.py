@@ -136,7 +136,7 @@ def _remark(header: Header, machine: Board, now: str, runtime: str | None) -> It
     other = tell_other_file(header.board, facts.get(BOARD_HASH), now)
     if other and header.board == machine.name:
         yield f"board file: {other}; prices are learnt for today's"
-    if unstated := describe_unstated_clock(machine.core_clock.frequency_hz, dict(header.clocks_hz)):
+    if unstated := describe_unstated_clock(machine.core_clock.frequency_hz, header.clocks):
         yield f"clock cpu: {unstated}; prices are learnt for that"
 
 

@@ -72,7 +72,7 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
                                healthy=right, priors=asked.priors, on_progress=asked.on_progress,
                                also=also)
     unstated = "" if also is None else describe_unstated_clock(
-        clock_hz_of(deployment), dict(also.header.clocks_hz))
+        clock_hz_of(deployment), also.header.clocks)
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)

@@ -139,7 +139,7 @@ def doubt_energy(found: Measurement) -> str | None:
 
     Compiled kernels are not built to find out.
     """
-    cpu_hz, certainty = dict(found.header.clocks_hz).get("cpu"), None
+    cpu_hz, certainty = found.header.clocks.get("cpu"), None
     if not found.header.runtime.startswith("firmware"):
         with suppress(TwinError):  # another board or model than ours
             certainty = predict_calibrated(deploy_measured(found)[0]).certainty
@@ -186,7 +186,7 @@ def _layer_times(measured: Measurement) -> tuple[list[int], list[float]]:
     Together they take as long as the inference was measured to: what passes between layers is
     shared out by their time.
     """
-    clocks = dict(measured.header.clocks_hz)
+    clocks = measured.header.clocks
     for counter, clock in (("cpu_cycles", "cpu"), ("timer_ticks", "timer")):
         layers = [index for index in measured.layers if measured.count(counter, index)]
         if layers and clock in clocks:

@@ -212,7 +212,7 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
     if hint and not remark:
         remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
     clock = "" if board is None else describe_unstated_clock(
-        board.core_clock.frequency_hz, dict(header.clocks_hz))
+        board.core_clock.frequency_hz, header.clocks)
     return replace(measurement, header=replace(header, runtime=name)), (
         *remark, *([f"clock cpu: {clock}"] if clock else []))
 
@@ -235,8 +235,8 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
     if board is None or header.kind != "measured":
         return ()
     clock = board.core.clock
-    hertz = dict(header.clocks_hz).get(clock) or board.clock(clock).frequency_hz
-    found, ticks = dict(measurement.list_cycles(hertz)), dict(header.clocks_hz).get("timer")
+    hertz = header.clocks.get(clock) or board.clock(clock).frequency_hz
+    found, ticks = dict(measurement.list_cycles(hertz)), header.clocks.get("timer")
     tick = hertz / ticks if ticks else 0.0  # what a tick may have cut off
     layers: dict[int | None, float] = {
         layer: value + tick for layer, value in found.items() if layer is not None}
@@ -250,7 +250,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
     over = find_unreachable(graph, board, {None: whole, **layers}, hertz)
     if over is None:
         return _tell_too_fast(measurement, graph, board, found.get(None))
-    own = "" if clock in dict(header.clocks_hz) else " (the board's own; --cpu-clock says another)"
+    own = "" if clock in header.clocks else " (the board's own; --cpu-clock says another)"
     unit = f"--clock {format_frequency(ticks)} that of its ticks" if ticks else "the unit right"
     text = f"{where}: {over.tell(own)}; is {unit}, or the log of another network or board?"
     if not anyway:
@@ -290,7 +290,7 @@ def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
     """Return what a user must know: lines that were left, what is missing, unknown boards."""
     found = list(imported.remarks)
     if not imported.clocked:
-        hertz = dict(imported.measurement.header.clocks_hz).get("timer")
+        hertz = imported.measurement.header.clocks.get("timer")
         executorch = imported.measurement.header.runtime.startswith("executorch")
         function = "et_pal_ticks_to_ns_multiplier" if executorch else "ticks_per_second"
         found.append(

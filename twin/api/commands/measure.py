@@ -153,7 +153,7 @@ def _check_resumed(folder: Path, graph: Graph, machine: Board | None,
                 raise UsageError(f"{folder}: cannot be resumed: the board's file: {other}; "
                                  "an emulated board is what its file says: give another -o")
             watcher.remark(f"{header.temperature}: board file: {other}")
-        clocks = dict(header.clocks_hz)
+        clocks = header.clocks
         then_hz, now_hz = clocks.get("cpu"), options.clock_hz  # Asked of a virtual board's alone.
         if options.virtual is None or not then_hz or not now_hz or (
                 abs(then_hz / now_hz - 1) <= SAME_CLOCK):

@@ -61,7 +61,7 @@ def find_changes(deployment: Deployment, measurement: Measurement) -> dict[str, 
     """Return what a header says was otherwise than deployed, by dotted path."""
     header, board = measurement.header, deployment.board
     clock, places = board.core.clock, dict(header.placement)
-    stated = dict(header.clocks_hz).get(clock)
+    stated = header.clocks.get(clock)
     changes: dict[str, object] = {}
     if stated and abs(stated / board.clock(clock).frequency_hz - 1) > SAME_CLOCK:
         changes[f"clocks.{clock}.frequency_hz"] = stated

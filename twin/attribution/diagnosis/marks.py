@@ -138,7 +138,7 @@ def is_clock_set(measurement: Measurement, deployment: Deployment) -> bool:
 
 def _is_as_asked(measurement: Measurement, deployment: Deployment) -> bool | None:
     """Whether the clock stated is the one asked for; None where none is."""
-    hertz = dict(measurement.header.clocks_hz).get(deployment.board.core.clock)
+    hertz = measurement.header.clocks.get(deployment.board.core.clock)
     return None if hertz is None else abs(hertz / clock_hz_of(deployment) - 1) < 3 * CLOCK_SD
 
 
@@ -163,7 +163,7 @@ def ruled_out(measurement: Measurement, deployment: Deployment) -> frozenset[str
 def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     """Read clock, drift and scatter."""
     header = measurement.header
-    clocks, facts = dict(header.clocks_hz), header.facts
+    clocks, facts = header.clocks, header.facts
     hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
     match = re.match(r"([0-9.]+)(?: \+- ([0-9.]+))?", facts.get("clock_by_host", ""))
     clock_log, clock_sd = None, CLOCK_SD

@@ -71,7 +71,7 @@ def deploy_measured(measurement: Measurement, *folders: Path, model: str | None 
     placed = dict(header.placement)
     stated = board is None and not measurement.count("cpu_cycles")
     if clock_hz is None and (stated or is_clock_own(measurement)):
-        clock_hz = dict(header.clocks_hz).get("cpu")
+        clock_hz = header.clocks.get("cpu")
     options: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or placed.get("weights"),
                                "arena": arena or placed.get("arena"),
                                "follow_clock": False} | chosen
@@ -292,7 +292,7 @@ def require_alike(healthy: Measurement, measurement: Measurement, folder: Path,
     NotTheSameError
         For the same folder twice, other kernels, another compiler or level, or another clock.
     """
-    clocks, wanted = dict(healthy.header.clocks_hz), dict(measurement.header.clocks_hz)
+    clocks, wanted = healthy.header.clocks, measurement.header.clocks
     timed = any(TIMED_BY_MS in one.header.facts for one in (healthy, measurement))
     theirs, asked = _require_build("--healthy", healthy, measurement, folder, healthy_folder, [
         (f"clocks_hz {name}", clocks[name], wanted[name]) for name in clocks
