@@ -22,7 +22,8 @@ from twin.attribution.diagnosis.builds import list_all
 from twin.attribution.diagnosis.chances import RARE, WIDER
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.diagnosis.outlook import ANYTHING_SD, CAUSES, DATA, TAILED_90
-from twin.attribution.diagnosis.why import Row, Why
+from twin.attribution.diagnosis.why import Why
+from twin.attribution.diagnosis.why_words import Row
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction

@@ -19,15 +19,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
-from hwmodels.frozen import entity, frozen
-from hwmodels.quantities import format_frequency, format_time
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.chances import (
     expect,
     find_priors,
@@ -35,16 +33,28 @@ from twin.attribution.diagnosis.chances import (
     sum_up,
     weigh_hypotheses,
 )
-from twin.attribution.diagnosis.faults import JOINED, UNIT
+from twin.attribution.diagnosis.faults import UNIT
 from twin.attribution.diagnosis.outlook import (
     CAUSES,
     DATA,
-    FIXED,
     NOTABLE,
     TAILED_90,
     Hypothesis,
     Outlook,
-    choose,
+)
+from twin.attribution.diagnosis.why_words import (
+    ARENA_SD,
+    BEYOND,
+    CERTAIN,
+    Row,
+    choose_question,
+    describe_compiled,
+    describe_left,
+    describe_unexplained,
+    list_open,
+    name_contradiction,
+    note_misfits,
+    write_row,
 )
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -52,48 +62,8 @@ from twin.pricing.prediction import Prediction
 
 EXPECTED = "as expected"
 
-BEYOND = 2.0
-"""Times what causes reach from which a part of a time is stated as unexplained (assumed)."""
-
-LEAST_LEFT = 0.1
-"""Share of what is to be explained a stated cause leaves at least, to be worth a line."""
-
-ARENA_SD = 0.07
-"""Of the logarithm of the least arena: other commits, kernels and alignments of a release ask for
-up to 6.6 % more or less (docs/arena.md), one of 1,539 files for 34 %."""
-
-HEALTHY, CERTAIN, DOUBTED, SLIPPED = 0.7, 0.001, 0.03, 0.1
-"""Probability of "as expected" from which no question is asked; of a cause whose answer is known;
-where something is the matter, below which a stated cause is doubted; and from which a slip of the
-unit is asked for first: assumed."""
-
-
-@frozen
-class Row:
-    """A cause, weighed.
-
-    Parameters
-    ----------
-    cause, says, detail
-        Its name, in words, and the likeliest size.
-    probability, alone
-        That it is present; that it is the only one.
-    explains_us
-        What it would add to the expected time by itself.
-    change
-        The line of the build to change.
-    question
-        What shows whether it is present.
-    """
-
-    cause: str
-    says: str
-    detail: str
-    probability: float
-    alone: float
-    explains_us: float
-    change: str
-    question: str
+DOUBTED = 0.03
+"""Probability below which a stated cause is doubted where something is the matter: assumed."""
 
 
 @entity
@@ -197,17 +167,17 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
         runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
         expected_us=weighed.expected_us, low_us=float(weighed.find_ends(-1)[kept].min()),
         high_us=float(weighed.find_ends(1)[kept].max()),
-        as_expected=healthy, rows=rows, pairs=pairs, asked=_ask(rows, present, healthy),
+        as_expected=healthy, rows=rows, pairs=pairs, asked=choose_question(rows, present, healthy),
         releases=tuple((names[place], float(weighed.times_us[place]),
                         float(weighed.releases[place])) for place in kept),
-        also=(*_describe_unexplained(measured_us[0], max(
+        also=(*describe_unexplained(measured_us[0], max(
                   weighed.reach_us, weighed.expected_us / BEYOND)),
-              *_describe_left(measured_us[0] - weighed.expected_us, rows, present,
+              *describe_left(measured_us[0] - weighed.expected_us, rows, present,
                               math.fsum(chance for _, chance, _ in pairs)),
-              *_describe_compiled(outlook)),
-        remarks=(*doubted, *_name_contradiction(outlook, weighed.found, weighed.weights,
+              *describe_compiled(outlook)),
+        remarks=(*doubted, *name_contradiction(outlook, weighed.found, weighed.weights,
                                                 weighed.offs),
-                 *_note_misfits(outlook, published_us, arena_bytes)),
+                 *note_misfits(outlook, published_us, arena_bytes)),
         indistinct=weighed.indistinct,
         wider="" if published_us else DATA["libraries"][outlook.library]["says"])
 
@@ -250,7 +220,7 @@ class _Weighed:
 
     def list_rows(self) -> tuple[Row, ...]:
         """Return a row for each cause, most probable first."""
-        return tuple(sorted((_write_row(cause, self.found, self.weights, self.chances,
+        return tuple(sorted((write_row(cause, self.found, self.weights, self.chances,
                                         self.expected_us, self.base)
                              for cause in {name for key in self.chances for name in key}),
                             key=lambda row: -row.probability))
@@ -323,25 +293,6 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
     return found
 
 
-def _describe_unexplained(measured_us: float, reach_us: float) -> tuple[tuple[str, str], ...]:
-    """Return the part of a time far beyond what causes reach, under its name; () of none."""
-    return (("unexplained", f"{format_time(measured_us - reach_us)}: half of the likely causes "
-             f"that are left, two at once, reach at most {format_time(reach_us)}; is the unit "
-             "right, and is it of this network and board?"),) * (
-        measured_us > BEYOND * reach_us)
-
-
-def _describe_left(gap_us: float, rows: Sequence[Row], present: Collection[str],
-                   both: float) -> tuple[tuple[str, str], ...]:
-    """Return what stated causes leave of a gap, where that is a notable part of it."""
-    stated_us = math.fsum(row.explains_us for row in rows if row.cause in present)
-    left_us = gap_us - stated_us
-    return (("left", f"{format_time(left_us)} of the {format_time(gap_us)}: "
-             f"{' and '.join(present)} by itself makes {format_time(stated_us)}; the rest is a "
-             f"second cause ({100 * both:.0f} %) or within the interval of what is expected"),) * (
-        len(present) == 1 and left_us > LEAST_LEFT * gap_us)
-
-
 def count_answers(outlook: Outlook, measured_us: Sequence[float], *, present: Collection[str],
                   absent: Collection[str], **given: Any) -> int:
     """Return how many answers are to one of the two likeliest open causes, asked one by one.
@@ -355,7 +306,7 @@ def count_answers(outlook: Outlook, measured_us: Sequence[float], *, present: Co
     while {*present, *absent} - {*known}:
         found = explain(outlook, measured_us, present={*present}.intersection(known),
                         absent={*absent}.intersection(known), **given)
-        open_ones = _list_open(found.rows, known, found.as_expected)
+        open_ones = list_open(found.rows, known, found.as_expected)
         answer = next((row.cause for row in open_ones if row.cause in {*present, *absent}), None)
         if answer is None:
             break
@@ -418,91 +369,3 @@ def _find_fitting(outlook: Outlook, arena_bytes: int | None) -> np.ndarray:
         arena_bytes) for name in outlook.releases])
 
 
-def _write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
-               chances: Mapping[tuple[str, ...], float], expected_us: float,
-               base: Prediction) -> Row:
-    """Return what is said of a cause, in its likeliest size."""
-    best = found[max((place for place, one in enumerate(found) if cause in one.causes),
-                     key=lambda place: float(weights[place]))]
-    place = min(best.causes.index(cause), len(best.faults) - 1)
-    fault, size = best.faults[place], best.sizes[place]
-    data, board = CAUSES[cause], base.deployment.board
-    added_us = best.take_us(expected_us, base.time_us) - expected_us
-    together = f"{'-' if added_us < 0 else '+'}{format_time(abs(added_us))} together"
-    met_us = base.time_us if fault.kind in FIXED else expected_us
-    return Row(
-        cause=cause, says=_choose_text(data["says"], board), detail=(
-            fault.name + " together" * (JOINED in fault.kind)
-            + "".join(f"; with {name} {together}" for name in best.causes
-                      if name != cause and len(best.faults) > 1)) * bool(size) + (
-            ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
-        probability=math.fsum(chance for key, chance in chances.items() if cause in key),
-        alone=chances.get((cause,), 0.0), question=_choose_text(data["question"], board),
-        explains_us=met_us * (math.exp(size) - 1),
-        change=_choose_text(data.get("change", ""), board) or fault.remedy)
-
-
-def _choose_text(texts: str | Mapping[str, str], board: Board) -> str:
-    return texts if isinstance(texts, str) else str(choose(texts, board, ""))
-
-
-def _list_open(rows: Sequence[Row], known: Collection[str], as_expected: float) -> Sequence[Row]:
-    """Return the two likeliest causes that are open; none where nothing is likely the matter."""
-    return [row for row in rows if row.cause not in known][:2 * (as_expected < HEALTHY)]
-
-
-def _ask(rows: Sequence[Row], present: Collection[str], as_expected: float) -> str:
-    """Return that of the first two causes which is nearer to even odds, "" where none is open.
-
-    A slip of the unit that is likelier than `SLIPPED` is asked for before.
-    """
-    open_ones = _list_open(rows, present, as_expected)
-    if open_ones and any(row.cause == UNIT and UNIT not in present and row.probability > SLIPPED
-                         for row in rows):
-        return UNIT  # One look shows it, and all else depends on it.
-    best = min(open_ones, key=lambda row: abs(row.probability - 0.5), default=None)
-    return "" if best is None or not CERTAIN < best.probability < 1 - CERTAIN else best.cause
-
-
-def _name_contradiction(outlook: Outlook, found: Sequence[Hypothesis], weights: np.ndarray,
-                        offs: np.ndarray) -> Iterator[str]:
-    """Yield which numbers no cause explains together, where that is likelier than not."""
-    apart = math.fsum(weight for one, weight in zip(found, weights.tolist(), strict=True)
-                      if one.causes == ("other",) and one.own_sd[0])
-    for base, off in zip(outlook.bases[1:], offs[1:] - offs[0], strict=True) if apart > 0.5 else ():
-        board = base.deployment.board
-        yield (f"the times contradict each other: {base.deployment.graph.name} at "
-               f"{format_frequency(board.core_clock.frequency_hz)} takes "
-               f"{math.exp(off):.2g} x what the first one lets expect, and no listed cause does "
-               "that; is one of another build, network, board or clock?")
-
-
-def _note_misfits(outlook: Outlook, published_us: float | None,
-                  arena_bytes: int | None) -> tuple[str, ...]:
-    """Say what does not fit what was stated."""
-    base, notes = outlook.bases[0], []
-    deployment = base.deployment
-    if published_us is not None and abs(math.log(published_us / base.time_us)) > 2 * outlook.sd:
-        notes.append(f"published is {published_us / base.time_us:.2g} x what is predicted: of "
-                       "another board, clock, library or network?")
-    if arena_bytes is not None and deployment.buffer is not None:
-        needed = deployment.buffer.needed_bytes
-        if arena_bytes < needed:
-            notes.append(f"an arena of {arena_bytes:,} bytes is less than the {needed:,} this "
-                           f"network needs with {deployment.runtime.identity}, known to "
-                           f"{100 * ARENA_SD:.0f} %: of another network or release"
-                           f"{', or not in bytes' * (arena_bytes < needed / 4)}?")
-        room = deployment.board.memory(deployment.arena).size_bytes
-        if arena_bytes > room:
-            notes.append(f"an arena of {arena_bytes:,} bytes does not fit {deployment.arena}: "
-                           "say where it is, such as --arena psram")
-    return tuple(notes)
-
-
-def _describe_compiled(outlook: Outlook) -> Iterator[tuple[str, str]]:
-    """Yield that no option of a compiler reaches the kernels of a library, where none does."""
-    name = outlook.bases[0].deployment.runtime.name
-    if name in DATA["prebuilt"]:
-        assumed = any("optimisation" in one.causes for one in outlook.hypotheses)
-        yield "library", (f"{name} comes compiled, no option of your compiler changes its kernels"
-                          + ": say which library runs (--runtime)" * assumed)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from hwmodels.quantities import format_time, significant
 from twin.attribution.diagnosis.faults import UNIT
 from twin.attribution.diagnosis.outlook import DATA
-from twin.attribution.diagnosis.why import EXPECTED, Row, Why
+from twin.attribution.diagnosis.why import EXPECTED, Why
+from twin.attribution.diagnosis.why_words import Row
 from twin.reports.tables.parts import Content, new_pairs, spaced
 
 MOST_ROWS, MOST_NAMED = 4, 5

@@ -13,6 +13,7 @@ from hwmodels.board.file import load_board
 from hwmodels.quantities import format_time
 from twin.attribution.diagnosis import why as weighing
 from twin.attribution.diagnosis.outlook import at_clock, foresee
+from twin.attribution.diagnosis.why_words import choose_text
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
@@ -288,7 +289,7 @@ def test_without_a_release_the_interval_spans_all_of_them():
     ("nucleo_l4r5zi", "simd", "smlad (DSP)"), ("nucleo_h7a3zi_q", "cache", "SCB->CCR"),
     ("esp32s3_devkitc", "simd", "ee.*"), ("nucleo_l4r5zi", "cache", "bits named above")])
 def test_a_question_names_what_the_chip_has(board, cause, named):
-    text = weighing._choose_text(weighing.CAUSES[cause]["question"], load_board(board))
+    text = choose_text(weighing.CAUSES[cause]["question"], load_board(board))
     assert named in text and sum(other in text for other in ("smlad", "ee.*", "vmladava")) <= 1
 
 
