@@ -81,8 +81,7 @@ def renewed_files(folder: Path, prefix: str, obsolete: Iterable[str] = (), *,
         made = sorted(one.name for one in draft.iterdir())
         for name in made:
             if (folder / name).is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR),
-                                        str(folder / name))
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
         with _uninterrupted():
             for name in made:
                 os.replace(draft / name, folder / name)

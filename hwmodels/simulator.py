@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
 from hwmodels.cache.counts import AccessCounts
-from hwmodels.counts import (
-    COPYING,
-    EXACT,
-    Bill,
-    BillLine,
-    CountLine,
-    Counts,
-    Prices,
-    merge_counts,
-)
+from hwmodels.counts import COPYING, EXACT, Bill, BillLine, CountLine, Counts, Prices, merge_counts
 from hwmodels.frozen import frozen
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     from twin.api.commands.cache import cache
     from twin.api.commands.calibrate import calibrate, calibrate_published
     from twin.api.commands.check import check
-    from twin.api.commands.compare import (
-        attribute,
-        compare,
-        compare_published,
-        diff,
-        diff_series,
-    )
+    from twin.api.commands.compare import attribute, compare, compare_published, diff, diff_series
     from twin.api.commands.compiled import predict_compiled
     from twin.api.commands.diagnose import diagnose
     from twin.api.commands.differentiate import differentiate

@@ -15,11 +15,7 @@ import numpy as np
 
 from calibration.collecting.board_samples import UNITS, Translator, counter_name
 from calibration.collecting.clock_check import ClockCheck, check_clock
-from calibration.collecting.environment import (
-    describe_board,
-    describe_clock,
-    sample_environment,
-)
+from calibration.collecting.environment import describe_board, describe_clock, sample_environment
 from calibration.collecting.plan import BLOCK_S, Pass, Plan
 from calibration.collecting.resumption import count_runs, next_run, read_interrupted
 from calibration.collecting.wire import payloads as wire

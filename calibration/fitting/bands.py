@@ -145,8 +145,7 @@ def _deviations(fit: Fit, estimate: Estimate, rows: Sequence[int]) -> np.ndarray
     """Stated standard deviations of the networks of rows at an estimate's prices."""
     _, shares = log_total(fit.evidence.amounts[rows], estimate.log)
     priced = np.einsum("ij,jk,ik->i", shares, estimate.covariance, shares)
-    deviations: np.ndarray = np.sqrt(
-        priced + total_error(fit, fit.evidence.concentration[rows]))
+    deviations: np.ndarray = np.sqrt(priced + total_error(fit, fit.evidence.concentration[rows]))
     return deviations
 
 

@@ -52,8 +52,7 @@ class Between:
     @property
     def band(self) -> Band:
         """How far intervals of one's own board reach."""
-        return Band(down=self.reach, up=self.reach, level=LEVEL, basis="borrowed",
-                    count=self.count)
+        return Band(down=self.reach, up=self.reach, level=LEVEL, basis="borrowed", count=self.count)
 
 
 def learn_between(log_errors: np.ndarray) -> Between:

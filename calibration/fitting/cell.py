@@ -143,8 +143,7 @@ def locate_power(board: str, regulator: str, runtime: str, stated_sd: float) -> 
     library, release = _positions().get(runtime, (runtime, 0.0))
     if "firmware" not in read_yaml_once(LINEAGES_FILE)["libraries"].get(library, {}):
         library, release = runtime, 0.0
-    return Cell(board=board, core=regulator, library=library, release=release,
-                stated_sd=stated_sd)
+    return Cell(board=board, core=regulator, library=library, release=release, stated_sd=stated_sd)
 
 
 def known_power(cell: Cell, measured: Collection[Cell]) -> Cell:

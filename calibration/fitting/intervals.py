@@ -297,8 +297,7 @@ def make_band(errors: np.ndarray, basis: Basis = "conformal", *,
     if not math.isfinite(down):
         return None
     # a side no past error went to still has the width of a rounding
-    return Band(down=max(down, 0.1), up=max(up, 0.1), level=LEVEL, basis=basis,
-                count=len(errors))
+    return Band(down=max(down, 0.1), up=max(up, 0.1), level=LEVEL, basis=basis, count=len(errors))
 
 
 def student_band(count: float, scale: float = 1.0) -> Band:

@@ -22,13 +22,7 @@ from calibration.fitting.cell import SHIPPED, UNSEEN, Estimate
 from calibration.fitting.intervals import Band, Basis
 from hwmodels.errors import reworded
 from hwmodels.file_cache import make_once
-from hwmodels.files import (
-    LARGEST_YAML_BYTES,
-    DocumentError,
-    parse_yaml,
-    read_regular,
-    write_whole,
-)
+from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular, write_whole
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 
@@ -362,8 +356,7 @@ def dump_overlay(overlay: Overlay) -> str:
             flat = all(not isinstance(item, dict) for item in items)
             return super().represent_sequence(tag, items, flow_style=flat)
 
-    return yaml.dump(_plain(overlay), Dumper=Dumper, sort_keys=False, width=100,
-                     allow_unicode=True)
+    return yaml.dump(_plain(overlay), Dumper=Dumper, sort_keys=False, width=100, allow_unicode=True)
 
 
 def _plain(value: Any) -> Any:

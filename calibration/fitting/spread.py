@@ -195,8 +195,7 @@ def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> tu
         used = Counter[Cell]()
         for cell, each in zip(evidence.cells, leverage, strict=True):
             used[cell] += each
-        greedy = {cell for cell in rows
-                  if rows[cell] <= FEW_ROWS and used[cell] > MOST_PARAMETERS}
+        greedy = {cell for cell in rows if rows[cell] <= FEW_ROWS and used[cell] > MOST_PARAMETERS}
         if not greedy or spread.row * evidence.doubt.max() > LARGEST:
             return fit, spread
         more = np.array([1.2 if cell in greedy else 1.0 for cell in evidence.cells])

@@ -236,8 +236,7 @@ def _remark(header: Header, remarks: list[str]) -> Header:
     return replace(header, environment=tuple(facts.items()))
 
 
-def _check_ticks(log: Log, found: Measurement, clock_hz: float | None,
-                 anyway: bool) -> Measurement:
+def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: bool) -> Measurement:
     """Hold a clock against what a log's own milliseconds say of its ticks; keep that beside it."""
     if log.tick_hz is None or "timer_ticks" not in found.counters:
         return found

@@ -31,8 +31,7 @@ _CALLS = {"OPERATOR_CALL": "", "DELEGATE_CALL": "delegate"}
 
 def read_log(log: Log) -> Measurement:
     """Read the executions of an ETDump; a layer is the kernel call of that place."""
-    start = next((place for place in (0, 4)
-                  if log.data[place + 4:place + 8] == IDENTIFIER), None)
+    start = next((place for place in (0, 4) if log.data[place + 4:place + 8] == IDENTIFIER), None)
     if start is None:
         raise MeasurementError(f"{log.where}: nothing of format etdump; expected {EXPECTED}")
     with reworded(FlatbufferError, MeasurementError, f"{log.where}: damaged: "):

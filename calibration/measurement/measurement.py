@@ -24,20 +24,10 @@ import numpy as np
 
 from calibration.errors import IncompleteWarning, MeasurementError
 from calibration.measurement.lines import mend_end, parse_samples
-from calibration.measurement.sample import (
-    PAIRS,
-    Header,
-    Sample,
-    check_header,
-    parse_object,
-)
+from calibration.measurement.sample import PAIRS, Header, Sample, check_header, parse_object
 from hwmodels.drafts import draft_folder, locked
 from hwmodels.errors import did_you_mean, reworded
-from hwmodels.files import (
-    read_regular,
-    read_regular_text,
-    write_whole,
-)
+from hwmodels.files import read_regular, read_regular_text, write_whole
 from hwmodels.frozen import frozen
 from hwmodels.quantities import read_count
 

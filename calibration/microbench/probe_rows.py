@@ -154,8 +154,7 @@ def learn_rows(belief: Belief, rows: Sequence[ProbeRow]) -> Believed:
             raise FitError(f"{row.name}: is not measured")
     gain, _ = _update(belief, rows)
     misses = np.array([row.log_ratio - belief.expected(row) for row in rows])
-    return Believed(log=belief.now.log + gain @ misses,
-                    covariance=expect(belief, rows).covariance)
+    return Believed(log=belief.now.log + gain @ misses, covariance=expect(belief, rows).covariance)
 
 
 def _update(belief: Belief, rows: Sequence[ProbeRow]) -> tuple[np.ndarray, np.ndarray]:

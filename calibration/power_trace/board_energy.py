@@ -218,8 +218,7 @@ def group_short(times_us: Sequence[float], period_us: float) -> list[tuple[int, 
     """
     groups: list[list[int]] = []
     for place, time_us in enumerate(times_us):
-        if groups and (time_us < period_us
-                       or sum(times_us[one] for one in groups[-1]) < period_us):
+        if groups and (time_us < period_us or sum(times_us[one] for one in groups[-1]) < period_us):
             groups[-1].append(place)
         else:
             groups.append([place])

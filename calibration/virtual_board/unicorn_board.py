@@ -69,8 +69,7 @@ class Totals:
 class UnicornBoard:
     """An emulated core with an image; use `run_unicorn`."""
 
-    def __init__(self, name: str, image: str | Path, costs: Costs, *,
-                 trace_limit: int = 0) -> None:
+    def __init__(self, name: str, image: str | Path, costs: Costs, *, trace_limit: int = 0) -> None:
         self.name, self.costs = name, costs
         self._traits = load_core(list_emulated()[name]).traits
         self.failure: str | None = None

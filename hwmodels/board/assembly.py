@@ -22,15 +22,7 @@ from hwmodels.board.facts import (
     Fact,
     Memory,
 )
-from hwmodels.board.npu import (
-    HandOver,
-    Interface,
-    Npu,
-    NpuCache,
-    NpuEnergy,
-    Pool,
-    UnitKind,
-)
+from hwmodels.board.npu import HandOver, Interface, Npu, NpuCache, NpuEnergy, Pool, UnitKind
 from hwmodels.board.power import Power, SleepState
 from hwmodels.board.rules import (
     clock_of,

@@ -116,8 +116,7 @@ class SerialMemory:
     command_bits: Annotated[int, Key(
         WHOLE_CYCLES, "8; 16 where the command is extended (octal DTR).", required=True)] = 8
     address_bits: Annotated[int, Key(WHOLE_CYCLES, "24 or 32.", required=True)] = 32
-    dummy_cycles: Annotated[int, Key(
-        WHOLE_CYCLES, "Between address and data.", required=True)] = 0
+    dummy_cycles: Annotated[int, Key(WHOLE_CYCLES, "Between address and data.", required=True)] = 0
     select_cycles: Annotated[int, Key(
         WHOLE_CYCLES, "Select going low and the shortest time it stays high between commands.")] = 0
 

@@ -140,8 +140,7 @@ class Cache:
         Several(Reference("memory")),
         "Memories whose accesses look it up; absent: every memory marked cacheable.")] = ()
     hit_cycles: Annotated[int, Key(WHOLE_CYCLES, "Extra core cycles of a hit.")] = 0
-    enabled: Annotated[bool, Key(
-        SWITCH, "A cache switched off lets every access through.")] = True
+    enabled: Annotated[bool, Key(SWITCH, "A cache switched off lets every access through.")] = True
     settings_bytes: Annotated[tuple[int, ...], Key(
         SIZES, "Sizes its set-up can choose, of one that is the only way to what it serves and "
                "so never off; absent: any, or off.")] = ()
@@ -291,8 +290,7 @@ class Counters:
         Several(TEXT), "Hit and miss monitors beside the core.")] = ()
     levels: Annotated[NamedTexts, Key(
         Part(LevelKeys), "What can be known of each level of metrics.", required=True)] = ()
-    source: Annotated[str, Key(
-        Reference("source"), "Where that is from.", required=True)] = ""
+    source: Annotated[str, Key(Reference("source"), "Where that is from.", required=True)] = ""
 
 
 @frozen

@@ -98,8 +98,7 @@ def hash_board(board: Board) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def change_board(board: Board, overrides: Settings, *,
-                 follow_clock: bool = False) -> Board:
+def change_board(board: Board, overrides: Settings, *, follow_clock: bool = False) -> Board:
     """Return a board with some of its facts changed, by dotted path of its file.
 
     Parameters
@@ -124,8 +123,7 @@ def change_board(board: Board, overrides: Settings, *,
         "supply.voltage_scale" not in overrides)) if overrides else board
 
 
-def _change_once(board: Board, overrides: Settings, name: str,
-                 follows: bool = False) -> Board:
+def _change_once(board: Board, overrides: Settings, name: str, follows: bool = False) -> Board:
     changes = tuple((path, type(value), value) for path, value in overrides.items())
     asked = board.document, name, changes, follows, board.as_shipped
     try:

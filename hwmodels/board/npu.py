@@ -55,8 +55,7 @@ class UnitKind:
     """
 
     kind: str
-    roles: Annotated[tuple[str, ...], Key(
-        Several(TEXT), f"What it does: {', '.join(ROLES)}.")]
+    roles: Annotated[tuple[str, ...], Key(Several(TEXT), f"What it does: {', '.join(ROLES)}.")]
     count: Annotated[int, Key(COUNT, "How many there are.")]
     macs_per_cycle: Annotated[NamedNumbers, Key(
         Table(RATE, "BITS"), "Peak of one unit by operand widths, 8x8 being activations by "
@@ -145,8 +144,7 @@ class Pool:
     write_latency_cycles: Annotated[float, Key(CYCLES, "Likewise, of a write.")] = 0.0
     shared: Annotated[bool, Key(SWITCH, "Whether reads and writes take turns.")] = False
     burst_max_beats: Annotated[int, Key(COUNT, "Longest burst.")] = 8
-    cacheable: Annotated[bool, Key(
-        SWITCH, "Whether the NPU cache may hold its lines.")] = False
+    cacheable: Annotated[bool, Key(SWITCH, "Whether the NPU cache may hold its lines.")] = False
     reads_in_flight: Annotated[int, Key(
         AMOUNT, "Read bursts it takes at a time from one port; 0: any number.")] = 0
     writes_in_flight: Annotated[int, Key(AMOUNT, "Likewise, of writes.")] = 0
@@ -192,10 +190,8 @@ class HandOver:
     clock: Annotated[str, Key(Reference("clock"), "The host core's clock.")]
     pre_cycles: Annotated[float, Key(CYCLES, "Before any epoch.")]
     post_cycles: Annotated[float, Key(CYCLES, "After any epoch.")]
-    pre_engine_cycles: Annotated[float, Key(
-        CYCLES, "For each stream engine set up.")] = 0.0
-    post_engine_cycles: Annotated[float, Key(
-        CYCLES, "For each stream engine released.")] = 0.0
+    pre_engine_cycles: Annotated[float, Key(CYCLES, "For each stream engine set up.")] = 0.0
+    post_engine_cycles: Annotated[float, Key(CYCLES, "For each stream engine released.")] = 0.0
     pre_unit_cycles: Annotated[NamedNumbers, Key(
         Table(CYCLES, "KIND"), "For each unit set up, by kind.")] = ()
     post_unit_cycles: Annotated[NamedNumbers, Key(

@@ -111,8 +111,7 @@ class SleepState:
     wake_up_ns: Annotated[float | None, Key(
         Quantity(dimension="ns", low=0, high=1e12, null=True),
         "From the event to the first instruction, clocks not yet raised.")] = None
-    keeps_ram: Annotated[bool, Key(
-        SWITCH, "Whether RAM and registers are kept.")] = True
+    keeps_ram: Annotated[bool, Key(SWITCH, "Whether RAM and registers are kept.")] = True
     boundary: Annotated[str, Key(
         BOUNDARY, "What the current supplies: chip or board, as of `power`.")] = "chip"
     voltage_v: Annotated[float | None, Key(

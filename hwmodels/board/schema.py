@@ -43,17 +43,7 @@ from hwmodels.board.declaration import (
     keys_of_part,
     shorten,
 )
-from hwmodels.board.facts import (
-    Board,
-    Bus,
-    Cache,
-    Clock,
-    Core,
-    Counters,
-    Dma,
-    EventPrice,
-    Memory,
-)
+from hwmodels.board.facts import Board, Bus, Cache, Clock, Core, Counters, Dma, EventPrice, Memory
 from hwmodels.board.npu import HandOver, Interface, Npu, NpuCache, NpuEnergy, Pool, UnitKind
 from hwmodels.board.power import REGULATORS, Power, SleepState
 from hwmodels.errors import BoardError, did_you_mean

@@ -273,8 +273,7 @@ def count_waits(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cy
         if board.memory(owner.memory).bus is not None)
     scale = max(1.0, total / len(bursts.access)) if len(bursts.access) else 0.0
     for name, alone, mine, _ in _run_alone(board, loads, bursts, core_cycles, accesses):
-        ratio = (board.core_clock.frequency_hz
-                 / board.clock(board.bus(name).clock).frequency_hz)
+        ratio = board.core_clock.frequency_hz / board.clock(board.bus(name).clock).frequency_hz
         demands = [_demand(board, load, alone.bursts.interconnect) for load in loads
                    if board.memory(load.memory).bus == name]
         waits = expect_waits(alone, board.core.name, demands) * ratio * scale

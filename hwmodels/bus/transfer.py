@@ -12,8 +12,7 @@ BURST_BEATS = 16
 """Beats of a burst: the longest of AHB, and what DMA drivers ask for."""
 
 
-def copy_cycles(board: Board, dma: Dma, source: Memory, target: Memory,
-                size_bytes: int) -> float:
+def copy_cycles(board: Board, dma: Dma, source: Memory, target: Memory, size_bytes: int) -> float:
     """Return core cycles from starting a copy to its last byte.
 
     Parameters

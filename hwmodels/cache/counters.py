@@ -28,8 +28,7 @@ def count_operands(plan: Plan, cache: Cache, operands: Sequence[Operand],
                  for row in zip(operands, looked_up, plan.traffic, strict=True))
 
 
-def make_counts(counts: Sequence[Count], owners: Owners,
-                counters: Sequence[int]) -> AccessCounts:
+def make_counts(counts: Sequence[Count], owners: Owners, counters: Sequence[int]) -> AccessCounts:
     """Make counters into counts.
 
     Parameters

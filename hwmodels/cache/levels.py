@@ -11,14 +11,7 @@ from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import CacheState
-from hwmodels.cache.touches import (
-    BYPASS,
-    HIT,
-    READ_FILL,
-    WRITE_FILL,
-    Touches,
-    visit_touches,
-)
+from hwmodels.cache.touches import BYPASS, HIT, READ_FILL, WRITE_FILL, Touches, visit_touches
 from hwmodels.kernel import Kernel
 
 Owner = tuple[str, str]
@@ -118,8 +111,7 @@ class _Below:
             self.sums[:, column] += np.bincount(owners[chosen], minlength=len(self.owners))
         gone = left[left >= 0]
         for column, entries in enumerate((gone, gone[gone & 1 == 1])):
-            self.leaving[:, column] += np.bincount((entries >> 1) & 127,
-                                                   minlength=len(self.owners))
+            self.leaving[:, column] += np.bincount((entries >> 1) & 127, minlength=len(self.owners))
 
     def total(self) -> AccessCounts:
         """Return the sums, by operand where its owner is one of the kernel's."""

@@ -196,8 +196,7 @@ def _list_names(section: CoreFile) -> Iterator[tuple[str, str, Collection[str]]]
             yield f"ports.{place}", key, {*TIMING_CLASSES, "base"}
 
 
-def _list_facts(name: str, node: object, sources: Mapping[str, str],
-                path: str) -> Iterator[Fact]:
+def _list_facts(name: str, node: object, sources: Mapping[str, str], path: str) -> Iterator[Fact]:
     if isinstance(node, list) and len(node) == 3 and node[1] in KINDS:
         if node[2] not in sources:
             raise BoardError(f"{name}:{path}: source {node[2]!r} is not in the sources table; "

@@ -112,8 +112,7 @@ class Pipeline:
                 return False
         return True
 
-    def _write(self, instruction: Instruction, shape: ClassTiming, cycle: int,
-               early: bool) -> None:
+    def _write(self, instruction: Instruction, shape: ClassTiming, cycle: int, early: bool) -> None:
         done = cycle + shape.latency_cycles - early
         if shape.transfer_cycles:
             done += occupancy(shape, instruction) - 1

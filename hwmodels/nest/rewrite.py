@@ -130,8 +130,7 @@ def _unroll(repeat: Repeat, line_bytes: int, stores_settle: bool, depth: int) ->
                 body += fix_index(part.body, depth + 1, index)
         else:
             return repeat
-    flat = Repeat(extent=repeat.extent,
-                  body=_drop_repeats(tuple(body), line_bytes, stores_settle))
+    flat = Repeat(extent=repeat.extent, body=_drop_repeats(tuple(body), line_bytes, stores_settle))
     if not flat.body or _repeat_cost(flat, line_bytes) >= _repeat_cost(repeat, line_bytes):
         return repeat
     return flat

@@ -11,12 +11,7 @@ import numpy as np
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import banks_of
-from hwmodels.cache.set_associative import (
-    CacheState,
-    new_state,
-    simulate_kernels,
-    simulate_nests,
-)
+from hwmodels.cache.set_associative import CacheState, new_state, simulate_kernels, simulate_nests
 from hwmodels.core.schedule import count_block
 from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code

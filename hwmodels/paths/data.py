@@ -176,8 +176,7 @@ class DataPath:
             if not mine or not operand.writes:
                 continue
             lines = operand.write_bytes / cache.line_bytes
-            refill = refill_cycles(self.board, self.board.memory(operand.memory),
-                                   cache.line_bytes)
+            refill = refill_cycles(self.board, self.board.memory(operand.memory), cache.line_bytes)
             if lines >= cache.streaming_lines and core_cycles < lines * refill:
                 return True
         return False

@@ -20,8 +20,7 @@ WORD_BYTES = 4
 """Of the core: the least that is waited for."""
 
 
-def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
-                write: bool = False) -> Any:
+def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *, write: bool = False) -> Any:
     """Return cycles of one line read or written whole, by what the memory states of itself.
 
     Parameters

@@ -183,8 +183,7 @@ def count_tasks(asked: Asked, blame: Ints, machine: Machine) -> CountColumns:
     compute and `mac_waste` for the rest and for filling. Ticks become cycles by largest remainder.
     """
     waited, worked = list_events(asked, blame, machine)
-    shown = np.concatenate([np.ones(len(waited.key), np.bool_),
-                            stretches_run(machine, worked.key)])
+    shown = np.concatenate([np.ones(len(waited.key), np.bool_), stretches_run(machine, worked.key)])
     task, key, amounts, places = (np.concatenate(both) for both in (
         (waited.task, worked.task), (waited.key, worked.key),
         (waited.amounts, worked.amounts), (waited.places, worked.places)))

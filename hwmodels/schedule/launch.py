@@ -16,8 +16,7 @@ from hwmodels.board.npu import Npu
 from hwmodels.schedule.task import Task
 
 
-def launch_tasks(tasks: Sequence[Task], npu: Npu,
-                 stepped: Sequence[bool] = ()) -> tuple[Task, ...]:
+def launch_tasks(tasks: Sequence[Task], npu: Npu, stepped: Sequence[bool] = ()) -> tuple[Task, ...]:
     """Return tasks with the cycles the host and the accelerator take around them.
 
     Parameters

@@ -187,8 +187,7 @@ def _repeat(parts: tuple[EventColumns, EventColumns], which: Sequence[int], mach
     """Return the events of all tasks, from those that ran."""
     task, key, amounts = (np.concatenate([getattr(part, name) for part in parts], axis=-1)
                           for name in ("task", "key", "amounts"))
-    shown = np.append(np.ones(len(parts[0].key), np.bool_),
-                      stretches_run(machine, parts[1].key))
+    shown = np.append(np.ones(len(parts[0].key), np.bool_), stretches_run(machine, parts[1].key))
     some = amounts.any(axis=0)
     lines = [np.flatnonzero(some & (task == one)) for one in which]
     line = np.concatenate(lines)

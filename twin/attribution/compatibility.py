@@ -262,8 +262,7 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         elif known != _find_board(ours):
             hint = "" if _alike(first, second) else f"; predict with -b {theirs}"
             yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
-    other = tell_other_file(theirs, *(side.environment.get(BOARD_HASH)
-                                      for side in (second, first)))
+    other = tell_other_file(theirs, *(side.environment.get(BOARD_HASH) for side in (second, first)))
     if second.kind != "predicted" and other:
         yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file", text=other)
 

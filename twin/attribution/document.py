@@ -120,8 +120,7 @@ class Idealised(TypedDict):
         "is what was predicted"))]
     total: int
     work: int
-    resources: Annotated[list[Ideal], Len(0, 6), Of(
-        lambda split: split.shares.items())]
+    resources: Annotated[list[Ideal], Len(0, 6), Of(lambda split: split.shares.items())]
 
 
 class Fault(TypedDict):

@@ -11,12 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from calibration.fitting.cell import list_measured
-from calibration.measurement.measurement import (
-    HEADER_FILE,
-    SAMPLES_FILE,
-    Measurement,
-    read_header,
-)
+from calibration.measurement.measurement import HEADER_FILE, SAMPLES_FILE, Measurement, read_header
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
@@ -291,8 +286,7 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
 
 def _is_clear(least: float, other: float, related: bool) -> bool:
     """Whether a rival is far enough off, as logarithms; releases of one library may be nearer."""
-    return other >= (max(2 * least, least + math.log(APART)) if related
-                     else least + math.log(NEAR))
+    return other >= (max(2 * least, least + math.log(APART)) if related else least + math.log(NEAR))
 
 
 def _median_us(measurement: Measurement, layer: int | None) -> float | None:

@@ -77,8 +77,7 @@ RESOURCES = tuple(dict.fromkeys((*MACHINES, *FREED)))
 """Six: every one of the 64 settings is valued."""
 
 
-def shapley(value: Callable[[frozenset[str]], int],
-            players: Sequence[str]) -> dict[str, Fraction]:
+def shapley(value: Callable[[frozenset[str]], int], players: Sequence[str]) -> dict[str, Fraction]:
     """Return the Shapley value of each player of a game, exactly.
 
     Parameters
@@ -140,5 +139,4 @@ def split_time(deployment: Deployment, temperature: str = "warm",
     exact = shapley(lambda ideal: total - take(ideal), RESOURCES)
     whole = sum(exact.values())
     shares = round_signed(list(exact.values()), int(whole))
-    return Split(total=total, work=total - int(whole),
-                 shares=dict(zip(exact, shares, strict=True)))
+    return Split(total=total, work=total - int(whole), shares=dict(zip(exact, shares, strict=True)))

@@ -36,8 +36,7 @@ PHASES = ("pre_cycles", "core_cycles", "post_cycles", "extra_pre_cycles", "extra
 """Core cycles of a task; a hybrid one's extra tasks count to its phases."""
 
 
-def side_of_measurement(measurement: Measurement, source: str = "",
-                        percent: float = 50) -> Side:
+def side_of_measurement(measurement: Measurement, source: str = "", percent: float = 50) -> Side:
     """Return a measurement as a side: medians over its runs, or another percentile.
 
     Raises
@@ -54,8 +53,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
     whole = _measured_part(measurement, None, clocks, tasks, percent)
     if parts:
         summed = sum_parts(parts)
-        whole = Part(index=None, counts=whole.counts,
-                     amounts={**summed.amounts, **whole.amounts})
+        whole = Part(index=None, counts=whole.counts, amounts={**summed.amounts, **whole.amounts})
     if not whole.amounts:
         hint = "; ticks become times by `twin import --clock`" \
             if "timer_ticks" in measurement.counters else ""

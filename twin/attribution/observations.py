@@ -205,15 +205,12 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
                                    kind=header.kind), supply_v=header.supply_v,
                     energy_pj=None if energy_uj is None else energy_uj * 1e6)
     measured = measurement.list_cycles(whole.clock_hz)
-    layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
-              if layer is not None}
-    listed = (layers and measurement.part == "layer"
-              and _are_ours(measurement, deployment))
+    layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured if layer is not None}
+    listed = layers and measurement.part == "layer" and _are_ours(measurement, deployment)
     if listed and measurement.layers[-1] >= (count := len(deployment.graph.layers)):
         raise MeasurementError(f"{where}: has a layer {measurement.layers[-1]}; accepted: 0 to "
                                f"{count - 1}, of {header.model}")
-    impossible = find_impossible(deployment, [
-        one for one in measured if listed or one[0] is None])
+    impossible = find_impossible(deployment, [one for one in measured if listed or one[0] is None])
     if impossible is not None:
         raise MeasurementError(f"{where}: {impossible}")
     each = _observe_layers(whole, layers, measurement) if listed else ()

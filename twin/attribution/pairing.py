@@ -107,8 +107,7 @@ def _pair_measured(first: Side, second: Side) -> Pairing:
     if first.is_program:
         return _pair_program(ours, second)
     if second.numbered and {part.index for part in theirs} <= known:
-        return Pairing(pairs=tuple(pair for pair in _by_index(ours, theirs) if pair[1]),
-                       by="index")
+        return Pairing(pairs=tuple(pair for pair in _by_index(ours, theirs) if pair[1]), by="index")
     for chosen in (ours, moving):
         if len(chosen) == len(theirs):
             return Pairing(pairs=tuple(zip(chosen, theirs, strict=True)), by="index")

@@ -245,8 +245,7 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
                 found[cause] = found.get(cause, 0) + cycles
             causes[place]["cycles"] = found
             amounts[place]["cycles"] = sum(found.values())
-            amounts[place]["instructions"] = round(
-                _amount(unit["instructions"], "instructions"))
+            amounts[place]["instructions"] = round(_amount(unit["instructions"], "instructions"))
     return tuple(Part(
         index=int(unit["index"]),
         name=str(unit["name"]) if name_task is None else name_task(str(unit["name"])),

@@ -12,13 +12,7 @@ from pathlib import Path
 from statistics import median
 
 import calibration.datasets
-from calibration.datasets import (
-    PublishedRow,
-    board_settings,
-    published_rows,
-    read_table,
-    stand_in,
-)
+from calibration.datasets import PublishedRow, board_settings, published_rows, read_table, stand_in
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen

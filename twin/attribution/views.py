@@ -35,11 +35,7 @@ from twin.attribution.diagnosis.setup import (
 from twin.attribution.difference import Difference
 from twin.attribution.folders import start_with_counter
 from twin.attribution.idealisation import Split, split_time
-from twin.attribution.measured import (
-    read_folder,
-    side_of_measurement,
-    side_of_published,
-)
+from twin.attribution.measured import read_folder, side_of_measurement, side_of_published
 from twin.attribution.possible import Possible, explain_gap, price_sds
 from twin.attribution.predicted import (
     read_document,
@@ -115,8 +111,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     if find_compiler(model):
         machine = load_board(board)
         if clock_hz is not None:
-            machine = change_board(
-                machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+            machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
         ours, remarks = side_of_compiled(model, machine)
     else:
         deployment, uncounted = start_with_counter(deploy(
@@ -169,8 +164,7 @@ def compare_with_published(model: str | Graph, board: str, *,
     """
     graph = read_model(model) if isinstance(model, str) else model
     machine = load_board(board)
-    comparisons = compare_published(graph, machine.name,
-                                    predictor=row_predictor(calibration))
+    comparisons = compare_published(graph, machine.name, predictor=row_predictor(calibration))
     differences = {}
     for place, one in enumerate(comparisons):
         theirs = replace(side_of_published(one.row), architecture_id=graph.architecture_id)
@@ -258,8 +252,7 @@ def _explain(difference: Difference, deployment: Deployment | None, prices: Cali
     if deployment is None:
         return ()
     if not deployment.accelerated:
-        return explain_gap(difference.main, choose_errors(deployment, stands_in),
-                           price_sds(prices))
+        return explain_gap(difference.main, choose_errors(deployment, stands_in), price_sds(prices))
     if difference.second.scheduled:  # Its counters say more: `diagnose`.
         return ()
     npu, sd = deployment.board.accelerator, deployment.runtime.mapping.spread.task

@@ -27,8 +27,7 @@ Virtual = Annotated[bool, Option(
 
 BoardFile = Annotated[str | None, Option("--output -o", "FILE", "By default NAME.yaml.")]
 
-EXAMPLES = {"core": "cortex-m4", "clock_hz": "96MHz", "flash_bytes": "1MiB",
-            "sram_bytes": "256KiB"}
+EXAMPLES = {"core": "cortex-m4", "clock_hz": "96MHz", "flash_bytes": "1MiB", "sram_bytes": "256KiB"}
 
 app = typer.Typer(cls=ShownByName, add_completion=False, rich_markup_mode=None,
                   help="List the boards (--virtual: the emulators), show one (`twin boards NAME "
@@ -104,8 +103,7 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
             raise UsageError("--virtual lists emulated boards and goes with --json alone")
         show_view(twin.list_virtual_boards(), "measured:virtual_boards_table", as_json=as_json)
     elif name is not None:
-        show_view(twin.show_board(name), "catalogue:board_report", sources=sources,
-                  as_json=as_json)
+        show_view(twin.show_board(name), "catalogue:board_report", sources=sources, as_json=as_json)
     elif sources:
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")

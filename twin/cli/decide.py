@@ -56,8 +56,7 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
         raise UsageError("--arena-bytes and --map: of one program; accepted: one MODEL, one -b")
     _check_files(csv_folder, accuracy, junit, several=several)
     if several:
-        table = show_several(models, boards, placed, priced, as_json=as_json,
-                             limits=limits.spell())
+        table = show_several(models, boards, placed, priced, as_json=as_json, limits=limits.spell())
         if not table.all_met(sure=sure):
             raise typer.Exit(1)
         return
@@ -171,8 +170,7 @@ def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json
 
 
 @command
-def guidelines(folders: Folders, output: GuideFile = "guide.md",
-               as_json: AsJson = False) -> None:
+def guidelines(folders: Folders, output: GuideFile = "guide.md", as_json: AsJson = False) -> None:
     """Learn a decision tree and a checklist from finished studies."""
     from twin.api.commands.guidelines import write_guidelines
 

@@ -17,12 +17,7 @@ from twin.api.requests.values import parse_settings
 from twin.cli.options import AsJson, command, place, say_command
 from twin.cli.output import note_files
 from twin.cli.progress import Rate
-from twin.errors import (
-    DoesNotFitError,
-    PlacementError,
-    RuntimeRefusedError,
-    UsageError,
-)
+from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError, UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment, TwinError

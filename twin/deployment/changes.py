@@ -290,8 +290,7 @@ def parse_changes(overrides: Settings, graph: Graph, board: Board,
     return (*changes, *loads)
 
 
-def _read_network(left: dict[str, object], original: Graph,
-                  rewritten: NamedTexts) -> list[Change]:
+def _read_network(left: dict[str, object], original: Graph, rewritten: NamedTexts) -> list[Change]:
     """Read the paths of the network, and take them out of what is left."""
     asked = {name: left.pop(name) for name in [*left] if name.startswith("network.")}
     if not asked:

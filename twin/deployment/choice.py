@@ -184,8 +184,7 @@ def list_made_for(graph: Graph) -> list[Runtime]:
     Integers between float layers are no reason for kernels of integers: only what computes is.
     Code of a compiler is run by its own runtime.
     """
-    if code := next((traits(layer).code_of for layer in graph.layers
-                     if traits(layer).code_of), ""):
+    if code := next((traits(layer).code_of for layer in graph.layers if traits(layer).code_of), ""):
         return [load_runtime(code)]
     suffix = PurePath(graph.source).suffix.lower()
     if suffix in ("", ".tflite", ".onnx"):  # of no library alone
@@ -366,8 +365,7 @@ def is_accelerated(name: str) -> bool:
 
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
-    return [layer for layer in computing_layers(graph)
-            if graph.output(layer).dtype == "float32"]
+    return [layer for layer in computing_layers(graph) if graph.output(layer).dtype == "float32"]
 
 
 def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:

@@ -59,8 +59,7 @@ class Deployment(Draft):
         """Whether its bill is counts of kernels on the core times prices, and nothing beside."""
         return not self.accelerated and self.transfers is None
 
-    def replace(self, overrides: Settings | None = None, /,
-                **fields: object) -> Deployment:
+    def replace(self, overrides: Settings | None = None, /, **fields: object) -> Deployment:
         """Return a changed deployment; board paths are validated by the board's own rules.
 
         Parameters

@@ -263,8 +263,7 @@ def _fill(buffers: Sequence[Buffer], room: int, lay_out: Callable[[Sequence[Buff
     return kept, out
 
 
-def _move(buffers: Sequence[Buffer], start: int,
-          lay_out: Callable[[Sequence[Buffer]], int]) -> int:
+def _move(buffers: Sequence[Buffer], start: int, lay_out: Callable[[Sequence[Buffer]], int]) -> int:
     used = lay_out(buffers)
     for one in buffers:
         one.offset_bytes += start

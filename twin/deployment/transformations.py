@@ -199,8 +199,7 @@ def _find_dma(deployment: Deployment) -> Found:
     if deployment.accelerated:
         return "", (), (f"placement.weights_via: {deployment.runtime.identity} brings weights by "
                         "itself")
-    values = tuple(dma.name for dma in deployment.board.dma
-                   if dma.name != deployment.weights_via)
+    values = tuple(dma.name for dma in deployment.board.dma if dma.name != deployment.weights_via)
     return "", values, f"placement.weights_via: {deployment.board.name} states no DMA controller"
 
 

@@ -204,8 +204,7 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     weights = totals / totals.sum(axis=1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         outside = work.waits if item.brought is not None and item.brought.outside else 0.0
-        waiting = np.where(
-            totals != 0, (work.time @ item.external.T + outside) / totals, 0.0)
+        waiting = np.where(totals != 0, (work.time @ item.external.T + outside) / totals, 0.0)
     unlearned = (1 - waiting) * doubted.unlearned + waiting * doubted.beyond
     away = far_sd(totals.sum(axis=1), work.hertz, calibration.entry.support,
                   measured=calibration.entry.board is not None)
@@ -233,8 +232,7 @@ def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations
                     + found.away[:, None], 0.0)
 
 
-def deviation(estimate: Estimate, learnt: Learnt, shares: Floats,
-              spread: Floats | float) -> Floats:
+def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats | float) -> Floats:
     """Return the standard deviation of the logarithm of totals, a row each.
 
     Parameters

@@ -259,8 +259,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         None if deployment.accelerated else shipped_calibration(board, runtime)))
 
 
-def name_far(learnt: Learnt, names: Sequence[str], start: Calibration | None
-             ) -> tuple[str, ...]:
+def name_far(learnt: Learnt, names: Sequence[str], start: Calibration | None) -> tuple[str, ...]:
     """Return the time prices that lie `FAR` from those shipped, or stated, and are doubtful.
 
     Those are strained, or findings where prices of the same board are shipped or half of all
@@ -281,8 +280,7 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
     overlay = read_shipped(cell.library, cell.board)
     entry = None if overlay is None else find_entry(
         overlay, board=cell.board, core=cell.core, runtime=runtime)
-    return None if overlay is None or entry is None else _take(
-        overlay, entry, "shipped", board)
+    return None if overlay is None or entry is None else _take(overlay, entry, "shipped", board)
 
 
 def prices_before(board: Board, runtime: str) -> Calibration | None:
@@ -364,8 +362,7 @@ def unseen_prices(board: Board) -> Calibration | None:
     overlay = read_shipped("", board.measured_name)
     entry = None if overlay is None else find_entry(
         overlay, board=board.measured_name, core=board.core.model, runtime=UNSEEN_RUNTIME)
-    return None if overlay is None or entry is None else _take(
-        overlay, entry, "shipped", board)
+    return None if overlay is None or entry is None else _take(overlay, entry, "shipped", board)
 
 
 def _take_powers(entry: Entry, board: Board) -> Entry:

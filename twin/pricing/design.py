@@ -146,8 +146,7 @@ def _count_tasks(deployment: Deployment) -> DesignMatrix:
 def _count(deployment: Deployment) -> DesignMatrix:
     item, board = itemise(deployment, cold=False, unsure=False), deployment.board
     cycles = item.work + item.rest
-    per_cycle_pj = [item.clock_tree_pj[0], item.leakage_pj[0] * 1e9
-                    / board.core_clock.frequency_hz]
+    per_cycle_pj = [item.clock_tree_pj[0], item.leakage_pj[0] * 1e9 / board.core_clock.frequency_hz]
     return DesignMatrix(
         cycles=cycles, external=item.external, energy_pj=np.concatenate([
             item.energy_pj, cycles[..., None] * per_cycle_pj], axis=-1),

@@ -84,8 +84,7 @@ def make_rows(prediction: Prediction, ledger: Ledger) -> list[LayerRow]:
     """Return the layers in the order they run."""
     times = [layer.time_us for layer in prediction.layers]
     shown_ms, shares = share_out([time / 1e3 for time in times], 3), percentages(times, decimals=1)
-    energies = show_energies([layer.energy_uj for layer in prediction.layers],
-                             prediction.energy_uj)
+    energies = show_energies([layer.energy_uj for layer in prediction.layers], prediction.energy_uj)
     sure: Sequence[Any] = prediction.certainty.layers if prediction.certainty else (
         [None] * len(times))
     return [LayerRow(

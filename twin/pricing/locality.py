@@ -210,8 +210,7 @@ def _working_set_bytes(board: Board, kernels: Sequence[Kernel]) -> int:
             counts, state = simulate_nests(
                 roomy, kernel.nests, kernel.operands, state,
                 [operand.memory == memory for operand in kernel.operands])
-            total += cache.line_bytes * (counts.total("read_misses")
-                                         + counts.total("write_misses"))
+            total += cache.line_bytes * (counts.total("read_misses") + counts.total("write_misses"))
     return total
 
 
@@ -266,5 +265,4 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
                     deployment, runtime_prices(deployment),
                     cache(partial(lower_network, deployment)))] if deployment.is_itemised else [
         (policy, predict(one).time_us) for policy, one in list_rivals(deployment, caches)]
-    return ReplacementRange(caches=tuple(cache.name for cache in caches),
-                            time_us=tuple(times_us))
+    return ReplacementRange(caches=tuple(cache.name for cache in caches), time_us=tuple(times_us))

@@ -289,8 +289,7 @@ def split_alike(columns: Mapping[str, Sequence[Any]], rows: np.ndarray,
         return
     found: dict[tuple[str, ...], list[int]] = {}
     for row in rows.tolist():
-        found.setdefault(tuple([repr(values[row]) for values in columns.values()]),
-                         []).append(row)
+        found.setdefault(tuple([repr(values[row]) for values in columns.values()]), []).append(row)
     for own in found.values():
         yield {name: values[own[0]] for name, values in columns.items()}, np.array(own)
 

@@ -163,8 +163,7 @@ def _load(key: str) -> Found | None:
         return None
 
 
-def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *,
-           cold: bool) -> Found:
+def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *, cold: bool) -> Found:
     """Simulate, and keep what is counted."""
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
                               assumed=kernel.assumed) for kernel in group) for group in groups)
@@ -176,8 +175,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *,
     return layers, traffic
 
 
-def _count_once(deployment: Deployment, kernels: Lowered,
-                cold: bool) -> tuple[KernelTraffic, ...]:
+def _count_once(deployment: Deployment, kernels: Lowered, cold: bool) -> tuple[KernelTraffic, ...]:
     """Simulate kernels unless another library on this board was just found to run the same."""
     from hwmodels.simulator import count_traffic
     from twin.deployment.core import code_address

@@ -40,8 +40,7 @@ class Newer:
     def _get(self, name: str) -> int:
         if name == "zr":
             return 0
-        return int(name[1:], 0) if name[0] == "#" else self.emulator.get(
-            name.upper())
+        return int(name[1:], 0) if name[0] == "#" else self.emulator.get(name.upper())
 
     def _set(self, name: str, value: int) -> None:
         self.emulator.set(name.upper(), value)

@@ -70,8 +70,7 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
     return tuple(sorted(found, key=lambda one: -one.traffic.instructions))
 
 
-def list_functions(machine: Machine
-                   ) -> Iterator[tuple[int, tuple[Function, Sequence[BlockRun]]]]:
+def list_functions(machine: Machine) -> Iterator[tuple[int, tuple[Function, Sequence[BlockRun]]]]:
     """Yield numbers of functions that ran, each with the function and its blocks."""
     names = {number: symbol for symbol, number in machine.counters.functions.items()}
     for number, runs in machine.counters.ran().items():
@@ -103,8 +102,7 @@ def _count_time(name: str, event: str, count: int, cycles: float, memory: str) -
 def _count(machine: Machine, number: int, function: Function,
            runs: Sequence[BlockRun]) -> FunctionRun:
     board, timing = machine.board, load_core(machine.board.core.model)
-    memory = next((one for one in board.memories
-                   if lies_in(function.start, one.spans)), None)
+    memory = next((one for one in board.memories if lies_in(function.start, one.spans)), None)
     assert memory is not None, "code lies in a memory of the board"
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
     counted = [count_block(block, timing) for block in blocks]
@@ -170,8 +168,7 @@ def list_code(machine: Machine, function: Function, run: BlockRun,
 
 
 @lru_cache(maxsize=16384)
-def _read_block(text: str, timing: CoreTiming, stand_in: str
-               ) -> tuple[str, tuple[str, ...]]:
+def _read_block(text: str, timing: CoreTiming, stand_in: str) -> tuple[str, tuple[str, ...]]:
     """Return a block with what the core's table does not know replaced, and what that is."""
     try:
         schedule(text, timing)

@@ -127,8 +127,7 @@ class Program(Deployment):
                                  if one.address <= start < one.address + one.size_bytes)
                     parts["arena"] += within
                     parts["data"] -= within
-        parts[KEPT] = sum(one.kept_bytes for one in self.memory_uses
-                                         if not one.flash)
+        parts[KEPT] = sum(one.kept_bytes for one in self.memory_uses if not one.flash)
         return parts
 
     @property
@@ -142,8 +141,7 @@ class Program(Deployment):
         """Bytes the file loads into flash; none of a program that is loaded into RAM."""
         return sum(one.used_bytes for one in self.memory_uses if one.flash)
 
-    def replace(self, overrides: Settings | None = None, /,
-                **fields: object) -> Program:
+    def replace(self, overrides: Settings | None = None, /, **fields: object) -> Program:
         """Return the program on a changed board.
 
         Raises

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from twin.program.device import LOW_WORD, Counter, Device, Surroundings
-from twin.program.esp_devices import (
-    EspClock,
-    EspFlash,
-    EspInterrupts,
-    EspSoftware,
-    EspSystimer,
-)
+from twin.program.esp_devices import EspClock, EspFlash, EspInterrupts, EspSoftware, EspSystimer
 from twin.program.part import read_field
 
 

@@ -32,8 +32,7 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
                f"peripheral of an {board.soc}: {named}"
                + (" and more" if len(strange) > MOST_NAMED else ""))
     spans = [span for one in board.memories for span in one.spans]
-    outside = [one for one in elf.parts
-               if not lies_in(one.address, spans)]
+    outside = [one for one in elf.parts if not lies_in(one.address, spans)]
     if outside:
         yield ("of another board? " + ", ".join(
             f"{one.name or 'a segment'} lies at 0x{one.address:08x}" for one in

@@ -243,8 +243,7 @@ def _read(path: Path, file: Tables) -> Elf:
         raise ProgramError(f"loads more than {LARGEST_LOAD_BYTES >> 20} MiB; accepted: a "
                            "program of a microcontroller")
     pieces = tuple((one.loaded, one.runs, file.data(one)) for one in loads if one.file_bytes)
-    sections = file.allocated or [
-        _describe(one) for one in loads if one.memory_bytes]
+    sections = file.allocated or [_describe(one) for one in loads if one.memory_bytes]
     spans = [(one, (one.address, one.address + one.size_bytes)) for one in sections]
     code = {span for one, span in spans if one.flags & CODE} or {
         (one.runs, one.runs + one.memory_bytes) for one in loads if one.rights & 1}
@@ -278,8 +277,7 @@ def _describe(segment: Segment) -> Section:
         address=segment.runs, offset=segment.offset, size_bytes=segment.memory_bytes)
 
 
-def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int],
-                                         tuple[Span, ...]]:
+def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int], tuple[Span, ...]]:
     symbols: dict[str, int] = {}
     arenas: set[Span] = set()
     starts: dict[int, tuple[str, int, str]] = {}

@@ -18,13 +18,7 @@ from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import EVENT_ADDRESS, listen
 from twin.program.exceptions import SVC, Exceptions
-from twin.program.memory import (
-    READ_WRITE_RUN,
-    address_of,
-    find_vectors,
-    map_memories,
-    place_pieces,
-)
+from twin.program.memory import READ_WRITE_RUN, address_of, find_vectors, map_memories, place_pieces
 from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.rom import Rom
@@ -303,8 +297,7 @@ class Machine:
     def _uncount(self, place: int) -> None:
         """Count a block up to the store at a place only: the reset it asks for ends it."""
         rest = self.read(place & ~1, max(int(self.words[self.names.LAST_END]) - (place & ~1), 0))
-        self.words[self.names.INSTRUCTIONS] -= max(
-            len(self.code.measure_instructions(rest)) - 1, 0)
+        self.words[self.names.INSTRUCTIONS] -= max(len(self.code.measure_instructions(rest)) - 1, 0)
 
     def _reset(self) -> None:
         """Start again as the program asks for, with what is in memory."""

@@ -57,8 +57,7 @@ class Traps:
             vector = matrix.line(cause - EXTERNAL) or 0
             cause = INTERRUPT | vector
         status = core.get("MSTATUS")
-        core.set("MSTATUS", status & ~(_MSTATUS_MIE | 1 << 7) | _MPP
-                 | (status & _MSTATUS_MIE) << 4)
+        core.set("MSTATUS", status & ~(_MSTATUS_MIE | 1 << 7) | _MPP | (status & _MSTATUS_MIE) << 4)
         core.set("MEPC", place)
         core.set("MCAUSE", cause)
         self.taken[cause] = self.taken.get(cause, 0) + 1
@@ -156,8 +155,7 @@ class RiscvMachine(Machine):
         if number not in COUNTERS:
             return self.controls.get(number, 0)
         counter, first = COUNTERS[number]
-        return self.peripherals.note_clock(
-            number, self._read_counter(counter) >> first & LOW_WORD)
+        return self.peripherals.note_clock(number, self._read_counter(counter) >> first & LOW_WORD)
 
     def _write_control(self, number: int, value: int) -> None:
         if number not in COUNTERS:

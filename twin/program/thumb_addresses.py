@@ -67,8 +67,7 @@ class ThumbReader(Reader):
         if name in ("tbb", "tbh"):
             size = 1 if name == "tbb" else 2
             base, index = re.findall(r"\w+", words[0])[:2]
-            return (READ, self.get(base, place), self.get(index, place), size - 1, [size], [],
-                    None)
+            return (READ, self.get(base, place), self.get(index, place), size - 1, [size], [], None)
         store = name.startswith(("str", "stl", "vstr"))
         target = next((one for one in words if one.startswith("[")), None)
         if target is None or name in ("pld", "pli", "pldw"):
@@ -104,8 +103,7 @@ class ThumbReader(Reader):
         return (WRITE if store else READ, held, self.get(index, place), int(shift or "0", 0),
                 pieces, loaded, after)
 
-    def _many(self, store: bool, base: str, back: bool, listed: str, down: bool,
-              place: int) -> Any:
+    def _many(self, store: bool, base: str, back: bool, listed: str, down: bool, place: int) -> Any:
         """Return accesses of registers listed, upwards from the lowest address."""
         names = listed.strip("{}").split(", ")
         size = 8 if names[0].startswith("d") else 4

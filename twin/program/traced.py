@@ -31,8 +31,7 @@ _PAGE = 4096
 _FLOATS, _WORDS, _STUB_BYTES = 0x200, 0x300, 0x1000
 
 
-def go_on(machine: Machine, until: int, back: int | None,
-          start: tuple[int, int] | None) -> None:
+def go_on(machine: Machine, until: int, back: int | None, start: tuple[int, int] | None) -> None:
     """Run a program in QEMU from where it stands, up to an address or a return.
 
     Parameters

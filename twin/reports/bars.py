@@ -15,16 +15,7 @@ from twin.pricing.accelerator.timeline import HOST, ROW_KINDS, Span
 from twin.pricing.ledger import bill_time_us, percentages
 from twin.pricing.locality import WORRYING, LayerLocality, Locality
 from twin.pricing.prediction import Prediction
-from twin.reports.palette import (
-    BLUE,
-    CAUSE_STYLES,
-    DARK_GREY,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    VERMILION,
-)
+from twin.reports.palette import BLUE, CAUSE_STYLES, DARK_GREY, GREEN, GREY, INK, ORANGE, VERMILION
 
 Look = tuple[str, str]
 """Colour and hatch."""
@@ -160,8 +151,7 @@ def chain_steps(start: float, moves: Iterable[tuple[str, float]], end: float, *,
     return (*rows, ends[1]), tuple(bars)
 
 
-def chart_bill(what: str, amounts: Mapping[str, float], write: Writer,
-               total: str = "") -> BarChart:
+def chart_bill(what: str, amounts: Mapping[str, float], write: Writer, total: str = "") -> BarChart:
     """Describe a bill as a waterfall: the causes, largest first, then the total."""
     causes = sorted((cause for cause in amounts if amounts[cause] > 0), key=lambda c: -amounts[c])
     whole = math.fsum(amounts[cause] for cause in causes)
@@ -226,8 +216,7 @@ def list_rows(spans: Sequence[Span]) -> list[str]:
     return sorted(kinds, key=lambda row: (ROW_KINDS.index(kinds[row]), row))
 
 
-def chart_spans(prediction: Prediction, spans: Sequence[Span],
-                looks: Sequence[Look]) -> BarChart:
+def chart_spans(prediction: Prediction, spans: Sequence[Span], looks: Sequence[Look]) -> BarChart:
     """Describe when host, units and stream engines are busy; engines look as their pool does."""
     rows = list_rows(spans)
     pools = list(dict.fromkeys(span.pool for span in spans if span.pool))

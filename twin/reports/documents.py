@@ -103,8 +103,7 @@ def _write_several(found: Any, **more: Any) -> JsonObject:
     return _write_list(found, **more)
 
 
-def _write_list(found: Iterable[Any] | JsonObject, kind: str = "",
-                **beside: Any) -> JsonObject:
+def _write_list(found: Iterable[Any] | JsonObject, kind: str = "", **beside: Any) -> JsonObject:
     """Write a list of what there is, by what is in it or, where it is empty, its kind."""
     from twin.reports.schemas import lists, outcomes
 

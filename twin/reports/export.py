@@ -237,8 +237,7 @@ def total_rows(prediction: Prediction) -> Rows:
 
 def _bounds(name: str, unit: str, interval: Interval | None) -> dict[str, Cell]:
     """Return the ends of an interval and its level, empty at stated prices."""
-    ends = (None, None, None) if interval is None else (
-        interval.low, interval.high, interval.level)
+    ends = (None, None, None) if interval is None else (interval.low, interval.high, interval.level)
     return dict(zip((f"{name}_low_{unit}", f"{name}_high_{unit}", f"{name}_level"), ends,
                     strict=True))
 

@@ -103,8 +103,7 @@ def make_speedscope(prediction: Prediction) -> JsonObject:
         "activeProfileIndex": len(profiles) - 1, "exporter": "twin"}
 
 
-def _make_profile(name: str, unit: str, samples: list[list[int]],
-                  weights: list[int]) -> JsonObject:
+def _make_profile(name: str, unit: str, samples: list[list[int]], weights: list[int]) -> JsonObject:
     return {"type": "sampled", "name": name, "unit": unit, "startValue": 0,
             "endValue": sum(weights), "samples": samples, "weights": weights}
 

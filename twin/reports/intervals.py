@@ -34,8 +34,7 @@ def chart_intervals(prediction: Prediction, quantity: str = "time",
     sure = prediction.certainty
     assert sure is not None
     layers = list(zip(prediction.layers, sure.layers, strict=True))
-    kept = {layer.index for layer, _ in sorted(
-        layers, key=lambda pair: -pair[0].time_us)[:most]}
+    kept = {layer.index for layer, _ in sorted(layers, key=lambda pair: -pair[0].time_us)[:most]}
     rows: list[tuple[str, float | None, Interval | None]] = [
         ("whole", getattr(prediction, name), getattr(sure, name)), *(
             (layer.tick, getattr(layer, name), getattr(known, name)) for layer, known in layers

@@ -264,8 +264,7 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     on_progress
         Called with (changes tried, changes, refusals).
     """
-    paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
-                                            for path in paths}))
+    paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values() for path in paths}))
     wanted: dict[str, list[Candidate]] = {}
     for candidates in sort_candidates(deployment, EFFORTS[:2]).values():
         for one, value in candidates:

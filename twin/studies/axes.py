@@ -373,8 +373,7 @@ def _read_span(path: str, text: str) -> Span:
                          "as 80..280MHz, or LOW..HIGH:COUNT for a grid")
     low, high = float(found[1]), float(found[3])
     count = None if found[5] is None else read_count(found[5], MOST_POINTS) or 0
-    if not low < high or not all(map(math.isfinite, (low, high))) or (
-            count == 0):
+    if not low < high or not all(map(math.isfinite, (low, high))) or (count == 0):
         raise UsageError(f"{path}={text}: is not a range; accepted: LOW below HIGH, COUNT from 1 "
                          f"to {MOST_POINTS:,}")
     return Span(low=low, high=high, unit=found[4] or "", count=count,

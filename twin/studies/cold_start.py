@@ -88,5 +88,4 @@ def list_parts(rest: Rest, setup_us: float, time_us: float) -> NamedNumbers:
 
 
 def _spread(board: Board, path: str) -> float:
-    return next((fact.rel_sd for fact in board.facts if fact.path == path and fact.rel_sd),
-                WAKE_SD)
+    return next((fact.rel_sd for fact in board.facts if fact.path == path and fact.rel_sd), WAKE_SD)

@@ -122,8 +122,7 @@ class Judge:
             raise NotApplicableError(f"{graph.name}: no data whose inputs have its {elements:,} "
                                      "elements")
         if not changes:
-            return measure_accuracy(graph, data,
-                                    graph.source if names_file(graph.source) else None)
+            return measure_accuracy(graph, data, graph.source if names_file(graph.source) else None)
         changed, left, _ = change_network(graph, dict(changes), data)
         return measure_accuracy(changed, left)
 
@@ -136,8 +135,7 @@ def pick_changes(changes: Settings) -> Changes:
 
 def _judge(right: int, samples: int, by: str) -> Verdict:
     low, high = wilson_interval(right, samples)
-    return Verdict(share=right / samples, by=by,
-                   interval=Interval(low=low, high=high, level=LEVEL))
+    return Verdict(share=right / samples, by=by, interval=Interval(low=low, high=high, level=LEVEL))
 
 
 def _read_answer(answer: Any) -> Verdict:

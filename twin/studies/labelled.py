@@ -104,8 +104,7 @@ def _read_arrays(path: str | Path, wanted: Sequence[Sequence[str]]
             most = stream.seek(0, 2) + MOST_ADDED_BYTES
             if unpacked > most:
                 raise ValueError(f"unpacks to {unpacked:,} bytes; at most {most:,} are")
-            return list(members), [None if one is None else _read_array(file, one)
-                                   for one in found]
+            return list(members), [None if one is None else _read_array(file, one) for one in found]
 
 
 def _read_array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:

@@ -112,8 +112,7 @@ class Deployer:
             return brought.deploy(board)
         runtime, clock = str(point.get("runtime", DEFAULT)), str(point.get("clock", OWN))
         settings = {path: value for path, value in point.items() if path not in NAMED}
-        network = {path: settings.pop(path) for path in [*settings]
-                   if path.startswith("network.")}
+        network = {path: settings.pop(path) for path in [*settings] if path.startswith("network.")}
         places = {what: None if value is None else str(value) for what in ("weights", "arena")
                   for value in (settings.pop(f"placement.{what}", None),)}
         if runtime not in (DEFAULT, BEST):
@@ -134,8 +133,7 @@ class Deployer:
         """Return the board of a board axis' value."""
         if isinstance(board, Board):
             return change_board(board, self.list_stated(board))
-        return _read_once(self._boards, str(board),
-                          lambda name: self.read_board(load_board(name)))
+        return _read_once(self._boards, str(board), lambda name: self.read_board(load_board(name)))
 
     def list_stated(self, board: Board) -> dict[str, object]:
         """Return what-if paths of a board: the user's currents, and null for what is assumed."""
@@ -176,8 +174,7 @@ class Deployer:
             found |= self._predict_clocks([points[number] for number in numbers], numbers, hertz)
         left = [number for number in range(len(points)) if number not in found]
         asked = [points[number] for number in left]
-        found |= zip(left, self._predict(asked, [self._try(point) for point in asked]),
-                     strict=True)
+        found |= zip(left, self._predict(asked, [self._try(point) for point in asked]), strict=True)
         return tuple(found[number] for number in range(len(points)))
 
     def _predict_clocks(self, points: Sequence[Point], numbers: Sequence[int],
@@ -190,8 +187,7 @@ class Deployer:
         variation = read_variation({path: list(hertz)})
         batch = predict_batch(base, vary=variation.paths, temperature=self.temperature,
                               calibration=self.calibration, errors="keep")
-        found = {numbers[one.row]: self._fail(points[one.row], one.error)
-                 for one in batch.failures}
+        found = {numbers[one.row]: self._fail(points[one.row], one.error) for one in batch.failures}
         for group in list_groups(base, variation):
             if not isinstance(group, Group):
                 continue

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, open_regular, parse_json
 from twin.errors import UsageError
 from twin.studies.limits import LARGEST, Limits
-from twin.studies.results import (
-    Table,
-    check_file,
-    import_arrow,
-    read_objectives,
-    read_row,
-    type_of,
-)
+from twin.studies.results import Table, check_file, import_arrow, read_objectives, read_row, type_of
 
 if TYPE_CHECKING:
     import pandas

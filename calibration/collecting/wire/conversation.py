@@ -10,13 +10,7 @@ from typing import TypeVar
 from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link
 from calibration.collecting.wire import payloads as wire
-from calibration.collecting.wire.frames import (
-    FRAME_MAX,
-    REPLY,
-    Frame,
-    FrameReader,
-    encode_frame,
-)
+from calibration.collecting.wire.frames import FRAME_MAX, REPLY, Frame, FrameReader, encode_frame
 from calibration.errors import (
     BoardRefusedError,
     BoardRestartedError,

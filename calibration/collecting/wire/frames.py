@@ -59,8 +59,7 @@ def encode_frame(frame: Frame) -> bytes:
     """Return the bytes of a frame on the line, its ending zero included."""
     if len(frame.payload) > PAYLOAD_MAX or frame.type < LOWEST_TYPE:
         raise ValueError(f"frame of type {frame.type}, {len(frame.payload)} bytes of payload")
-    head = HEADER.pack(frame.type, frame.flags, frame.sequence, frame.reply_to,
-                       len(frame.payload))
+    head = HEADER.pack(frame.type, frame.flags, frame.sequence, frame.reply_to, len(frame.payload))
     body = head + frame.payload
     packed: bytes = _cobs().encode(body + CHECKSUM.pack(zlib.crc32(body)))
     return packed + b"\0"

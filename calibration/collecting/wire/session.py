@@ -136,8 +136,7 @@ def _offset(offset: int) -> bytes:
     return offset.to_bytes(4, "little")
 
 
-def _entries(data: bytes, count: int, head: type[wire.Payload],
-             entry: type[Reply]) -> list[Reply]:
+def _entries(data: bytes, count: int, head: type[wire.Payload], entry: type[Reply]) -> list[Reply]:
     start, size = head.LAYOUT.size, entry.LAYOUT.size
     if len(data) < start + count * size:
         raise LinkError(f"the board announces {count} entries of {entry.__name__} in "

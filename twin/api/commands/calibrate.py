@@ -27,12 +27,7 @@ from twin.api.commands.energy import FAR, doubt_energy
 from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.attribution.compatibility import HIDING, describe_unstated_clock
-from twin.attribution.folders import (
-    drop_repeated,
-    pair_energies,
-    tell_other_file,
-    warm_of_campaign,
-)
+from twin.attribution.folders import drop_repeated, pair_energies, tell_other_file, warm_of_campaign
 from twin.attribution.observations import find_contradictions, observe_folder
 from twin.deployment.stated import describe_open
 from twin.errors import UsageError
@@ -167,13 +162,11 @@ def calibrate_published(asked: CalibratePublished) -> dict[str, Overlay]:
         found[str(name)] = overlay
     if output is not None:
         write_between(Path(fspath(output)) / LEFT_OUT_FILE.name, learn_between_networks(learning))
-        _write_measured(Path(fspath(output)) / MEASURED_FILE.name, found.values(),
-                        published_rows())
+        _write_measured(Path(fspath(output)) / MEASURED_FILE.name, found.values(), published_rows())
     return found
 
 
-def _write_measured(path: Path, overlays: Iterable[Overlay],
-                    rows: Iterable[PublishedRow]) -> None:
+def _write_measured(path: Path, overlays: Iterable[Overlay], rows: Iterable[PublishedRow]) -> None:
     """Write what was measured as a table, for who looks before reading overlays.
 
     Accelerators have no overlay: what counts is published rows of known networks.

@@ -97,8 +97,7 @@ class Run:
         from twin.program.image.compile.ports import load_port
 
         port = load_port(name)
-        placed = (None if port.fixed_map or self.board is None
-                  else deploy(self.graph, self.board))
+        placed = None if port.fixed_map or self.board is None else deploy(self.graph, self.board)
         with contextlib.ExitStack() as held:
             claim = functools.partial(held.enter_context, claim_folder(
                 self.folder / "firmware", "builds into it"))

@@ -211,8 +211,7 @@ def list_steps(board: Board, file: File | None = None) -> Iterator[tuple[str, st
         yield (f'openocd {config} -c "program out/kws/firmware.elf verify reset exit"',
                "writes it; BOARD.cfg is OpenOCD's file of the board, or of its probe and chip")
     if set(FLASHERS) & set(settings):
-        yield (f"twin firmware flash kws -b {name}",
-               f"writes it: {_name_flasher(port)}")
+        yield (f"twin firmware flash kws -b {name}", f"writes it: {_name_flasher(port)}")
     where = "/dev/ttyACM0"
     if "rtt" in settings.get("FAMILY", "").split():
         where = "socket://localhost:9090"

@@ -110,8 +110,7 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
     merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
     late = None if by_shape else judge_windows(recording, find_windows(recording, layers, runs))
     if merged:
-        header = replace(header, environment=tuple(
-            {**header.facts, "merged": merged[0]}.items()))
+        header = replace(header, environment=tuple({**header.facts, "merged": merged[0]}.items()))
     found = Measurement(samples=tuple(samples), header=header)
     write_measurement(target, found, dump_excerpt(cut_excerpt(
         recording, layers, times_us, runs=runs, by_shape=by_shape)))

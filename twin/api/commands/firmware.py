@@ -167,8 +167,7 @@ def compare_firmware(asked: requests.Compare) -> Built:
     return Built(builds=tuple(builds), runs=tuple(runs))
 
 
-def _run(model: File, board: str, image: Path, where: str, virtual: bool,
-         runs: int) -> BoardRun:
+def _run(model: File, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:
     graph = read_model(fspath(model))
     with open_board(where, image, virtual=virtual, board=load_board(board)) as (session, scales):
         return run_on_board(session, graph, random_input(graph), runs=runs, scales=scales)

@@ -37,8 +37,7 @@ class Watcher:
         """Take what a power meter saw, and where it was written."""
 
 
-def aim(board: str, options: MeasureOptions | None, *,
-        reads_image: bool = False) -> MeasureOptions:
+def aim(board: str, options: MeasureOptions | None, *, reads_image: bool = False) -> MeasureOptions:
     """Return options with the virtual board `host` means; refuse what contradicts itself.
 
     Parameters

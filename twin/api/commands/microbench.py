@@ -98,8 +98,7 @@ def measure_plan(plan: str, board: str, options: MeasureOptions | None = None, *
         stated=None if machine is None else state_memories(machine))
 
 
-def _collect(job: Job, options: MeasureOptions, folder: Path,
-             watcher: Watcher) -> Measurement:
+def _collect(job: Job, options: MeasureOptions, folder: Path, watcher: Watcher) -> Measurement:
     """Make the runs; where they end early, say what there is."""
     try:
         if options.virtual is None:

@@ -56,8 +56,7 @@ def plan(asked: Plan) -> Ranking:
         raise UsageError(f"no learnt prices for {deployment.runtime.identity} on "
                          f"{deployment.board.name}, so no interval to narrow; accepted: "
                          "--calibration FILE, or a runtime that was measured somewhere")
-    return rank_benchmarks(predict(apply_calibration(deployment, chosen)), chosen,
-                           deployment.board)
+    return rank_benchmarks(predict(apply_calibration(deployment, chosen)), chosen, deployment.board)
 
 
 def host_library(deployment: Deployment) -> str:

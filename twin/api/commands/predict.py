@@ -94,8 +94,7 @@ def describe_numbers(deployment: Deployment, calibration: File = AUTO,
     return tuple(lines)
 
 
-def describe_cold(prediction: Prediction,
-                  calibration: File = AUTO) -> tuple[str, ...]:
+def describe_cold(prediction: Prediction, calibration: File = AUTO) -> tuple[str, ...]:
     """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
     caches = list_caches(prediction.deployment)
     if prediction.temperature != "cold" or prediction.tasks or not caches:
@@ -109,8 +108,7 @@ def describe_cold(prediction: Prediction,
 
 def describe_set_up(deployment: Deployment) -> tuple[str, ...]:
     """Say what was chosen, how numbers are handled, and where the part has no such clock."""
-    return (*deployment.chosen, *describe_numbers(deployment),
-            *describe_clock(deployment.board))
+    return (*deployment.chosen, *describe_numbers(deployment), *describe_clock(deployment.board))
 
 
 LITTLE = 0.01

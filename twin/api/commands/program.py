@@ -50,8 +50,7 @@ def _deploy(elf: File, board: Board, part: Part) -> Program:
     return deploy_program(read_program(elf, wanted), board, wanted)
 
 
-def prepare_board(board: File | Board, clock_hz: float | None,
-                  settings: Settings) -> Board:
+def prepare_board(board: File | Board, clock_hz: float | None, settings: Settings) -> Board:
     """Return the board a program runs on: read, at a clock, with paths of its file changed.
 
     Raises

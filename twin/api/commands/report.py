@@ -78,8 +78,7 @@ def report(asked: Report) -> str:
     return render_page(describe(asked))
 
 
-def write_report(subject: Any, file: File, *, length: str = "full",
-                 **options: Any) -> Path:
+def write_report(subject: Any, file: File, *, length: str = "full", **options: Any) -> Path:
     """Write a report as a page that opens offline, as Markdown, or as PDF; returns the file.
 
     Parameters

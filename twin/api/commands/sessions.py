@@ -143,8 +143,7 @@ def compare_sessions(asked: CompareSessions) -> Comparison:
         from twin.api.commands.compare import diff
 
         difference = diff(first.folder / RESULT, second.folder / RESULT, anyway=True)
-    return Comparison(asked=compare_requests(first, second), agreement=found,
-                      difference=difference)
+    return Comparison(asked=compare_requests(first, second), agreement=found, difference=difference)
 
 
 @takes(CleanSessions)

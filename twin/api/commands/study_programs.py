@@ -133,8 +133,7 @@ def _holds(elf: Elf, model: str) -> bool:
     except TwinError:
         return True
     with suppress(TwinError):
-        return read_model(model).sha256 in {
-            hashlib.sha256(one.content).hexdigest() for one in held}
+        return read_model(model).sha256 in {hashlib.sha256(one.content).hexdigest() for one in held}
     return False
 
 

@@ -53,8 +53,7 @@ def why(asked: Why) -> weighing.Why:
         parse_quantity(asked.arena_bytes, "bytes", "--arena-bytes"))
     present, absent = _read_answers(asked, priors)
     deployments = _deploy(asked, models, times, clocks)
-    hertz = None if asked.cycles is None else observe_clock(
-        asked.cycles, times[0], deployments[0])
+    hertz = None if asked.cycles is None else observe_clock(asked.cycles, times[0], deployments[0])
     if hertz is not None and "clock" in absent and hertz != clock_hz_of(deployments[0]):
         raise UsageError(f"--not clock: --cycles {asked.cycles} in {format_time(times[0])} are "
                          f"{format_frequency(hertz)}; accepted: one of the two")
@@ -129,8 +128,7 @@ def _deploy(asked: Why, models: Sequence[str], times: Sequence[float],
     return deployments
 
 
-def _check_times(asked: Why, time_us: float, published_us: float | None,
-                 base: Prediction) -> None:
+def _check_times(asked: Why, time_us: float, published_us: float | None, base: Prediction) -> None:
     """Refuse what cannot have been published of this network, and a time nobody waits for."""
     if time_us > MOST * base.time_us:
         raise UsageError(f"--measured {asked.measured} is {time_us / base.time_us:.1g} x the "

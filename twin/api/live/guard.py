@@ -83,8 +83,7 @@ class Guard:
         self.bodies = dict(bodies or {})
         self.held_bytes = 0
 
-    async def __call__(self, scope: Scope, receive: Receive,
-                       send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
@@ -105,12 +104,10 @@ class Guard:
         CLIENT.set((scope.get("client") or ("",))[0])
         await self._serve(scope, body, receive, send)
 
-    async def _serve(self, scope: Scope, body: bytes, receive: Receive,
-                     send: Send) -> None:
+    async def _serve(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Serve a request that came whole; where its client leaves before, that is cancelled."""
         left = asyncio.ensure_future(receive())
-        served = asyncio.ensure_future(
-            self.app(scope, _replay(body, left), _with_headers(send)))
+        served = asyncio.ensure_future(self.app(scope, _replay(body, left), _with_headers(send)))
         try:
             await asyncio.wait((served, left), return_when=asyncio.FIRST_COMPLETED)
             if served.done():
@@ -156,8 +153,7 @@ class Guard:
             return False
         return self.any_address
 
-    async def _read(self, scope: Scope,
-                    receive: Receive) -> bytes | tuple[int, str]:
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | tuple[int, str]:
         """Return the body, or why it is refused; more than it may have is not kept."""
         largest = self.bodies.get(scope["path"], LARGEST_BODY)
         too_large = 413, f"a body of more than {largest:,} bytes"

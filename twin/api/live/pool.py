@@ -208,8 +208,7 @@ class Pool:
 
     def __init__(self, folder: Path, workers: Sequence[Worker] = (), *,
                  long_s: float = LONG_S) -> None:
-        self.workers = tuple(workers) or tuple(
-            Worker(folder, MEMORY_BYTES) for _ in range(WORKERS))
+        self.workers = tuple(workers) or tuple(Worker(folder, MEMORY_BYTES) for _ in range(WORKERS))
         self._folder, self._long_s = folder, patient(long_s)
         self._waiting: list[Job] = []
         self._running: dict[Worker, Job] = {}  # By the worker whose place it has, oldest first.

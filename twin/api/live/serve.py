@@ -41,8 +41,7 @@ def serve(asked: Serve) -> None:
     try:
         address = address_of(opened, host)
         service.start = _write_query(lambda *file: asyncio.run(service.upload(*file)), asked)
-        run(service, opened, host,
-            lambda: on_ready(address + service.start) if on_ready else None)
+        run(service, opened, host, lambda: on_ready(address + service.start) if on_ready else None)
     finally:
         service.close()
         opened.close()

@@ -69,8 +69,7 @@ def address_of(opened: socket.socket, host: str) -> str:
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}/"
 
 
-def run(service: Service, opened: socket.socket, host: str,
-        on_ready: Callable[[], None]) -> None:
+def run(service: Service, opened: socket.socket, host: str, on_ready: Callable[[], None]) -> None:
     """Serve until interrupted.
 
     Parameters

@@ -22,8 +22,7 @@ from twin.network.readers import SUFFIXES as READ
 LARGEST_BYTES: Mapping[str, int] = {"model": 32 << 20, "board": 1 << 20}
 """Of an upload, by what it is."""
 
-SUFFIXES: Mapping[str, tuple[str, ...]] = {
-    "model": READ, "board": (".yaml", ".yml")}
+SUFFIXES: Mapping[str, tuple[str, ...]] = {"model": READ, "board": (".yaml", ".yml")}
 
 MOST_FILES, MOST_BYTES = 24, 256 << 20
 """Kept; the one not uploaded for longest goes."""
@@ -103,8 +102,7 @@ class Uploads:
             self._drop()
         return made
 
-    async def _read(self, kind: str, key: str, file: str, content: bytes,
-                    pool: Pool) -> JsonObject:
+    async def _read(self, kind: str, key: str, file: str, content: bytes, pool: Pool) -> JsonObject:
         """Write a file where workers find it, and have it read; remove it where it is refused."""
         folder = self.folder / key.removeprefix(UPLOAD)
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,12 +15,7 @@ from hwmodels.files import File
 from twin.api.requests.values import FIELD as FIELD
 from twin.api.requests.values import Option as Option
 from twin.api.requests.values import option as option
-from twin.api.requests.values import (
-    parse_clock,
-    parse_named,
-    parse_prices,
-    parse_settings,
-)
+from twin.api.requests.values import parse_clock, parse_named, parse_prices, parse_settings
 from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
@@ -227,8 +222,7 @@ class Judged(Request):
         "90%.")
 
 
-MaxUsd = Annotated[Limit, Option(
-    "--max-usd", "USD", "Highest price of the chip, in US dollars.")]
+MaxUsd = Annotated[Limit, Option("--max-usd", "USD", "Highest price of the chip, in US dollars.")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,8 +183,7 @@ class Diff(Request):
 
     before: Annotated["Prediction | File", Option(
         "", "A", "Before: a prediction's JSON, or a measurement folder.")]
-    after: Annotated["Prediction | File", Option(
-        "", "B", "After: of the same kind.")]
+    after: Annotated["Prediction | File", Option("", "B", "After: of the same kind.")]
     _: KW_ONLY
     anyway: Anyway = False
 

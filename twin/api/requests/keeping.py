@@ -22,8 +22,7 @@ class CleanSessions(Request):
 
     root: Annotated[File, Option("", "DIR", "Folder that was given to --keep.")]
     _: KW_ONLY
-    keep_newest: Annotated[int, Option(
-        "--keep", "N", "How many of the newest stay.", default=0)]
+    keep_newest: Annotated[int, Option("--keep", "N", "How many of the newest stay.", default=0)]
     really: bool = option(False, "--yes", None, "Delete them; without it they are only named.")
 
 

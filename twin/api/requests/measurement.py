@@ -13,8 +13,7 @@ from twin.errors import UsageError
 class Energy(Request):
     """A recording of a power meter, and the measurement whose marks are in it."""
 
-    folder: Annotated[File, Option(
-        "", "FOLDER", "A measurement of the same image: its times.")]
+    folder: Annotated[File, Option("", "FOLDER", "A measurement of the same image: its times.")]
     trace: Annotated[File, Option("", "TRACE", "The meter's recording.")]
     meter: Annotated[str, Option(
         "--meter", "NAME", "ppk2, joulescope, lpm01a, stlink_v3pwr, otii, ina226, ina228 or "

@@ -49,8 +49,7 @@ class Shared(Request):
     on_progress: Progress | None = None
 
 
-StudyFile = Annotated[File, Option(
-    "", "STUDY", "A study of `twin study list`, or a .yaml file.")]
+StudyFile = Annotated[File, Option("", "STUDY", "A study of `twin study list`, or a .yaml file.")]
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,7 @@ class Sensitivity(Shared):
 class Front(Request):
     """A study that was run, and what its front is over."""
 
-    folder: Annotated[File, Option(
-        "", "FOLDER", "Folder of a finished study.")]
+    folder: Annotated[File, Option("", "FOLDER", "Folder of a finished study.")]
     objectives: Sequence[str] = option(
         (), "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
         "ram, flash, price.", parse=split_words)
@@ -95,10 +93,8 @@ class Front(Request):
 class ReportStudy(Request):
     """A study that was run, and the file that describes it."""
 
-    folder: Annotated[File, Option(
-        "", "FOLDER", "Folder of a finished study.")]
-    file: Annotated[File, Option(
-        "-o --output", "FILE", "Report to write: .html, .md or .pdf.")]
+    folder: Annotated[File, Option("", "FOLDER", "Folder of a finished study.")]
+    file: Annotated[File, Option("-o --output", "FILE", "Report to write: .html, .md or .pdf.")]
     _: KW_ONLY
     length: str = option(
         "full", "--length", "full|short", "Length of a .md or .pdf report: everything, or one "
@@ -109,8 +105,7 @@ class ReportStudy(Request):
 class DiffStudies(Request):
     """Two runs of one study."""
 
-    before: Annotated[File, Option(
-        "", "BEFORE", "Folder of a study.")]
+    before: Annotated[File, Option("", "BEFORE", "Folder of a study.")]
     after: Annotated[File, Option(
         "", "AFTER", "Folder of the same study, such as of another version.")]
     _: KW_ONLY

@@ -71,8 +71,7 @@ MOST = 8
 """Differences that are listed."""
 
 
-def agree(name: str, verb: str, kept: Any, again: Any,
-          versions: Changes = ()) -> Agreement:
+def agree(name: str, verb: str, kept: Any, again: Any, versions: Changes = ()) -> Agreement:
     """Set a result beside the one that was kept."""
     first, second = hash_report(kept), hash_report(again)
     found = [] if first == second else list(list_differences(kept, again))
@@ -95,8 +94,7 @@ def list_differences(before: Any, after: Any, path: str = "") -> Iterator[tuple[
         yield path, _write(before), _write(after)
 
 
-def compare_versions(before: JsonObject, after: JsonObject
-                     ) -> Changes:
+def compare_versions(before: JsonObject, after: JsonObject) -> Changes:
     """Return versions that differ between the heads of two runs."""
     def facts(head: JsonObject) -> JsonObject:
         packages = head.get("packages")

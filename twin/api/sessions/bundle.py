@@ -29,14 +29,7 @@ from hwmodels.files import (
     read_regular,
     write_whole,
 )
-from twin.api.sessions.session import (
-    HEAD,
-    MOST_BYTES,
-    MOST_FILES,
-    Session,
-    hash_file,
-    open_session,
-)
+from twin.api.sessions.session import HEAD, MOST_BYTES, MOST_FILES, Session, hash_file, open_session
 from twin.errors import SessionError
 
 MANIFEST = "bundle.json"

@@ -41,8 +41,7 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
     place.mkdir()
     names = _copy_inputs(folder, study.head["inputs"], place)
     request = make_request("study", {"study": str(place)})
-    session = begin_session(scratch / folder.resolve().name, request,
-                            study.head["commands"][0])
+    session = begin_session(scratch / folder.resolve().name, request, study.head["commands"][0])
     document = _renamed(write(table), {
         old: f"inputs/study/{place.name}/{new}" for old, new in names.items()})
     return end_session(session, document, {})

@@ -108,8 +108,7 @@ def _find_priors(faults: list[Fault]) -> np.ndarray:
     return np.array([expected, *(one / math.fsum(rest) * (1 - expected) for one in rest)])
 
 
-def _weigh(rest: np.ndarray, sd: np.ndarray, spread: np.ndarray,
-           priors: np.ndarray) -> np.ndarray:
+def _weigh(rest: np.ndarray, sd: np.ndarray, spread: np.ndarray, priors: np.ndarray) -> np.ndarray:
     """Return the probability of each cause; effects of one are off by one factor in all figures."""
     logs = []
     for share, wider in ((1 - RARE, 1.0), (RARE, WIDER)):

@@ -235,8 +235,7 @@ def _open_second(case: Case, also: Measurement) -> Again:
     if (pattern.quantity, pattern.layers) != (case.pattern.quantity, case.pattern.layers):
         raise UsageError("the second measurement has other layers or counters than the one to "
                          "diagnose")
-    return Again(measurement=also, changes=changes, base=base, pattern=pattern,
-                 forecasts=forecasts)
+    return Again(measurement=also, changes=changes, base=base, pattern=pattern, forecasts=forecasts)
 
 
 def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
@@ -392,8 +391,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
             continue
         if second.rebuilds:
             first, second, effect, other = second, first, other, effect
-        joined = forecasts.join(first, second, (effect, other, evidence.declared),
-                                evidence.pattern)
+        joined = forecasts.join(first, second, (effect, other, evidence.declared), evidence.pattern)
         off = _expected_logs(evidence) + joined.logs - np.log(evidence.pattern.measured)
         found.setdefault((first.kind, second.kind), []).append(
             (float(off @ metric @ off), first, second, joined, effect, other))

@@ -10,14 +10,7 @@ from itertools import groupby, islice
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant
 from twin.attribution.compatibility import HIDING
-from twin.attribution.diagnosis.faults import (
-    DECLARED,
-    JOINED,
-    REPEATED,
-    UNKNOWN,
-    ErrorModel,
-    Fault,
-)
+from twin.attribution.diagnosis.faults import DECLARED, JOINED, REPEATED, UNKNOWN, ErrorModel, Fault
 
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
@@ -312,8 +305,7 @@ def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
               for one in unknown[:1]]
     others = [one for one in findings if one.fault.kind != UNKNOWN]
     places = {kind: place for place, kind in enumerate(sum_kinds(findings))}
-    return tuple(sorted([*merged, *others], key=lambda one: (
-        places[one.kind], -one.probability)))
+    return tuple(sorted([*merged, *others], key=lambda one: (places[one.kind], -one.probability)))
 
 
 def say_ratio(ratio: float) -> str:

@@ -119,8 +119,7 @@ def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
     return LOG_LOADED if known is not None or marks.least_share > NOTABLE_SHARE else LOG_SERVED
 
 
-def _weigh_scatter(fault: Fault | None, scatter: float, marks: Marks,
-                   right: Marks | None) -> float:
+def _weigh_scatter(fault: Fault | None, scatter: float, marks: Marks, right: Marks | None) -> float:
     """Log likelihood of how far runs scatter; without a fault, of quiet ones."""
     middle, sd = marks.quiet
     if fault is not None and fault.scatters:

@@ -20,13 +20,7 @@ from twin.attribution.diagnosis.faults import (
     Fault,
     prior_of,
 )
-from twin.attribution.diagnosis.finding import (
-    ADDED,
-    APART,
-    Diagnosis,
-    Finding,
-    order_findings,
-)
+from twin.attribution.diagnosis.finding import ADDED, APART, Diagnosis, Finding, order_findings
 from twin.attribution.diagnosis.likelihood import choose_temper
 from twin.attribution.diagnosis.mark_chances import weigh_ticks
 from twin.attribution.diagnosis.marks import describe_marks
@@ -99,8 +93,7 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     return dataclasses.replace(ranked, remarks=describe_contradiction(evidence, changed))
 
 
-def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray,
-                chances: np.ndarray) -> list[str]:
+def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarray) -> list[str]:
     """Return each fault's kind; of a group's the evidence does not distinguish, one for all."""
     found: dict[str, str] = {}
     kinds = np.array([fault.kind for fault in faults])

@@ -59,8 +59,7 @@ def stop_others(deployment: Deployment) -> str:
 
 def look_at_waits(board: Board, memory: Memory) -> str:
     """Return where wait states that are too many are found."""
-    scale = ("; a lower voltage scale needs more"
-             if board.soc.lower().startswith("stm32") else "")
+    scale = "; a lower voltage scale needs more" if board.soc.lower().startswith("stm32") else ""
     return (f"look at the latency in {flash_register(board)}: {memory.wait_states} wait states "
             f"were asked for{scale}")
 

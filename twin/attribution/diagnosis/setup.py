@@ -21,12 +21,7 @@ from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import take_built
 from twin.deployment.stated import list_candidates, name_runtime
-from twin.errors import (
-    BuildRefusedError,
-    NotTheSameError,
-    RuntimeRefusedError,
-    UsageError,
-)
+from twin.errors import BuildRefusedError, NotTheSameError, RuntimeRefusedError, UsageError
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
 from twin.pricing.calibration import Calibration, choose_calibration
@@ -114,8 +109,7 @@ def is_log(measurement: Measurement, deployment: Deployment) -> bool:
 
     A log of another tool lists operators, whatever library it is stated to be of.
     """
-    return (not deployment.runtime.is_compiled
-            or "operators" in measurement.header.facts)
+    return not deployment.runtime.is_compiled or "operators" in measurement.header.facts
 
 
 def unread_build(deployment: Deployment, measurement: Measurement) -> str:
@@ -166,8 +160,7 @@ def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[st
     return frozenset({"-O0", *(f"built with -{other}" for other in others)})
 
 
-def _build(deployment: Deployment, measurement: Measurement,
-           folders: Sequence[Path]) -> Deployment:
+def _build(deployment: Deployment, measurement: Measurement, folders: Sequence[Path]) -> Deployment:
     """Return a deployment whose image can be built and read, or lies beside the measurement."""
     from twin.pricing.prediction import predict
 
@@ -342,8 +335,7 @@ def is_one_image(healthy: Measurement | None, measurement: Measurement) -> bool:
     """Whether both are of the same image, bit by bit."""
     if healthy is None:
         return False
-    first, second = (one.header.facts.get("firmware_sha256")
-                     for one in (healthy, measurement))
+    first, second = (one.header.facts.get("firmware_sha256") for one in (healthy, measurement))
     return first is not None and first == second
 
 

@@ -78,8 +78,7 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
     None, where one of them is not: telling others apart would not tell it. "None of these" says
     nothing of a clock, and no clock shows what changes nothing here: the next is tried.
     """
-    likely = [kind for kind, chance in found.kinds.items()
-            if chance >= LEAST and kind != UNKNOWN]
+    likely = [kind for kind, chance in found.kinds.items() if chance >= LEAST and kind != UNKNOWN]
     best = [one.fault for one in found.members if len(found.members) > 1] or [
         next(one.fault for one in found.findings if one.kind == kind) for kind in likely]
     rivals = [fault for fault in best if fault.name not in found.indistinct][:2]
@@ -107,8 +106,7 @@ def tell_otherwise(found: Diagnosis, ticks: str = "", *, native: bool = False) -
         A sentence; it says so where cycles alone cannot. Two causes are distinguished: "none of
         these" is not a cause, and stands beside one only where it is likeliest or no other is left.
     """
-    listed = [kind for kind, chance in found.kinds.items()
-              if kind != UNKNOWN and chance >= LEAST]
+    listed = [kind for kind, chance in found.kinds.items() if kind != UNKNOWN and chance >= LEAST]
     if len(found.members) > 1:
         listed = [one.fault.kind for one in found.members]
     if next(iter(found.kinds)) == UNKNOWN:

@@ -122,8 +122,7 @@ def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
                   own=own, fault_shared=fault_shared, fault_own=fault_own)
 
 
-def weigh(fault: Fault, evidence: Evidence, effect: Effect,
-          parts: Sequence[Effect] = ()) -> Weight:
+def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effect] = ()) -> Weight:
     """Return how likely the pattern, the counts and the marks are under a fault, or two.
 
     Parameters

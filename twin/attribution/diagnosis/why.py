@@ -34,14 +34,7 @@ from twin.attribution.diagnosis.chances import (
     weigh_hypotheses,
 )
 from twin.attribution.diagnosis.faults import UNIT
-from twin.attribution.diagnosis.outlook import (
-    CAUSES,
-    DATA,
-    NOTABLE,
-    TAILED_90,
-    Hypothesis,
-    Outlook,
-)
+from twin.attribution.diagnosis.outlook import CAUSES, DATA, NOTABLE, TAILED_90, Hypothesis, Outlook
 from twin.attribution.diagnosis.why_words import (
     ARENA_SD,
     BEYOND,

@@ -110,8 +110,7 @@ class _Region:
     def home(self, buffer: Buffer) -> Home:
         pool = next((pool for pool, end in self.ends() if buffer.offset_bytes < end),
                     self.pools[-1])
-        return Home(pool=pool.name, memory=pool.memory,
-                    address=self.address + buffer.offset_bytes)
+        return Home(pool=pool.name, memory=pool.memory, address=self.address + buffer.offset_bytes)
 
     def stretch(self, first: Pool, last: Pool) -> _Window:
         """From a pool's first byte to the end of another."""
@@ -280,8 +279,7 @@ def _gather(slots: Iterable[ArenaSlot]) -> list[Buffer]:
     return list(found.values())
 
 
-def _find_room(buffer: Buffer, windows: Iterable[_Window],
-               alignment_bytes: int) -> _Region | None:
+def _find_room(buffer: Buffer, windows: Iterable[_Window], alignment_bytes: int) -> _Region | None:
     """Set a buffer's offset in the first window with room; return its region, None without one."""
     for window in windows:
         offset = find_offset(buffer, window.region.placed, alignment_bytes, window.start)

@@ -32,8 +32,7 @@ NETWORKS = ("ad", "kws", "ic", "vww")
 def prior_of(calibration: Calibration) -> Prior:
     """Return what learnt prices started from: stated ones, as far apart as boards were found."""
     known = {field.name for field in fields(Spread)}
-    spread = Spread(**{name: value for name, value in calibration.spread.items()
-                       if name in known})
+    spread = Spread(**{name: value for name, value in calibration.spread.items() if name in known})
     return pool_prior(TIME_PRICES, stated_sds()[0], spread)
 
 
@@ -47,8 +46,7 @@ def believe(calibration: Calibration) -> Belief:
         counted=bool(calibration.counted))
 
 
-def rank_benchmarks(prediction: Prediction, calibration: Calibration,
-                    board: Board) -> Ranking:
+def rank_benchmarks(prediction: Prediction, calibration: Calibration, board: Board) -> Ranking:
     """Rank the micro-benchmarks of a board by how much they narrow a prediction's interval.
 
     Parameters

@@ -121,8 +121,7 @@ def choose_benchmarks(names: Iterable[str], board: Board | None, rooms: Rooms,
         return tuple(one for name, one in known.items() if name != POWER or POWER in names)
     for name in names:
         if name not in known:
-            raise UsageError(f"no micro-benchmark {name!r}; "
-                             + did_you_mean(name, (*known, ALL)))
+            raise UsageError(f"no micro-benchmark {name!r}; " + did_you_mean(name, (*known, ALL)))
     return tuple(known[name] for name in dict.fromkeys(names))
 
 

@@ -153,8 +153,7 @@ def activation_range(layer: Layer, tensor: Tensor) -> tuple[int, int]:
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: fused activation "
                                   f"{layer.activation!r}; accepted: {', '.join(ACTIVATION_BOUNDS)}")
     lower, upper = ACTIVATION_BOUNDS[layer.activation]
-    return (max(low, stored(lower)),
-            high if math.isinf(upper) else min(high, stored(upper)))
+    return (max(low, stored(lower)), high if math.isinf(upper) else min(high, stored(upper)))
 
 
 def round_away(value: float | np.ndarray) -> np.ndarray:
@@ -180,8 +179,7 @@ def weighted(graph: Graph, layer: Layer) -> Requantisation:
         scales = np.repeat(scales, output.shape[-1])
     multipliers, shifts = split_scales(input_scale * scales / output_scale)
     low, high = activation_range(layer, output)
-    return Requantisation(multipliers=multipliers, shifts=shifts, offset=offset, low=low,
-                          high=high)
+    return Requantisation(multipliers=multipliers, shifts=shifts, offset=offset, low=low, high=high)
 
 
 def _weight_scales(layer: Layer, weights: Tensor) -> Quantization:

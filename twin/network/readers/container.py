@@ -258,8 +258,7 @@ def _name_addresses(tables: Tables) -> dict[int, tuple[str, int]]:
     return {one.value: (one.name, one.size_bytes) for one in tables.symbols if not one.is_function}
 
 
-def _scan(data: bytes, start: int, kind: str,
-          names: dict[int, tuple[str, int]]) -> Iterator[Found]:
+def _scan(data: bytes, start: int, kind: str, names: dict[int, tuple[str, int]]) -> Iterator[Found]:
     """Flatbuffers anywhere in bytes; one ends where its symbol does, or with the bytes."""
     at = -4
     for _ in range(MOST_MARKS):

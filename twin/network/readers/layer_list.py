@@ -30,8 +30,7 @@ from twin.network.readers.verification import verify_graph
 from twin.network.zoo.builder import IMAGE, MOST_WEIGHTS, PROBABILITY, SIGNED, Builder
 
 _DTYPES = {"i8": "int8", "u8": "uint8", "f32": "float32"}
-_QUANTIZATION = {"int8": SIGNED, "uint8": IMAGE,
-                 "float32": None}
+_QUANTIZATION = {"int8": SIGNED, "uint8": IMAGE, "float32": None}
 _ACTIVATIONS = {None: None, "NONE": None, "RELU": "relu", "RELU6": "relu6"}
 _PADDINGS = {"SAME": "same", "VALID": "valid"}
 _SHAPE_ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK"}
@@ -168,8 +167,7 @@ class _Reader:
         self._made.append(tensor)
         self._unread.append(tensor)
 
-    def _sources(self, number: int, entry: JsonObject,
-                 shapes: list[Shape]) -> list[int]:
+    def _sources(self, number: int, entry: JsonObject, shapes: list[Shape]) -> list[int]:
         """Tensors a layer reads, those of a sum or product oldest first."""
         chosen: list[int] = []
         for shape in shapes:
@@ -211,8 +209,7 @@ class _Reader:
             return net.fully_connected(sources[0], entry["w"][0],
                                        self._word(_ACTIVATIONS, entry.get("act"), "act"))
         if op in _POOLED:
-            kernel, stride, padding = _pool_window(net.shape(sources[0]), output,
-                                                   entry.get("pad"))
+            kernel, stride, padding = _pool_window(net.shape(sources[0]), output, entry.get("pad"))
             return net.pool(op.lower(), sources[0], kernel, stride, padding=padding)
         if op in _REDUCED:
             axes = tuple(range(1, len(net.shape(sources[0])) - 1))

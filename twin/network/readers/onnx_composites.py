@@ -175,8 +175,7 @@ def _gemm(rewriter: Rewriter) -> list[Node] | None:
     left = node.inputs[0]
     if node.attributes.get("transA", 0):
         left = rewriter.add("Transpose", [left], model.shapes[left][::-1], perm=[1, 0])
-    result = rewriter.add("Gemm", [left, node.inputs[1]],
-                          transB=node.attributes.get("transB", 0))
+    result = rewriter.add("Gemm", [left, node.inputs[1]], transB=node.attributes.get("transB", 0))
     if alpha != 1.0:
         result = rewriter.add("Mul", [result, rewriter.constant(alpha)])
     if bias and beta != 1.0:

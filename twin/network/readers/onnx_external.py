@@ -68,8 +68,7 @@ def _read_beside(path: str, where: str, location: str, contents: dict[Path, byte
             raise ModelError(f"{where}: weights are in {location!r}, outside the model's folder; "
                              f"accepted: a file beside the model, {_SAVE}")
         if file not in contents:
-            contents[file] = read_regular(
-                file, LARGEST_BYTES - sum(map(len, contents.values())))
+            contents[file] = read_regular(file, LARGEST_BYTES - sum(map(len, contents.values())))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ModelError(f"{where}: weights are in {location!r} beside the model: "

@@ -111,8 +111,7 @@ def _prepare(path: str, content: bytes, proto: Any, axes: dict[str, int]) -> Onn
     for node in model.nodes:
         if node.outputs and node.outputs[0] in axes:
             node.attributes["axis"] = axes[node.outputs[0]]
-    settle_shapes(model, proto, lambda graph: _make_nodes(model, graph),
-                  Budget(path, len(content)))
+    settle_shapes(model, proto, lambda graph: _make_nodes(model, graph), Budget(path, len(content)))
     merge_quantizers(model)
     move_integers(model)
     return model

@@ -88,8 +88,7 @@ def convert_slice(reader: OnnxReader, group: Group) -> None:
     """Slice with constant bounds; nothing where all is taken."""
     node = group.node
     shape = reader.shape(node.inputs[0])
-    if shape == reader.shape(group.output) and min(
-            reader.integers(node, 4, "steps") or [1]) > 0:
+    if shape == reader.shape(group.output) and min(reader.integers(node, 4, "steps") or [1]) > 0:
         convert_identity(reader, group)
         return
     layout = reader.layout(node.inputs[0])

@@ -23,11 +23,7 @@ from twin.network.readers.onnx_layout import (
     stored_shape,
 )
 from twin.network.readers.onnx_nodes import Node, OnnxModel
-from twin.network.readers.onnx_quantization import (
-    QUANTISING,
-    find_quantization,
-    read_quantization,
-)
+from twin.network.readers.onnx_quantization import QUANTISING, find_quantization, read_quantization
 from twin.network.readers.refusal import UnsupportedError
 
 _CONSTANT = "constant"  # where constants stand, as a layout of their own

@@ -12,8 +12,7 @@ from twin.errors import ModelError
 
 _HEAD_BYTES = 1 << 16
 
-_SUFFIXES = {".mlmodel": "a Core ML model",
-             ".mlpackage": "a Core ML model"}
+_SUFFIXES = {".mlmodel": "a Core ML model", ".mlpackage": "a Core ML model"}
 """Of formats whose content has no mark."""
 
 

@@ -372,8 +372,7 @@ def _read_quantization(entry: Any, shape: Shape) -> Quantization | None:
     return Quantization(scales=tuple(scales.tolist()), zero_points=zero_points, axis=axis)
 
 
-def _read_data(file: _File, place: str, number: int, shape: Shape,
-               dtype: str) -> np.ndarray | None:
+def _read_data(file: _File, place: str, number: int, shape: Shape, dtype: str) -> np.ndarray | None:
     if number >= file.model.BuffersLength():
         raise ModelError(f"{place}: buffer {number} does not exist")
     buffer = file.model.Buffers(number)

@@ -255,5 +255,4 @@ def _store_items(nodes: list[Node], lists: Sequence[int], results: Sequence[int]
 
 
 def _whole(tensor: Tensor) -> int | None:
-    return None if tensor.data is None or tensor.data.size != 1 else int(
-        tensor.data.reshape(-1)[0])
+    return None if tensor.data is None or tensor.data.size != 1 else int(tensor.data.reshape(-1)[0])

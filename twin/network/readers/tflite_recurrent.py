@@ -51,8 +51,7 @@ def _both_rnn(node: Node) -> tuple[Layer, ...]:
     return _joined(node, "rnn", halves, merged)
 
 
-def _joined(node: Node, op: str, halves: list[TensorIds],
-            merged: bool) -> tuple[Layer, ...]:
+def _joined(node: Node, op: str, halves: list[TensorIds], merged: bool) -> tuple[Layer, ...]:
     """One layer a direction, and what joins the two."""
     outputs = node.outputs
     if merged:

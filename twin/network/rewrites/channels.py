@@ -14,11 +14,7 @@ import numpy as np
 
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, list_states, traits
-from twin.network.rewrites.dead_channels import (
-    group_depthwise,
-    shared_constants,
-    take_entries,
-)
+from twin.network.rewrites.dead_channels import group_depthwise, shared_constants, take_entries
 
 
 @dataclass(slots=True)
@@ -236,8 +232,7 @@ def _reshape(channels: Channels, layer: Layer) -> None:
     graph = channels.graph
     read = channels.numbers.get(layer.inputs[0])
     shape, width = (graph.input(layer).shape, _width(graph.output(layer)))
-    if read is None or width % len(read) or (
-            width != len(read) and width != math.prod(shape[1:])):
+    if read is None or width % len(read) or (width != len(read) and width != math.prod(shape[1:])):
         _freeze(channels, layer)
         return
     channels.numbers[layer.outputs[0]] = np.tile(read, width // len(read))

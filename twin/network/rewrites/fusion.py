@@ -149,8 +149,7 @@ def take_apart(graph: Graph) -> Graph:
                                 outputs=layer.outputs))
         else:
             layers.append(padded)
-    return _or_same(graph, len(layers) > len(graph.layers),
-                    lambda: rebuild(graph, tensors, layers))
+    return _or_same(graph, len(layers) > len(graph.layers), lambda: rebuild(graph, tensors, layers))
 
 
 def _only_reader(graph: Graph, readers: dict[int, list[Layer]], layer: Layer) -> Layer | None:

@@ -130,8 +130,7 @@ def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
     operator = traits(layer)
     if operator.form is Form.BROADCAST:
         shape = graph.output(layer).shape
-        return len(read) == len(layer.inputs) and all(
-            graph.tensors[i].shape == shape for i in read)
+        return len(read) == len(layer.inputs) and all(graph.tensors[i].shape == shape for i in read)
     plain = operator.is_pool and layer.window is not None and not any(layer.window.padding)
     return read == layer.inputs[:1] and (
         operator.is_convolution or operator.form is Form.ELEMENTWISE or plain)

@@ -74,8 +74,7 @@ def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None)
 
 def _present(graph: Graph) -> str:
     """Return what most layers of a network compute in, as `PRECISIONS` names it."""
-    found = [graph.output(layer).dtype for layer in graph.layers
-             if not traits(layer).converts]
+    found = [graph.output(layer).dtype for layer in graph.layers if not traits(layer).converts]
     most = max(sorted(set(found)), key=found.count, default="")
     return {"int16": "int16x8", "uint8": "uint8"}.get(most, most)
 
@@ -155,8 +154,7 @@ def _store_constants(tensors: list[Tensor], layer: Layer, dtype: str) -> None:
         if axis is not None and place == 1:
             if tensor.dtype not in ("int8", "int4"):
                 tensors[i] = quantise_weights(tensor, "int8", axis)
-        elif tensor.dtype in (*_STORED, "float32") and (
-                tensor.dtype != dtype):
+        elif tensor.dtype in (*_STORED, "float32") and (tensor.dtype != dtype):
             tensors[i] = quantise_weights(tensor, dtype, None)
     bias = layer.inputs[2] if axis is not None and len(layer.inputs) > 2 else -1
     if bias < 0 or not tensors[bias].is_constant or source.quantization is None:

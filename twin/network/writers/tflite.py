@@ -73,8 +73,7 @@ def encode_tflite(graph: Graph) -> bytes:
     from flatbuffers import Builder
 
     size_bytes = sum(tensor.size_bytes for tensor in graph.tensors if tensor.is_constant)
-    output = _Output(graph=graph, builder=Builder(size_bytes + 65536),
-                     tensors=list(graph.tensors))
+    output = _Output(graph=graph, builder=Builder(size_bytes + 65536), tensors=list(graph.tensors))
     encoded = [_encode_layer(output, layer) for layer in graph.layers]
     builder = output.builder
     buffers = _write_buffers(output)
@@ -82,8 +81,7 @@ def encode_tflite(graph: Graph) -> bytes:
     tensors = [_write_tensor(builder, tensor, numbers[i], variable=i in states)
                for i, tensor in enumerate(output.tensors)]
     codes = sorted({layer.builtin for layer in encoded})
-    operators = [_write_operator(builder, layer, codes.index(layer.builtin))
-                 for layer in encoded]
+    operators = [_write_operator(builder, layer, codes.index(layer.builtin)) for layer in encoded]
     subgraph = _table(
         builder, "SubGraph",
         tensors=_offsets(builder, tensors),

@@ -89,8 +89,7 @@ def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
     data, weights, output = (graph.tensors[i] for i in layer.tensors)
     entry, kernel = data.quantization, weights.quantization
     if entry is None or kernel is None:
-        return (*layer.inputs, add(f"{layer.name}/zeros",
-                                   np.zeros(output.shape[-1], np.float32)))
+        return (*layer.inputs, add(f"{layer.name}/zeros", np.zeros(output.shape[-1], np.float32)))
     scales = tuple(entry.scales[0] * scale for scale in kernel.scales)
     dtype = np.int64 if data.dtype == "int16" else np.int32
     zeros = add(f"{layer.name}/zeros", np.zeros(output.shape[-1], dtype),

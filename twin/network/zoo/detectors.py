@@ -8,11 +8,7 @@ import numpy as np
 
 from twin.network.graph import Graph
 from twin.network.zoo.builder import PROBABILITY, Builder
-from twin.network.zoo.networks import (
-    MOBILENET_V1_BLOCKS,
-    add_mobilenet_v2,
-    start,
-)
+from twin.network.zoo.networks import MOBILENET_V1_BLOCKS, add_mobilenet_v2, start
 
 CLASSES = 91
 """Of COCO as TensorFlow's object detection numbers them, background included."""

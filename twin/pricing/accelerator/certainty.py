@@ -67,8 +67,7 @@ def assure_tasks(prediction: Prediction) -> Certainty:
     alone = deviate_tasks(parts, task, part, len(tasks), spread)[0]
     shares = parts.reshape(-1, len(PARTS)).sum(axis=0) / (total_us or 1.0)
     by_name = dict(zip([one.name for one in tasks], alone.tolist(), strict=True))
-    sds = [max((by_name[name] for name in layer.tasks), default=0.0)
-           for layer in prediction.layers]
+    sds = [max((by_name[name] for name in layer.tasks), default=0.0) for layer in prediction.layers]
     energies = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
     own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.task

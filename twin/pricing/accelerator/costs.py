@@ -16,13 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from hwmodels.counts import (
-    Bill,
-    CountLine,
-    Prices,
-    merge_bills,
-    merge_counts,
-)
+from hwmodels.counts import Bill, CountLine, Prices, merge_bills, merge_counts
 from hwmodels.kernel import Lowered
 from hwmodels.schedule import Task, TaskRun
 from hwmodels.schedule.run import gather_counts, run_tasks
@@ -86,8 +80,7 @@ def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceO
                 replace(cost, bill=part.bill, tasks=(task.name,), kernels=cost.kernels or kernels,
                         counts=merge_counts([part.counts, cost.counts])))
         bill = parts[0].bill if len(parts) == 1 else merge_bills(part.bill for part in parts)
-        tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz,
-                               launch))
+        tasks.append(_describe(len(tasks), step, run, bill, start_us, host, hertz, launch))
         start_us += tasks[-1].time_us
     return tuple(_merge(costs.get(position, []))
                  for position in range(len(deployment.executed.layers))), tuple(tasks)
@@ -140,8 +133,7 @@ def list_host_groups(steps: Sequence[Step]) -> list[list[int]]:
     return groups
 
 
-def pick_layers(lower: Callable[[], Sequence[Lowered]],
-                group: Sequence[int]) -> list[Lowered]:
+def pick_layers(lower: Callable[[], Sequence[Lowered]], group: Sequence[int]) -> list[Lowered]:
     """Lower, and return the kernels of some layers."""
     kernels = lower()
     return [kernels[position] for position in group]

@@ -26,13 +26,7 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import make_certainty
 from twin.pricing.accelerator.energy import sum_energy
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import (
-    Certainty,
-    Draw,
-    between_sd,
-    far_sd,
-    find_extrapolation,
-)
+from twin.pricing.certainty import Certainty, Draw, between_sd, far_sd, find_extrapolation
 from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import (
     HOST,
@@ -69,8 +63,7 @@ def reprice(deployment: Deployment, factors: Mapping[str, float],
         runtime, dispatch_cycles=runtime.dispatch_cycles * factors.get(HOST, 1.0)))
 
 
-def assure_learnt(prediction: Prediction, calibration: Calibration,
-                  temperature: str) -> Certainty:
+def assure_learnt(prediction: Prediction, calibration: Calibration, temperature: str) -> Certainty:
     """Return the intervals of a prediction at learnt prices, by the equation of the module."""
     deployment, entry, time = prediction.deployment, calibration.entry, calibration.entry.time
     board = deployment.board

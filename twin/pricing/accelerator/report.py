@@ -64,8 +64,7 @@ def round_phases(tasks: Iterable[Counters]) -> tuple[Counters, ...]:
     counted = tuple(tasks)
     keys = [(place, f"{phase}_cycles") for place, counters in enumerate(counted)
             for phase in PHASES if f"{phase}_cycles" in counters]
-    whole = dict(zip(keys, apportion([counted[place][name] for place, name in keys]),
-                     strict=True))
+    whole = dict(zip(keys, apportion([counted[place][name] for place, name in keys]), strict=True))
     return tuple({name: float(whole.get((place, name), value))
                   for name, value in counters.items()} for place, counters in enumerate(counted))
 

@@ -179,8 +179,7 @@ def _run(base: Deployment, candidate: Candidate, virtual: str) -> BoardRun:
                                compiler=compiler or None, optimisation=f"-{level}",
                                tile=candidate.tile)
         with open_board(virtual, built.image, virtual=True, board=base.board) as (session, scales):
-            run = run_on_board(session, base.graph, random_input(base.graph), runs=1,
-                               scales=scales)
+            run = run_on_board(session, base.graph, random_input(base.graph), runs=1, scales=scales)
     if not run.is_right:
         raise FirmwareError(f"tile {candidate.tile} at {candidate.level}: a layer is not what "
                             "arithmetic says")

@@ -91,8 +91,7 @@ def _judge(columns: np.ndarray, aim: np.ndarray, names: Sequence[str],
            chosen: Sequence[tuple[int, float]]) -> Found:
     error = np.abs(columns[:, [one for one, _ in chosen]] @ [value for _, value in chosen] - aim)
     worst = float(error.max())
-    grade = next((place for place, most in enumerate(TOLERANCES) if worst <= most),
-                 len(TOLERANCES))
+    grade = next((place for place, most in enumerate(TOLERANCES) if worst <= most), len(TOLERANCES))
     strange = sum(_strangeness(value, names[one]) + _LATER * one for one, value in chosen)
     strange += _FURTHER * (len(chosen) - 1)
     if grade == len(TOLERANCES):  # None is close: the closer one.

@@ -119,8 +119,7 @@ def _list_own(alike: Sequence[Seen], codes: Codes) -> frozenset[str]:
         >= HEAVY * _weigh(one, codes).total())
 
 
-def _part(alike: Sequence[Seen], codes: Codes,
-          own: frozenset[str]) -> list[list[Seen]]:
+def _part(alike: Sequence[Seen], codes: Codes, own: frozenset[str]) -> list[list[Seen]]:
     """Return layers by the functions that do their work."""
     found: dict[frozenset[str], list[Seen]] = {}
     for one in alike:
@@ -174,13 +173,11 @@ def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Codes,
         residual=_residual(variant, codes, blocks, rest))
 
 
-def _choose_hot(variant: Sequence[Seen], codes: Codes,
-                own: frozenset[str]) -> list[str]:
+def _choose_hot(variant: Sequence[Seen], codes: Codes, own: frozenset[str]) -> list[str]:
     """Return the blocks worth keeping, heaviest first: those most of each layer runs in."""
     chosen: dict[str, float] = {}
     for one in variant:
-        counts = {name: trips * codes[name].instructions
-                  for name, (trips, _) in one.blocks.items()}
+        counts = {name: trips * codes[name].instructions for name, (trips, _) in one.blocks.items()}
         whole, reached = sum(counts.values()), 0
         for name in sorted(counts, key=lambda name: -counts[name]):
             if reached >= COVERED * whole:
@@ -197,8 +194,7 @@ def _fit(layers: Sequence[Seen], count: Callable[[Seen], float]) -> Series:
 
 def _fit_block(name: str, code: Code, layers: Sequence[Seen]) -> LearntBlock:
     trips = _fit(layers, lambda one: one.blocks.get(name, (0, 0))[0])
-    same = all(one.blocks.get(name, (0, 0))[0] == one.blocks.get(name, (0, 0))[1]
-               for one in layers)
+    same = all(one.blocks.get(name, (0, 0))[0] == one.blocks.get(name, (0, 0))[1] for one in layers)
     return LearntBlock(
         name=name, code=code.code, cause=code.cause, loops=code.loops, trips=trips,
         entries=trips if same else _fit(layers, lambda one: one.blocks.get(name, (0, 0))[1]))
@@ -214,8 +210,7 @@ def _fit_rest(variant: Sequence[Seen], codes: Codes, hot: Sequence[str]) -> Seri
     return _fit(variant, lambda one: _left(one, codes, hot))
 
 
-def _share_classes(variant: Sequence[Seen], codes: Codes,
-                   hot: Sequence[str]) -> dict[str, float]:
+def _share_classes(variant: Sequence[Seen], codes: Codes, hot: Sequence[str]) -> dict[str, float]:
     kept, counts = set(hot), Counter[str]()
     for one in variant:
         for name, (trips, _) in one.blocks.items():

@@ -100,8 +100,7 @@ def _match(graph: Graph, ran: Sequence[Ran], counting: bool,
     return None if table[0][0] <= _NEVER / 2 else _follow(moves, len(graph.layers), len(ran))
 
 
-def _follow(moves: Mapping[tuple[int, int], str], layers: int,
-            ran: int) -> list[tuple[int, int]]:
+def _follow(moves: Mapping[tuple[int, int], str], layers: int, ran: int) -> list[tuple[int, int]]:
     pairs, i, j = [], 0, 0
     while (i, j) != (layers, ran):
         move = moves[i, j]

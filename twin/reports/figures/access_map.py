@@ -79,8 +79,7 @@ def draw_access_map(sample: AccessSample, memory: str, locality: Locality, axes:
 def _add_legend(figure: Figure, sample: AccessSample) -> None:
     from matplotlib.lines import Line2D
 
-    looks = {name: ROLE_LOOKS.get(name, OTHER_LOOK)
-             for name in dict.fromkeys(sample.role.tolist())}
+    looks = {name: ROLE_LOOKS.get(name, OTHER_LOOK) for name in dict.fromkeys(sample.role.tolist())}
     handles = [Line2D([], [], linestyle="", marker=marker, markersize=5, color=colour, label=name)
                for name, (colour, marker) in looks.items()]
     handles.append(Line2D([], [], linestyle="", marker="x", color=INK, label="missed"))

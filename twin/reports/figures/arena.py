@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from twin.reports.figures.canvas import (
-    describe_deployment,
-    new_figure,
-    rule_values,
-    write_legend,
-)
+from twin.reports.figures.canvas import describe_deployment, new_figure, rule_values, write_legend
 from twin.reports.palette import INK, ORANGE, SKY, VERMILION, fill
 
 if TYPE_CHECKING:

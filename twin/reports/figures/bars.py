@@ -77,8 +77,7 @@ def _place(bar: Bar, chart: BarChart, thick: float) -> float:
     return bar.row + thick * ((bar.lane + 0.5) / chart.lanes - 0.5)
 
 
-def _write(axes: Axes, bar: Bar, chart: BarChart, thick: float, room: float,
-           points: float) -> None:
+def _write(axes: Axes, bar: Bar, chart: BarChart, thick: float, room: float, points: float) -> None:
     end, start = (max(bar.end, *(bar.ends or (0.0,))) / chart.scale, bar.start / chart.scale)
     place = _place(bar, chart, thick)
     if bar.inside:

@@ -19,12 +19,7 @@ from twin.reports.figures.canvas import (
 )
 from twin.reports.figures.charts import draw_chart
 from twin.reports.figures.overview import is_folder
-from twin.reports.palette import (
-    BLUE,
-    DARK_GREY,
-    ORANGE,
-    fill,
-)
+from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
 from twin.reports.rivals import chart_stages
 
 if TYPE_CHECKING:

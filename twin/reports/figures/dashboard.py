@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import new_figure, write_legend
 from twin.reports.figures.charts import draw_chart
-from twin.reports.rivals import (
-    Rival,
-    chart_quantity,
-    chart_radar,
-    list_quantities,
-    name_rivals,
-)
+from twin.reports.rivals import Rival, chart_quantity, chart_radar, list_quantities, name_rivals
 from twin.reports.tables.study_sentences import rank_rows
 from twin.studies.results import Table
 from twin.studies.rows import VERDICTS

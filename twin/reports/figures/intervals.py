@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twin.reports.figures.canvas import (
-    describe_deployment,
-    new_figure,
-    write_legend,
-)
+from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.figures.layers import ROW_IN
 from twin.reports.intervals import chart_intervals

@@ -90,8 +90,7 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
         bars=(*stack_causes(amounts, prediction.bill.causes(), lambda row, cause, amount: ""), *(
             Bar(row=row, start=end, length=0.0, look=WHOLE, text=f"{share:.1f} %")
             for row, (end, share) in enumerate(zip(whole, percentages(whole, 1), strict=True)))))
-    draw_bars(chart, axes, room=1.1, points=7, thick=0.78,
-              title=f"{quantity} per layer, by cause")
+    draw_bars(chart, axes, room=1.1, points=7, thick=0.78, title=f"{quantity} per layer, by cause")
     figure = axes.get_figure(root=False)
     if figure is not None and prediction.bill.causes():
         write_legend(figure)  # type: ignore[arg-type]

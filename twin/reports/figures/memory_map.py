@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 from hwmodels.quantities import format_share, format_size
 from twin.reports.bars import WHOLE, Bar, BarChart
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import (
-    describe_deployment,
-    new_figure,
-    write_legend,
-)
+from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
 from twin.reports.palette import SERIES
 
 if TYPE_CHECKING:

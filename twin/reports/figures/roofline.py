@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twin.reports.figures.canvas import (
-    describe_deployment,
-    new_figure,
-    place_labels,
-    write_legend,
-)
+from twin.reports.figures.canvas import describe_deployment, new_figure, place_labels, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.roofline import chart_roofline, describe_side, list_sides
 
@@ -37,8 +32,7 @@ def draw_roofline_figure(prediction: Prediction, measured: Machine | None = None
                     + "; ".join(describe_side(side) for side in sides),
                     describe_deployment(
                        prediction, "a point's area is its share of the time")) as figure:
-        for side, axes in zip(sides, figure.subplots(1, len(sides), squeeze=False)[0],
-                              strict=True):
+        for side, axes in zip(sides, figure.subplots(1, len(sides), squeeze=False)[0], strict=True):
             draw_chart(chart_roofline(prediction, side), axes)
             if len(sides) > 1:
                 axes.set_title(side.machine)

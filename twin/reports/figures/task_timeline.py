@@ -6,19 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.pricing.accelerator.timeline import (
-    Span,
-    list_spans,
-    sample_bandwidth,
-)
+from twin.pricing.accelerator.timeline import Span, list_spans, sample_bandwidth
 from twin.reports.bars import chart_spans, chart_tasks, list_rows
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import (
-    describe_deployment,
-    new_figure,
-    rule_values,
-    write_legend,
-)
+from twin.reports.figures.canvas import describe_deployment, new_figure, rule_values, write_legend
 from twin.reports.palette import SERIES, line_series
 
 if TYPE_CHECKING:

@@ -9,14 +9,7 @@ from twin.reports.bars import chart_spans, chart_tasks
 from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.parts import Section, Table, make_table, notes
-from twin.reports.palette import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-)
+from twin.reports.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 _POOLS = tuple(zip((BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY), "/\\x-|+", strict=True))
 _WORDS = {"sw": "software", "hybrid": "host steps the engines", "hw": "hardware"}

@@ -49,8 +49,7 @@ def describe_comparison(view: View) -> Section:
         items.append(draw_gap(main, kinds))
     if view.diagnosis is not None:
         items.append(list_faults(view.diagnosis))
-    items += notes(*dict.fromkeys((*difference.warnings,
-                                   *filter(None, [difference.pairing.note]))))
+    items += notes(*dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note]))))
     title = "Before and after" if kinds[0].endswith("before") else \
         f"{kinds[0].capitalize()} beside {kinds[1]}"
     return Section(name="beside", title=title,

@@ -52,8 +52,7 @@ def draw_waterfall(what: str, amounts: Amounts, write: Writer) -> Plot:
                      height_px=max(400, HEAD_PX + ROW_PX * len(chart.rows)))
 
 
-def draw_sunburst(what: str, prediction: Prediction, read: Reader,
-                  write: Writer) -> Plot:
+def draw_sunburst(what: str, prediction: Prediction, read: Reader, write: Writer) -> Plot:
     """Draw operators, their layers and the causes of those as rings around the total."""
     sectors = _Sectors(write)
     by_op: dict[str, list[tuple[LayerPrediction, Amounts]]] = {}
@@ -66,8 +65,7 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader,
     sectors.add("all", "", f"{prediction.deployment.graph.name}", whole, "#8a929b", "")
     for op, layers in by_op.items():
         layers.sort(key=lambda one: -math.fsum(one[1].values()))
-        parts = [(f"layer {layer.index}", amounts)
-                 for layer, amounts in layers[:MOST_SECTORS]]
+        parts = [(f"layer {layer.index}", amounts) for layer, amounts in layers[:MOST_SECTORS]]
         if len(layers) > MOST_SECTORS:
             parts.append((f"{len(layers) - MOST_SECTORS} more", _add(
                 [amounts for _, amounts in layers[MOST_SECTORS:]])))

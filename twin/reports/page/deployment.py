@@ -210,8 +210,7 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
               prediction.flash_available_bytes))
 
 
-def _answer(name: str, value: float | None, interval: Interval | None,
-            write: object) -> Answer:
+def _answer(name: str, value: float | None, interval: Interval | None, write: object) -> Answer:
     assert callable(write)
     if value is None or interval is None:
         reach = "" if value is None else "no interval: stated prices"
@@ -290,8 +289,7 @@ def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> NamedTexts:
     sure = prediction.certainty
     if sure is not None and (interval := sure.layers[
             prediction.layers.index(layer)].time_us) is not None:
-        found.append((f"{100 * interval.level:.0f} % interval",
-                      interval.write(format_time)))
+        found.append((f"{100 * interval.level:.0f} % interval", interval.write(format_time)))
     if layer.kernels:
         found.append(("kernels", ", ".join(dict.fromkeys(layer.kernels))))
     if layer.tasks:

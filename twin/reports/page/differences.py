@@ -185,8 +185,7 @@ SIDES: dict[str, Callable[[Side], str]] = {
 
 def list_sides(difference: Difference) -> Section:
     """Return what both sides are of, and what differs in how they were set up."""
-    rows = [(name, tell(difference.first), tell(difference.second))
-            for name, tell in SIDES.items()]
+    rows = [(name, tell(difference.first), tell(difference.second)) for name, tell in SIDES.items()]
     return Section(name="sides", title="Set-up of both sides", folded=True, items=(
         make_table("side-table", "As stated by each", (
             Column("what", itemgetter(0)), Column("first", itemgetter(1)),

@@ -13,13 +13,7 @@ from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
 from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
 from twin.reports.palette import BLUE, GREEN, SKY
-from twin.reports.tables.portability import (
-    BEHIND,
-    NARROWING,
-    say_behind,
-    say_best,
-    say_makeup,
-)
+from twin.reports.tables.portability import BEHIND, NARROWING, say_behind, say_best, say_makeup
 
 DRAWN = (("physics", (SKY, ".")), ("ported", (BLUE, "")), ("twin predict", (GREEN, "/")))
 

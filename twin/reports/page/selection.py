@@ -8,11 +8,7 @@ from dataclasses import replace
 from twin.reports.columns import Column, number
 from twin.reports.page.parts import Notes, Page, Section, Table, make_table
 from twin.reports.page.provenance import made_by
-from twin.reports.page.rival_plots import (
-    draw_dashboard,
-    draw_front,
-    draw_radar,
-)
+from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar
 from twin.reports.page.rivals import (
     head_figures,
     list_answers,
@@ -61,8 +57,7 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
     sections = []
     if runs:
         ranked = [rival for _, rival in runs]
-        front = choose_objectives([one.row for one in ranked],
-                                  selection.table.objectives)
+        front = choose_objectives([one.row for one in ranked], selection.table.objectives)
         radar = draw_radar([one for one in ranked if one.row.met] or ranked)
         plots = [*([radar] if radar else []),
                  *draw_dashboard(ranked, selection.limits),

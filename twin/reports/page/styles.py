@@ -11,14 +11,12 @@ INK, PAGE = "ink", "page"
 
 def page_marker(colour: str, hatch: str, edge: float = 0.5) -> dict[str, Any]:
     """Return plotly's marker of a bar: of a hatch its first stroke."""
-    return {"color": colour, "line": {"width": edge, "color": PAGE},
-            "pattern": hatches(hatch[:1])}
+    return {"color": colour, "line": {"width": edge, "color": PAGE}, "pattern": hatches(hatch[:1])}
 
 
 def hatches(shape: str) -> dict[str, Any]:
     """Return plotly's pattern over the colour of a trace, "" for none."""
-    return {"shape": shape, "fillmode": "overlay", "fgcolor": "#FFFFFF", "size": 6,
-            "solidity": 0.3}
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.3}
 
 
 def hatch_each(shapes: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:

@@ -124,8 +124,7 @@ def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
     won, fastest = winners[0]
     both = [one for one, _ in winners if one.quantity == "energy_uj"]
     if len(both) == 1 and both[0].row is won.row:
-        return (f"{fastest.label} is fastest and lowest energy{won.among or both[0].among}",
-                "good")
+        return (f"{fastest.label} is fastest and lowest energy{won.among or both[0].among}", "good")
     return f"{fastest.label} is fastest{won.among}", "good"
 
 
@@ -193,8 +192,7 @@ def _describe_bills(made: Sequence[Variant]) -> Section:
     times = [(label, cause_times_us(one, one.bill)) for label, one in predictions]
     plots = [draw_bills("time", times)]
     if all(one.energy_uj is not None for _, one in predictions):
-        plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one))
-                                           for one in made]))
+        plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one)) for one in made]))
     added = len(plots) > 1 and any(one.row.idle_mw is not None for one in made)
     return Section(name="bills", title="Where it goes", items=tuple(plots),
                    lead="The bill of each, itemised by the same causes." + (

@@ -326,8 +326,7 @@ class Scenario(Document):
     late: Annotated[Count, Of("run.late")]
     lost: Annotated[Count, Of("run.lost")]
     deadline_us: Annotated[Amount, Of("scenario.allowed_us")]
-    answer_us: Annotated[Answers | None, Of(
-        lambda outcome: sorted(outcome.run.answers_us) or None)]
+    answer_us: Annotated[Answers | None, Of(lambda outcome: sorted(outcome.run.answers_us) or None)]
     duty: Annotated[Amount, Of("run.duty")]
     mean_mw: Annotated[Amount | None, Of("run.mean_mw")]
     mean_mw_interval: Annotated[Ends | None, Of("mean_ends_mw")]

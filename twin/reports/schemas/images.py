@@ -83,8 +83,7 @@ class Builds(Document):
     """Of `twin firmware compare`."""
 
     kind: Literal["builds"]
-    builds: Annotated[list[BuildRun], Of(lambda made: zip(
-        made.builds, made.runs, strict=True))]
+    builds: Annotated[list[BuildRun], Of(lambda made: zip(made.builds, made.runs, strict=True))]
 
 
 class Flashed(Document):

@@ -155,5 +155,4 @@ class Check(Document):
     met: bool
     sure: bool
     requirements: list[Requirement]
-    duty: NotRequired[Annotated[TableRow, Of(
-        lambda found: found.row and list_columns(found.row))]]
+    duty: NotRequired[Annotated[TableRow, Of(lambda found: found.row and list_columns(found.row))]]

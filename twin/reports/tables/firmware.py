@@ -62,12 +62,10 @@ def comparison_report(builds: Sequence[Any], runs: Sequence[Any]) -> Content:
     table: Table = new_table(("layer", "op", *headers), ("layer", *headers),
                              drops=tuple(reversed(headers[1:])))
     for rows in zip(*(run.layers for run in runs), strict=True):
-        add_row(table, (str(rows[0].index), rows[0].op,
-                        *_relative([row.count for row in rows])))
+        add_row(table, (str(rows[0].index), rows[0].op, *_relative([row.count for row in rows])))
     add_row(table, ("", "checksums, between layers", *_relative([run.outside for run in runs])))
     add_row(table, ("", "inference", *_relative([run.total for run in runs])), style="bold")
-    add_row(table, ("", "code bytes",
-                    *_relative([build.sizes.code_bytes for build in builds])))
+    add_row(table, ("", "code bytes", *_relative([build.sizes.code_bytes for build in builds])))
     add_row(table, ("", "output", *("equal" if run.is_right else "DIFFERS" for run in runs)))
     kind = "simulated" if runs[0].simulated else "measured"
     whole = new_table(("build", "one inference", "code bytes"), ("one inference", "code bytes"))

@@ -32,8 +32,7 @@ def _milliseconds(value: float | None) -> str:
     return format_number(value, 2)
 
 
-def published_report(model: str, board: str,
-                     comparisons: Sequence[Comparison]) -> Content:
+def published_report(model: str, board: str, comparisons: Sequence[Comparison]) -> Content:
     """Return predicted beside every open row, how ratios lie, and sealed rows together only."""
     if not comparisons:
         return Text(NONE.format(model=model, board=board))

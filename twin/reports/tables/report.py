@@ -8,10 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.quantities import (
-    format_count,
-    format_number,
-)
+from hwmodels.quantities import format_count, format_number
 from twin.pricing.document import TASK_WORDS
 from twin.pricing.layer_columns import (
     LAYER_COLUMNS,

@@ -12,10 +12,7 @@ from typing import TypeVar
 
 from calibration.fitting.cell import list_measured
 from calibration.fitting.intervals import Interval
-from hwmodels.quantities import (
-    format_size,
-    significant,
-)
+from hwmodels.quantities import format_size, significant
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate

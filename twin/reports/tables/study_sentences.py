@@ -78,8 +78,7 @@ def describe_row(row: Row, *, changes: bool = True) -> str:
     clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
     figures = [f"{format_time(row.time_us)}"]
     if row.energy_uj is not None:
-        figures.append(format_energy(row.energy_uj)
-                       + " with idle" * (row.idle_mw is not None))
+        figures.append(format_energy(row.energy_uj) + " with idle" * (row.idle_mw is not None))
     if row.mean_mw is not None:
         figures.append(say_life(row))
     if row.probability is not None:

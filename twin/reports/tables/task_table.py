@@ -16,8 +16,7 @@ def task_table(prediction: Prediction) -> Content:
     """Return every task in a line and the whole model; `tasks_report` has all the lines."""
     side = side_of_prediction(prediction)
     sure = prediction.certainty
-    names = {id(task): part.name
-             for task, part in zip(prediction.tasks, side.parts, strict=True)}
+    names = {id(task): part.name for task, part in zip(prediction.tasks, side.parts, strict=True)}
     intervals = {id(task): interval for task, interval in zip(
         prediction.tasks, sure.tasks, strict=True)} if sure is not None and sure.tasks else {}
 

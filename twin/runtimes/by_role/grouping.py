@@ -185,5 +185,4 @@ def streamed_inputs(layer: Layer, made: Collection[int], work: Work) -> list[int
 
 def has_second_operand(layer: Layer) -> bool:
     """Whether a layer has a second input that is streamed in: an activation, or a constant."""
-    return (traits(layer).form is Form.BROADCAST and len(layer.inputs) > 1
-            and layer.inputs[1] >= 0)
+    return traits(layer).form is Form.BROADCAST and len(layer.inputs) > 1 and layer.inputs[1] >= 0

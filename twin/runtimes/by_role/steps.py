@@ -179,8 +179,7 @@ class _Plan:
                            if tensor_id in layer.inputs and not is_alias(layer)), None)
             if reader is not None and (first or (rule != "none"
                                                  and not self.grouping.reasons[reader])):
-                steps += self._copy_image(reader, tensor_id,
-                                          scattered=first or rule == "scattered")
+                steps += self._copy_image(reader, tensor_id, scattered=first or rule == "scattered")
         return steps
 
     def transpose_outputs(self) -> list[Step]:

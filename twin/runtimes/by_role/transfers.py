@@ -105,8 +105,7 @@ def copy_image(tensor: Tensor, pool: str, *, scattered: bool) -> list[Transfer]:
             write_activation(tensor, pool, scattered=scattered)]
 
 
-def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool,
-                rows: int) -> Transfer:
+def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool, rows: int) -> Transfer:
     element_bytes = max(1, tensor.size_bytes // max(1, tensor.elements))
     apart = scattered and tensor.shape[-1] > 1
     return Transfer(

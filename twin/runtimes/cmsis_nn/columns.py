@@ -13,13 +13,7 @@ from typing import Any
 
 from hwmodels.frozen import frozen
 from hwmodels.kernel import Block
-from twin.runtimes.cmsis_nn.sequences import (
-    CODE,
-    copy_loop,
-    row_load,
-    row_moves,
-    row_store,
-)
+from twin.runtimes.cmsis_nn.sequences import CODE, copy_loop, row_load, row_moves, row_store
 from twin.runtimes.lowering.blocks import block, straight
 from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.nests import bound, guarded, repeat

@@ -7,14 +7,7 @@ from functools import cache
 from importlib import import_module
 
 from twin.network.graph import Graph, Layer
-from twin.runtimes.counted.terms import (
-    elementwise,
-    movement,
-    products,
-    reductions,
-    rows,
-    windows,
-)
+from twin.runtimes.counted.terms import elementwise, movement, products, reductions, rows, windows
 from twin.runtimes.counted.work import Describe, Terms, Work
 
 

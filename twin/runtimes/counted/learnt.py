@@ -218,8 +218,7 @@ def choose_kernel(kernels: Sequence[LearntKernel], op: str, dtype: str,
 
 
 def _agree(features: Mapping[str, str], seen: Mapping[str, str]) -> int:
-    return sum(weight for name, weight in FEATURES.items()
-               if features.get(name) == seen.get(name))
+    return sum(weight for name, weight in FEATURES.items() if features.get(name) == seen.get(name))
 
 
 def from_plain(document: Mapping[str, Any], sha256: str) -> Learnt:

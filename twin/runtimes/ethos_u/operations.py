@@ -259,8 +259,7 @@ def _read_pair(command: Command, output: Operand, recent: bool) -> tuple[Operand
     return tuple(found)
 
 
-def _read_microblock(command: Command, config: str, output: Operand,
-                     kernel: RowsColumns) -> Shape:
+def _read_microblock(command: Command, config: str, output: Operand, kernel: RowsColumns) -> Shape:
     """Return the microblock: the U85's register says it, others have one by size.
 
     A U55 or U65 with two rows takes four columns of one row instead where the output has no other.

@@ -237,8 +237,7 @@ def _list_groups(graph: Graph, compilation: Compilation) -> list[tuple[Group, in
     writers = {tensor: position for position, layer in enumerate(graph.layers)
                for tensor in layer.outputs}
     order = [(own, writers.get(_tensor_of(name), -1)) for own, name in compilation.file.order]
-    regions = _share_regions(graph, compilation,
-                             {position for own, position in order if not own})
+    regions = _share_regions(graph, compilation, {position for own, position in order if not own})
     groups: list[tuple[Group, int]] = []
     number = 0
     for own, position in order:

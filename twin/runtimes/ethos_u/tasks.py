@@ -24,12 +24,7 @@ from hwmodels.schedule import THROUGH, Link, Task, Transfer, UnitWork
 from twin.runtimes.ethos_u.commands import Stream
 from twin.runtimes.ethos_u.cycles import Cycles, count_blocks, count_cycles
 from twin.runtimes.ethos_u.operations import Copy, Operation, read_copy, read_operation
-from twin.runtimes.ethos_u.traffic import (
-    Memories,
-    read_copy_transfers,
-    walk_input,
-    walk_output,
-)
+from twin.runtimes.ethos_u.traffic import Memories, read_copy_transfers, walk_input, walk_output
 
 MAC, OUTPUT, DECODER = "MAC", "OUTPUT", "DECODER"
 """Units, as the boards name them."""

@@ -75,8 +75,7 @@ class Memories:
         rates = dict(self.npu.rates)
         most = len(self._ports(pool)) * (
             pool.writes_in_flight if direction == "out" else pool.reads_in_flight)
-        flying = int(rates["writes"]) if direction == "out" else max(
-            1, int(rates[limit]) // burst)
+        flying = int(rates["writes"]) if direction == "out" else max(1, int(rates[limit]) // burst)
         return Transfer(
             channel=channel, direction=direction, port=port, pool=pool.name, bytes=size,
             ahead=ahead, pattern="strided" if run else "contiguous", run_bytes=run,

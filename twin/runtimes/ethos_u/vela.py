@@ -71,8 +71,7 @@ def find_vela() -> str:
     """
     beside = Path(sys.executable).with_name("vela")
     stated = os.environ.get("TWIN_VELA")
-    found = stated or (
-        str(beside) if beside.is_file() else shutil.which("vela"))
+    found = stated or (str(beside) if beside.is_file() else shutil.which("vela"))
     if stated and not Path(stated).is_file():
         raise ToolMissingError(f"TWIN_VELA: {stated}: no such file; accepted: the program vela, or "
                                "unset for the environment's")

@@ -101,8 +101,7 @@ class Gap(UnitRules):
 
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return the layer's work as one tile; `schedule` cuts it."""
-        weights = graph.input(layer, 1).size_bytes if (
-            traits(layer).filters is not None) else 0
+        weights = graph.input(layer, 1).size_bytes if (traits(layer).filters is not None) else 0
         shape = read_shape(graph, layer, layer.inputs[0])
         part = cluster.Part(rows=shape.rows, columns=shape.columns, channels=shape.channels)
         return Work(units=(self._work(graph, layer, part, npu),), operations=((layer.op, 1),),

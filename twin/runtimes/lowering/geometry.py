@@ -111,8 +111,7 @@ class Geometry:
 
 
 @lru_cache(maxsize=1024)
-def list_taps(window: Window, source: Shape, target: Shape,
-              axis: int) -> tuple[int, ...]:
+def list_taps(window: Window, source: Shape, target: Shape, axis: int) -> tuple[int, ...]:
     """Return how many taps lie inside the image, by row (axis 0) or column (1) of the output."""
     kernel, stride = window.kernel[axis], window.stride[axis]
     dilation, before = window.dilation[axis], window.padding[2 * axis]
@@ -135,8 +134,7 @@ def read_geometry(graph: Graph, layer: Layer) -> Geometry:
         Convolution, pooling or another NHWC operator; lower ranks are padded with ones in front.
     """
     batches, rows, columns, channels = shape_nhwc(graph.input(layer).shape)
-    _, output_rows, output_columns, output_channels = shape_nhwc(
-        graph.output(layer).shape)
+    _, output_rows, output_columns, output_channels = shape_nhwc(graph.output(layer).shape)
     return Geometry(
         batches=batches, input_rows=rows, input_columns=columns, input_channels=channels,
         output_rows=output_rows, output_columns=output_columns, output_channels=output_channels,

@@ -136,8 +136,7 @@ def split_runs(parts: Sequence[Shape], whole: Shape, axis: int,
     list of int
         Bytes each part contributes to a repetition.
     """
-    return (math.prod(whole[:axis]),
-            [math.prod(part[axis:]) * element_bytes for part in parts])
+    return (math.prod(whole[:axis]), [math.prod(part[axis:]) * element_bytes for part in parts])
 
 
 def run_drafts(dialect: str, repetitions: int, runs: Sequence[int], joined: bool) -> list[Any]:

@@ -75,8 +75,7 @@ def _target_lines(counters: Counters, totals: Counters, clocks_hz: Clocks) -> It
                      f"{_rate(reads + writes, core / npu_hz)}")
 
 
-def _core_lines(counters: Counters, core: float, whole_ms: float,
-                npu_hz: float) -> Iterator[str]:
+def _core_lines(counters: Counters, core: float, whole_ms: float, npu_hz: float) -> Iterator[str]:
     compute, maximum = counters.get("compute_cycles", 0.0), counters.get("max_cycles", 0.0)
     off = core - maximum
     percent = f" ({100 * off / core:.2f}%)" if core else ""

@@ -165,8 +165,7 @@ class NeuralArt(UnitRules):
         if layer.op == "prelu" and held != 1:
             # slope x + (1 - slope) relu(x): the activation unit has one slope for all channels.
             slopes = replace(unit, kind=_arithmetic(npu).kind, coefficients=held)
-            return Work(units=(unit, slopes), operations=(("relu", 1), ("add", 1)),
-                        loaded=held > 0)
+            return Work(units=(unit, slopes), operations=(("relu", 1), ("add", 1)), loaded=held > 0)
         return Work(units=(unit,), operations=((_NAMES.get(layer.op, layer.op), 1),),
                     loaded=held > 0)
 

@@ -45,8 +45,7 @@ def measure_file(graph: Graph) -> int:
     A changed network keeps what its file had beside constants and scales.
     """
     beside = graph.overhead_bytes
-    return graph.constant_bytes + (
-        TENSOR_BYTES * len(graph.tensors) if beside is None else beside)
+    return graph.constant_bytes + (TENSOR_BYTES * len(graph.tensors) if beside is None else beside)
 
 
 @frozen

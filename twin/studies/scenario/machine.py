@@ -139,8 +139,7 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
                  leakage_mw=leakage_pj(at.board.power) or 0.0)
 
 
-def _change(scenario: Scenario, key: str, placed: Deployment,
-            changes: Settings) -> Deployment:
+def _change(scenario: Scenario, key: str, placed: Deployment, changes: Settings) -> Deployment:
     """Return a deployment with what-if paths changed; a refusal names file and key."""
     try:
         return placed.replace(changes)

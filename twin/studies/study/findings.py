@@ -278,8 +278,7 @@ def _tell_difference(claim: Claim, finding: Finding, table: Table) -> str:
     if not found:
         return head + "cannot be tested: no pair of rows knows it"
     met, surely = (sum(one[end] <= claim.at_most for one in found) for end in (0, 1))
-    middle, high = (write_level(claim.figure, median(one[end] for one in found))
-                    for end in (0, 1))
+    middle, high = (write_level(claim.figure, median(one[end] for one in found)) for end in (0, 1))
     return (f"{head}holds in {met} of {len(found)} pairs, median {middle}; in {surely} by the "
             f"whole interval, whose upper end is {high} in the median")
 

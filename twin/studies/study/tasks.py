@@ -218,8 +218,7 @@ def _reject(row: Row, hard: Limits) -> Row:
 def is_accepted(study: Study, row: Row) -> bool:
     """Whether a row is within the active memory budget of a study, and no hard limit rejects it."""
     active, held = study.hard.max_parameter_bytes, row.parameter_bytes
-    return row.failure != REJECTED and (
-        active is None or (held is not None and held <= active))
+    return row.failure != REJECTED and (active is None or (held is not None and held <= active))
 
 
 SOFT = {"time_us": "violates_latency", "energy_uj": "violates_energy", "ram_bytes": "violates_ram",

@@ -39,8 +39,7 @@ def build_kernels(folder: Path) -> Path:
     """Compile the kernels into an object that libraries of several networks can link."""
     target = folder / "kernels.o"
     for source in sorted((firmware_folder() / "kernels").glob("*.c")):
-        _compile(["-O2", "-c", str(source), "-o", str(folder / f"{source.stem}.part.o")],
-                 folder)
+        _compile(["-O2", "-c", str(source), "-o", str(folder / f"{source.stem}.part.o")], folder)
     _run(["ld", "-r", *map(str, sorted(folder.glob("*.part.o"))), "-o", str(target)], folder)
     return target
 

@@ -59,8 +59,7 @@ class Port:
         """What the Makefile is given to build for it."""
         settings = self.settings if self.derived else {}
         zig = {"ZIG_CPU": load_core(self.core).traits.build.get("zig", "")} if self.core else {}
-        return [f"{name}={value}"
-                for name, value in {"PORT": self.name, **settings, **zig}.items()]
+        return [f"{name}={value}" for name, value in {"PORT": self.name, **settings, **zig}.items()]
 
 
 def firmware_folder() -> Path:

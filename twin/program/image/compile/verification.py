@@ -173,8 +173,7 @@ def run_on_board(session: Session, graph: Graph, values: np.ndarray, *, runs: in
             first = start + len(samples)
             for sample in samples:
                 if sample.counter == _CLOCK:
-                    counts[sample.layer] = min(sample.value,
-                                               counts.get(sample.layer, sample.value))
+                    counts[sample.layer] = min(sample.value, counts.get(sample.layer, sample.value))
                 elif sample.counter == _CHECKSUM:
                     checksums.setdefault(sample.layer, set()).add(sample.value)
     names = [counter.name for counter in session.counters()]

@@ -90,8 +90,7 @@ def indexed(base: Value, offset: Value) -> Value | Near:
     return add(base, offset)
 
 
-def _scalar(is_load: bool, size: int, signed: bool, tokens: list[str],
-            listed: Listed) -> Operation:
+def _scalar(is_load: bool, size: int, signed: bool, tokens: list[str], listed: Listed) -> Operation:
     register = REGISTERS[tokens[0]]
     address, stepped, after = _address(tokens[1:], listed)
 

@@ -15,21 +15,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from twin.runtimes.cmsis_nn.sequences import (
-    CODE,
-    bookkeeping,
-    column_loops,
-    in_fours,
-    requantise,
-)
+from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, column_loops, in_fours, requantise
 from twin.runtimes.lowering.blocks import join
-from twin.runtimes.lowering.nests import (
-    closing,
-    load,
-    repeat,
-    step,
-    store,
-)
+from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _CODE = CODE["convolution.product"]
 

@@ -15,14 +15,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering.blocks import block, join, straight
-from twin.runtimes.lowering.nests import (
-    Repeat,
-    bound,
-    guarded,
-    load,
-    repeat,
-    store,
-)
+from twin.runtimes.lowering.nests import Repeat, bound, guarded, load, repeat, store
 
 _CODE = CODE["convolution.product_mve"]
 

@@ -15,11 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.runtimes.cmsis_nn.columns import (
-    Columns,
-    gather_blocks,
-    gather_drafts,
-)
+from twin.runtimes.cmsis_nn.columns import Columns, gather_blocks, gather_drafts
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     bookkeeping,

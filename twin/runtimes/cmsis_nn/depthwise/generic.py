@@ -12,14 +12,7 @@ from typing import Any
 from hwmodels.kernel import Kernel
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Site
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    block,
-    choose_dialect,
-    draft_kernel,
-    join,
-    plain,
-)
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
 from twin.runtimes.lowering.geometry import (
     Geometry,
     needed_bounds,

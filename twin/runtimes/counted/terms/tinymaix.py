@@ -22,8 +22,7 @@ WHOLE = 4
 def _spans(window: Window, place: int, size: int, outputs: int, at_once: int) -> tuple[int, int]:
     """Return windows of a dimension inside the image, and taps of the others that are inside."""
     kernel, before = window.kernel[place] + at_once - 1, window.padding[2 * place]
-    starts = [at * window.stride[place] - before
-              for at in range(0, outputs - at_once + 1, at_once)]
+    starts = [at * window.stride[place] - before for at in range(0, outputs - at_once + 1, at_once)]
     taps = [min(kernel, size - start) - max(0, -start) for start in starts]
     return sum(1 for one in taps if one == kernel), sum(one for one in taps if one != kernel)
 

@@ -26,8 +26,7 @@ BLOCK = 124
 """Channels CMSIS-NN's depthwise kernel for Helium takes at a time."""
 
 
-def count_inside(window: Window, source: Shape,
-                 target: Shape) -> tuple[int, int]:
+def count_inside(window: Window, source: Shape, target: Shape) -> tuple[int, int]:
     """Return rows and columns of windows inside the image, over outputs of their dimension."""
     return sum(list_taps(window, source, target, 0)), sum(list_taps(window, source, target, 1))
 
