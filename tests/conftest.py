@@ -35,18 +35,22 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
 
     check_loops()
 
-LONG_S = {"test_live_browser": 40, "test_images": 40, "test_fuzzing": 38, "test_program_runs": 28,
-          "test_site": 24, "test_cli_measure": 20, "test_study_cluster": 20,
-          "test_planted_builds": 19, "test_page_browser": 18, "test_study_run": 17,
-          "test_diagnosis": 15, "test_virtual_board": 14, "test_extension": 14,
-          "test_batch_laws": 13, "test_figures": 13, "test_cli_microbench": 12, "test_verbs": 12,
-          "test_portability": 12, "test_weight_passes": 12, "test_founding_studies": 11,
-          "test_sanitized": 11, "test_slow_memories": 11, "test_microbench_planted": 11,
-          "test_binary": 11, "test_tiles": 10, "test_tuning": 10, "test_mutation": 9,
-          "test_replayed_truth": 9, "test_examples": 9, "test_fit_planted": 8,
-          "test_cli_transform": 8, "test_other_networks": 7, "test_known_right": 7,
-          "test_architecture": 7, "test_firmware_runtime": 6, "test_schemas": 6, "test_foreign": 5,
-          "test_ci": 5, "test_riscv_programs": 5, "test_hidden_board": 4}
+LONG_S = {"test_images": 34, "test_live_browser": 27, "test_fuzzing": 26, "test_ports": 22,
+          "test_cli_measure": 20, "test_site": 19, "test_program_runs": 18,
+          "test_study_cluster": 18, "test_learnt_library": 18, "test_study_run": 16,
+          "test_diagnosis": 15,
+          "test_page_browser": 14, "test_virtual_board": 14, "test_portability": 14,
+          "test_action": 14, "test_planted_builds": 13, "test_batch_laws": 13, "test_figures": 13,
+          "test_verbs": 13, "test_kept_runs": 13, "test_scenario": 13, "test_cli_microbench": 12,
+          "test_weight_passes": 12, "test_sanitized": 11, "test_slow_memories": 11,
+          "test_binary": 11, "test_imported": 11, "test_dependencies": 11, "test_duty": 10,
+          "test_extension": 9, "test_founding_studies": 9, "test_microbench_planted": 9,
+          "test_mutation": 9, "test_replayed_truth": 9, "test_examples": 9, "test_first_screen": 9,
+          "test_fit_planted": 8, "test_cli_transform": 8, "test_cli": 8,
+          "test_time_and_registers": 8, "test_other_networks": 7, "test_known_right": 7,
+          "test_firmware_runtime": 6, "test_schemas": 6, "test_foreign": 5, "test_ci": 5,
+          "test_riscv_programs": 5, "test_architecture": 5, "test_tiles": 4, "test_tuning": 4,
+          "test_hidden_board": 4}
 """Seconds of a processor, about, of files whose tests are few and long."""
 
 MAY_SKIP = "TWIN_MODELS"

@@ -35,11 +35,23 @@ except build.BuildError as error:
 """
 
 
-def build(folder, *modules, paths=()):
+END = "### refused: "
+BUILD_EACH = BUILD.partition("modules = ")[0] + f"""
+for name in sys.argv[2:]:
+    module = import_module(name)
+    try:
+        build.build(build.list_loops([module]), [module], [library.name_platform()],
+                    Path(sys.argv[1]))
+    except build.BuildError as error:
+        print({END!r}, error, file=sys.stderr)
+"""
+
+
+def build(folder, *modules, paths=(), code=BUILD):
     """Compile modules of loops in a process of its own."""
     paths = (*paths, Path(made_kernels.__file__).parent, Path(compiled.__file__).parents[2])
     return subprocess.run(
-        [sys.executable, "-c", BUILD, str(folder), *modules], capture_output=True, text=True,
+        [sys.executable, "-c", code, str(folder), *modules], capture_output=True, text=True,
         check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))})
 
 
@@ -98,14 +110,21 @@ def test_what_native_code_changes_is_read_again(made, plain):
     assert put(made_callbacks.set_natively, None if plain else made)(words) == 0x0101010101010101
 
 
-@pytest.mark.parametrize("line, said", [
-    ("return words[0] < np.uint64(number)", "mixed: int64 meets uint64"),
-    ("assert number > 0", "mixed: need"), ("return len(str(number))", "mixed")])
-def test_what_is_no_loop_of_whole_numbers_is_refused_by_name(tmp_path, line, said):
-    (tmp_path / "made_mixed.py").write_text(
-        "import numpy as np\n"
-        "from hwmodels.kernels.compiled import Integer, Words, compile_kept\n\n\n"
-        "@compile_kept\ndef mixed(words: Words, number: Integer) -> Integer:\n"
-        f"    {line}\n    return 1\n")
-    ended = build(tmp_path, "made_mixed", paths=[tmp_path])
-    assert ended.returncode and said in ended.stderr, ended.stderr[-600:]
+REFUSED = {
+    "return words[0] < np.uint64(number)": "mixed: int64 meets uint64",
+    "assert number > 0": "mixed: need", "return len(str(number))": "mixed"}
+
+
+def test_what_is_no_loop_of_whole_numbers_is_refused_by_name(tmp_path):
+    for place, line in enumerate(REFUSED):
+        (tmp_path / f"made_mixed{place}.py").write_text(
+            "import numpy as np\n"
+            "from hwmodels.kernels.compiled import Integer, Words, compile_kept\n\n\n"
+            "@compile_kept\ndef mixed(words: Words, number: Integer) -> Integer:\n"
+            f"    {line}\n    return 1\n")
+    ended = build(tmp_path, *(f"made_mixed{place}" for place in range(len(REFUSED))),
+                  paths=[tmp_path], code=BUILD_EACH)
+    refusals = ended.stderr.split(END)[1:]
+    assert len(refusals) == len(REFUSED), ended.stderr
+    for said, refusal in zip(REFUSED.values(), refusals, strict=True):
+        assert said in refusal, refusal[-600:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import struct
 import subprocess
@@ -169,3 +170,17 @@ def make_few(base: int = 0x08000000) -> bytes:
         "<HHIIIIIHHHHHH", 2, 40, 1, base + 0x41, 52, end, 0x05000200, 52, 32, 1, 40, 4, 3)
         + struct.pack("<IIIIIIII", 1, head, base, base, len(code), len(code), 5, 4)
         + code + symbols + names + sections)
+
+
+def emulate_here(monkeypatch) -> None:
+    """Emulate in this process, where a child would import all there is once more."""
+    from twin.program import finding
+    from twin.program.elf import read_elf
+    from twin.program.observing import observe_program
+    from twin.program.session import run_program
+
+    def emulate(elf, board, wanted):
+        run = observe_program if wanted.observed else run_program
+        return json.loads(json.dumps(run(read_elf(elf.path), board, wanted)))
+
+    monkeypatch.setattr(finding, "_emulate", emulate)

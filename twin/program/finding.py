@@ -93,15 +93,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
-    check_wanted(elf, board, wanted)
-    digest = hashlib.sha256()
-    for one in (elf.sha256, wanted, read_geometry(board)):
-        digest.update(repr(one).encode())
-    key = digest.hexdigest()
-    document = load_counts(key)
-    if document is None:
-        document = _emulate(elf, board, wanted)
-        save_counts(key, document)
+    document = _run_once(elf, board, wanted)
     return Found(**{
         **{one.name: document[one.name] for one in fields(Found)},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
@@ -125,8 +117,12 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
+    return _run_once(elf, board, replace(wanted, observed=True, marks=marks))
+
+
+def _run_once(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
+    """Return what the emulator says, or what was kept of it."""
     check_wanted(elf, board, wanted)
-    wanted = replace(wanted, observed=True, marks=marks)
     key = hashlib.sha256(repr((elf.sha256, wanted, read_geometry(board))).encode()).hexdigest()
     document = load_counts(key)
     if document is None:

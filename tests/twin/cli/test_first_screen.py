@@ -163,7 +163,7 @@ def test_no_command_is_offered_that_would_answer_of_another_set_up(words) -> Non
     ("nucleo_l4r5zi", ("--weights", "sram")),
     ("stm32n6570_dk", ("--set", "clocks.npu.frequency_hz=500MHz"))])
 def test_the_command_offered_is_of_what_was_set(board, words) -> None:
-    pairs = read_pairs(run("kws", "-b", board, *words).stdout)
+    pairs = read_pairs(run("ad", "-b", board, *words).stdout)
     command = pairs["helps"].rpartition("; ")[2].strip("`").split()
     assert {*words} <= {*command}
     told = CliRunner().invoke(app, command[1:]).stdout

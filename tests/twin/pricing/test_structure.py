@@ -147,7 +147,7 @@ def test_memory_holds_so_many(counted, monkeypatch) -> None:
 
 
 def test_two_processes_at_once(tmp_path) -> None:
-    code = ("import twin; print(twin.predict(twin.deploy('kws', 'nucleo_h7a3zi_q',"
+    code = ("import twin; print(twin.predict(twin.deploy('ad', 'nucleo_h7a3zi_q',"
             " runtime='tflm-cmsis-nn')).time_us)")
     env = {**os.environ, "TWIN_COUNTS": str(tmp_path)}
     running = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE,

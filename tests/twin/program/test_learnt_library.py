@@ -13,6 +13,7 @@ pytest.importorskip("capstone", reason="needs the boards extra")
 
 import yaml
 from made_graphs import separable
+from made_program import emulate_here
 from typer.testing import CliRunner
 
 import twin
@@ -28,6 +29,11 @@ from twin.reports.documents import load_schema, write_json
 from twin.runtimes import load_runtime
 
 BOARD = "nucleo_l4r5zi"
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    emulate_here(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("capstone", reason="needs the boards extra")
 
-from made_program import SOURCE, build_program, make_few
+from made_program import SOURCE, build_program, emulate_here, make_few
 
 import twin
 from benchmarks.exactness.binary import random_layers
@@ -49,6 +49,13 @@ BOARD = "nucleo_l4r5zi"
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
     return build_program(tmp_path_factory.mktemp("program"), say=True)
+
+
+@pytest.fixture(autouse=True)
+def here(request, monkeypatch):
+    """Processes of emulators are those of our own image, of a hang and of what is refused."""
+    if not any(word in request.node.name for word in ("own_image", "hangs", "refused")):
+        emulate_here(monkeypatch)
 
 
 SMALL = random_layers(5)

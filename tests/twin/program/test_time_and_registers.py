@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("capstone", reason="needs the boards extra")
 
-from made_program import build_program
+from made_program import build_program, emulate_here
 
 import twin
 from hwmodels.board.file import load_board
@@ -82,6 +82,11 @@ void (*const keep[])(void) = {delay, delay_event, delay_busy, events, timer, tim
     timer_turns, tick_flags, counted_reads, counter_busy, send};
 int main(void) { return (int)keep[turns & 7]; }
 """
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    emulate_here(monkeypatch)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 import yaml
 from made_measurements import measure
+from made_networks import random_network
 from typer.testing import CliRunner
 
 import twin
@@ -29,6 +30,7 @@ from twin.api.sessions.studied import check_files
 from twin.api.sessions.tables import sessions_table
 from twin.cli import app
 from twin.errors import SessionError, UsageError
+from twin.network.writers.tflite import write_tflite
 from twin.reports.documents import load_schema
 from twin.studies.study.tasks import made_with
 
@@ -389,9 +391,9 @@ def test_sweeps_selections_builds_and_measurements_are_kept_and_made_again(tmp_p
     if shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("arm-none-eabi-gcc is not installed")
     models = [tmp_path / "a" / "net.tflite", tmp_path / "b" / "net.tflite"]
-    for path, name in zip(models, ("ad", "kws"), strict=True):
+    for path, layers in zip(models, (3, 4), strict=True):
         path.parent.mkdir()
-        twin.export_model(name, path)
+        write_tflite(random_network(1, layers=layers), path)
     runs, boards = tmp_path / "runs", ["nucleo_l4r5zi", "nucleo_f401re"]
     table, kept = twin.keep("sweep", {"models": [*map(str, models)], "boards": boards,
                                       "settings": {"network.width": "0.5,1"}}, runs)

@@ -15,6 +15,7 @@ import twin
 from hwmodels.errors import TwinError
 from twin.errors import SessionError, StudyError, UsageError
 from twin.program.image.compile.store import keep_image
+from twin.reports.figures import canvas
 from twin.studies.study import run, workers
 from twin.studies.study.definition import list_asked
 from twin.studies.study.file import load_study
@@ -31,6 +32,12 @@ temperatures: [warm, cold]
 soft: {max_ms: 5ms}
 hard: {max_flash: 200KiB}
 """
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch) -> None:
+    """Pictures of a study are looked at in tests/twin/cli/test_study_cli.py."""
+    monkeypatch.setattr(canvas, "save_figure", lambda figure, path: path)
 
 
 @pytest.fixture(scope="module")
