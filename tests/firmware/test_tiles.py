@@ -15,6 +15,7 @@ from twin.program.image.compile.build import build_firmware
 from twin.program.image.compile.ports import load_port
 from twin.program.image.compile.verification import open_board, random_input, run_on_board
 from twin.runtimes.firmware import convolution_scratch_bytes
+from twin.runtimes.lowering import Site
 
 needs_compiler = needs_tools("arm-none-eabi-gcc", "make")
 
@@ -45,7 +46,8 @@ def test_a_tile_takes_scratch_and_reads_weights_less_often() -> None:
     tiled = base.replace({"kernels.tile": "8"})
     conv = graph.layers[0]
     more = tiled.placement.slot(-1).size_bytes
-    assert more == 4 * convolution_scratch_bytes(graph, conv, "armv7e-m") == 8 * 27
+    assert more == 4 * convolution_scratch_bytes(
+        Site(graph=graph, layer=conv, isa="armv7e-m", fpu=None, operands=())) == 8 * 27
     assert len(lower_network(tiled)) == len(graph.layers)
 
 

@@ -12,6 +12,7 @@ from hwmodels.frozen import NamedCounts, frozen
 from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, is_alias, list_states, traits
+from twin.runtimes.lowering import Site
 from twin.runtimes.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
         from twin.runtimes.lowering.packed import take_apart
 
         lowering = take_apart(lowering, graph, layer, in_loops=runtime.splits_in_loops)
-    return lowering.scratch_bytes(graph, layer, isa)
+    return lowering.scratch_bytes(Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=()))
 
 
 def reads_packed(graph: Graph, layer: Layer) -> bool:

@@ -27,6 +27,7 @@ from twin.errors import PlacementError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.operators import list_states
 from twin.runtimes import load_runtime
+from twin.runtimes.lowering import Site
 
 RUNTIME = load_runtime("cmsis-nn")
 ISA = "armv7e-m"
@@ -49,9 +50,9 @@ class MadeRuntime:
         assert isinstance(op, str) and (dtype, isa) == (self.dtype, ISA)
         return self
 
-    def scratch_bytes(self, graph: Graph, layer: Layer, isa: str) -> int:
-        assert layer in graph.layers and isa == ISA
-        return self.scratch.get(layer.name, 0)
+    def scratch_bytes(self, site: Site) -> int:
+        assert site.layer in site.graph.layers and site.isa == ISA
+        return self.scratch.get(site.layer.name, 0)
 
 
 def made(tensors: list[Tensor], *layers: tuple[str, tuple[int, ...], tuple[int, ...]],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -54,7 +55,8 @@ def build(op, inputs, output, weights=None, bias=True, window=None, groups=1, is
                                                                          strict=True)]
     if weights:
         sizes.append(("parameters", 8 * output[-1]))
-    scratch = find(op, isa).scratch_bytes(graph, layer, isa)
+    scratch = find(op, isa).scratch_bytes(
+        Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=()))
     if scratch:
         sizes.append(("scratch", scratch))
     operands, address = [], 0x20000000
@@ -249,7 +251,7 @@ def test_function_is_the_one_the_wrapper_chooses(kernel, name):
 ])
 def test_scratch_is_what_the_library_asks_for(op, window, shape, out, weights, expected):
     site = build(op, [shape], out, weights, window=Window(kernel=window))
-    assert find(op, "armv7e-m").scratch_bytes(site.graph, site.layer, "armv7e-m") == expected
+    assert find(op, "armv7e-m").scratch_bytes(site) == expected
     assert any(operand.name == "scratch" for operand in site.operands) == (expected > 0)
 
 
@@ -344,14 +346,15 @@ def test_real_networks_lower_inside_their_operands(isa):
 
 def site_of(graph, layer, isa):
     """Operands of a layer, each in a memory of its own."""
+    site = Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=())
     weighted = layer.op in ("conv_2d", "depthwise_conv_2d", "fully_connected")
     names = ["input", "weights", "bias"] if weighted else ["input", "input2"]
     sizes = [(name, graph.tensors[i].size_bytes)
              for name, i in zip(names, layer.inputs, strict=False) if i >= 0]
     output = graph.tensors[layer.outputs[0]]
     sizes += [("output", output.size_bytes), ("parameters", 8 * output.shape[-1]),
-              ("scratch", find(layer.op, isa).scratch_bytes(graph, layer, isa))]
-    return Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=tuple(
+              ("scratch", find(layer.op, isa).scratch_bytes(site))]
+    return replace(site, operands=tuple(
         Operand(name=name, role=re.sub(r"\d", "", name), memory="sram",
                 address=0x20000000 + (i << 20), size_bytes=size)
         for i, (name, size) in enumerate(sizes) if size))

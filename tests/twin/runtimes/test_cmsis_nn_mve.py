@@ -52,7 +52,8 @@ def find(graph: Graph, layer: Layer) -> Lowering:
 
 
 def scratch_bytes(graph: Graph, layer: Layer) -> int:
-    return find(graph, layer).scratch_bytes(graph, layer, MVE)
+    return find(graph, layer).scratch_bytes(
+        Site(graph=graph, layer=layer, isa=MVE, fpu="single", operands=()))
 
 
 def lower(graph: Graph, layer: Layer) -> Kernel:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,7 @@ def find(op: str) -> Lowering:
 def lower(graph: Graph, layer: Layer, core: str = "thumb2", fpu: str | None = "") -> Kernel:
     isa, own_fpu, _ = CORES[core]
     lowering = find(layer.op)
+    site = Site(graph=graph, layer=layer, isa=isa, fpu=own_fpu if fpu == "" else fpu, operands=())
     names = OPERATORS[layer.op].operands or tuple(
         "input" if i == 0 else f"input{i + 1}" for i in range(9))
     sizes = [(name, graph.tensors[place].size_bytes) for name, place in zip(
@@ -67,15 +70,13 @@ def lower(graph: Graph, layer: Layer, core: str = "thumb2", fpu: str | None = ""
     sizes += [("output" if place == 0 else f"output{place + 1}", graph.tensors[one].size_bytes)
               for place, one in enumerate(layer.outputs)]
     sizes += [("parameters", 8 * out.shape[-1]),
-              ("scratch", lowering.scratch_bytes(graph, layer, isa))]
+              ("scratch", lowering.scratch_bytes(site))]
     operands, address = [], 0x20000000
     for name, size in sizes:
         operands.append(Operand(name=name, role=name, memory="sram", address=address,
                                 size_bytes=size))
         address += -(-size // 64) * 64
-    site = Site(graph=graph, layer=layer, isa=isa, fpu=own_fpu if fpu == "" else fpu,
-                operands=tuple(operands))
-    (kernel,) = lowering.lower(site)
+    (kernel,) = lowering.lower(replace(site, operands=tuple(operands)))
     check_nests(kernel.nests, kernel.operands)
     return kernel
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     bookkeeping,
@@ -30,7 +29,6 @@ from twin.runtimes.lowering.geometry import (
     output_steps,
     over_pixels,
     over_window,
-    read_geometry,
     window_bounds,
     window_load,
 )
@@ -90,9 +88,9 @@ def _lower_dsp(site: Site) -> Lowered:
                    store("output", 1, c=1, **output_steps(shape))))),)
 
 
-def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_dsp(site: Site) -> int:
     """Return a 32-bit sum per channel."""
-    return 4 * read_geometry(graph, layer).input_channels
+    return 4 * site.geometry.input_channels
 
 
 def _lower_mve(site: Site) -> Lowered:

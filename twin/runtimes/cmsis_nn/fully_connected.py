@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block, Kernel, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     bias_load,
@@ -186,9 +185,9 @@ def _lower_mve(site: Site) -> Lowered:
         macs=shape.vectors * rows * columns),)
 
 
-def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_mve(site: Site) -> int:
     """One 32-bit sum per weight row."""
-    return 4 * graph.input(layer, 1).shape[-2]
+    return 4 * site.input(1).shape[-2]
 
 
 KERNELS: Kernels = {

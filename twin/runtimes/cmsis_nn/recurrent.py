@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Block, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, requantise_tensor
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
@@ -83,11 +82,11 @@ def _lower_svdf(site: Site) -> Lowered:
         macs=filters * (features + memory), assumed=True),)
 
 
-def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_svdf(site: Site) -> int:
     """Return the state, a 32-bit sum per filter and one per unit."""
-    filters = graph.input(layer, 1).shape[0]
-    memory = graph.input(layer, 2).elements // filters
-    units = graph.output(layer).shape[-1]
+    filters = site.input(1).shape[0]
+    memory = site.input(2).elements // filters
+    units = site.output.shape[-1]
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
 
 
@@ -121,11 +120,11 @@ def _lower_gates(site: Site) -> Lowered:
         macs=steps * rows * (features + units), assumed=True),)
 
 
-def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_gates(site: Site) -> int:
     """Hidden state, cell state and gates as 16-bit values."""
-    features = graph.input(layer, 1).shape[-1]
-    rows = graph.input(layer, 1).elements // features
-    units = graph.input(layer, 2).elements // rows
+    features = site.input(1).shape[-1]
+    rows = site.input(1).elements // features
+    units = site.input(2).elements // rows
     return 2 * rows + 4 * units
 
 

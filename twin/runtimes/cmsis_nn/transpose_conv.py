@@ -11,12 +11,11 @@ ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions/arm_transpose_conv_s8.c.
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, in_fours, requantise
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
-from twin.runtimes.lowering.geometry import Geometry, output_steps, read_geometry
+from twin.runtimes.lowering.geometry import Geometry, output_steps
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, fill_blocks, fill_moves
 from twin.runtimes.lowering.nests import closing, load, repeat, store
 
@@ -28,9 +27,9 @@ def _buffer_extents(shape: Geometry) -> tuple[int, int]:
             (shape.input_columns - 1) * stride_columns + max(shape.kernel_columns, stride_columns))
 
 
-def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes(site: Site) -> int:
     """Return the rolling buffer: one 32-bit sum for each of its positions."""
-    shape = read_geometry(graph, layer)
+    shape = site.geometry
     rows, columns = _buffer_extents(shape)
     return 4 * rows * columns * shape.output_channels
 

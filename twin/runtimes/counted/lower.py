@@ -67,16 +67,15 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
                     scratch_bytes=partial(_scratch_bytes, kernels, level, base))
 
 
-def _scratch_bytes(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
-                   isa: str) -> int:
-    if _runs_another(kernels, level, graph, layer):  # One scale, copied for each channel.
-        return 8 * graph.output(layer).shape[-1] * has_one_scale(graph, layer)
-    return 0 if base is None else base.scratch_bytes(graph, layer, isa)
+def _scratch_bytes(kernels: str, level: str, base: Lowering | None, site: Site) -> int:
+    if _runs_another(kernels, level, site):  # One scale, copied for each channel.
+        return 8 * site.output.shape[-1] * has_one_scale(site.graph, site.layer)
+    return 0 if base is None else base.scratch_bytes(site)
 
 
-def _runs_another(kernels: str, level: str, graph: Graph, layer: Layer) -> str:
+def _runs_another(kernels: str, level: str, site: Site) -> str:
     """Return the operator whose code a release runs instead of a layer's own; "": its own."""
-    work = describe(graph, layer, kernels)
+    work = describe(site.graph, site.layer, kernels)
     own = work is None or kernels == REFERENCE or level.endswith(OLDEST)
     return "" if work is None or own else work.runs
 
@@ -139,7 +138,7 @@ def _lower(kernels: str, level: str, base: Lowering | None, site: Site) -> Lower
     amounts, foreign = _find_amounts(kernels, level, site.graph, site.layer, site)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)
-    if other := _runs_another(kernels, level, site.graph, site.layer):
+    if other := _runs_another(kernels, level, site):
         base = find_lowering(("cmsis_nn",), other, "int8", site.isa)
         if has_one_scale(site.graph, site.layer):
             site = replace(site, operands=tuple(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Block, Kernel, Lowered, split_runs
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Layer
 from twin.network.operators import layer_macs
 from twin.runtimes.counted.describe import family_of, is_described
 from twin.runtimes.counted.learnt import Learnt, LearntBlock, LearntKernel, total
@@ -36,12 +36,12 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
             return tuple(replace(one, assumed=True) for one in base.lower(site))
         return (_make(kernel, site, assumed=stands_in or learnt.isa != site.isa),)
 
-    def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-        kernel, _ = learnt.choose(graph, layer, dtype)
-        if kernel is None or learnt.isa not in load_isa(isa).learnt_from:
-            return base.scratch_bytes(graph, layer, isa)
+    def scratch_bytes(site: Site) -> int:
+        kernel, _ = learnt.choose(site.graph, site.layer, dtype)
+        if kernel is None or learnt.isa not in load_isa(site.isa).learnt_from:
+            return base.scratch_bytes(site)
         scratch = kernel.operand("scratch")
-        size = 0.0 if scratch is None else total(scratch.size, count_terms(graph, layer))
+        size = 0.0 if scratch is None else total(scratch.size, count_terms(site.graph, site.layer))
         return -(-round(size) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
     return Lowering(lower=lower, scratch_bytes=scratch_bytes)

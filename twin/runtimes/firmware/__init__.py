@@ -20,21 +20,10 @@ def is_pointwise(graph: Graph, layer: Layer) -> bool:
             and not any(window.padding))
 
 
-def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-    """Columns of a convolution: two windows of int8, one of float32; none when pointwise.
-
-    Parameters
-    ----------
-    isa
-        Makes no difference: every instruction set copies the same columns.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
-    weights = graph.input(layer, 1)
-    if is_pointwise(graph, layer):
+def convolution_scratch_bytes(site: Site) -> int:
+    """Columns of a convolution: two windows of int8, one of float32; none when pointwise."""
+    weights = site.input(1)
+    if is_pointwise(site.graph, site.layer):
         return 0
     depth = weights.elements // weights.shape[0]
     return 4 * depth if weights.dtype == "float32" else 2 * depth
@@ -48,8 +37,8 @@ def tile_scratch(lowering: Lowering, windows: int) -> Lowering:
     if lowering.scratch_bytes is not convolution_scratch_bytes:
         return lowering
 
-    def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-        return convolution_scratch_bytes(graph, layer, isa) // 2 * windows
+    def scratch_bytes(site: Site) -> int:
+        return convolution_scratch_bytes(site) // 2 * windows
 
     return replace(lowering, scratch_bytes=scratch_bytes)
 

@@ -83,7 +83,7 @@ class Site:
                           + ", ".join(operand.name for operand in self.operands))
 
 
-def no_scratch(graph: Graph, layer: Layer, isa: str) -> int:
+def no_scratch(site: Site) -> int:
     """Scratch of a kernel that needs none."""
     return 0
 
@@ -97,11 +97,11 @@ class Lowering:
     lower
         site -> kernels, in execution order.
     scratch_bytes
-        (graph, layer, isa) -> bytes of working memory the kernels need besides their operands.
+        site -> bytes of working memory the kernels need besides their operands; it has none yet.
     """
 
     lower: Callable[[Site], Lowered]
-    scratch_bytes: Callable[[Graph, Layer, str], int] = no_scratch
+    scratch_bytes: Callable[[Site], int] = no_scratch
 
 
 @lru_cache(maxsize=MOST_KEPT)

@@ -101,8 +101,8 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
         bytewise = replace(unpacked, name="weights", role="weights")
         return first, *lowering.lower(replace(site, operands=(bytewise, *others)))
 
-    def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-        return lowering.scratch_bytes(graph, layer, isa) + room
+    def scratch_bytes(site: Site) -> int:
+        return lowering.scratch_bytes(site) + room
 
     return Lowering(lower=lower, scratch_bytes=scratch_bytes)
 

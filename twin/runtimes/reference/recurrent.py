@@ -8,7 +8,6 @@ tensorflow/tflite-micro, tensorflow/lite/micro/kernels: svdf_common.cc, lstm_eva
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.nests import closing, load, repeat, store
@@ -79,14 +78,14 @@ def _lower_gates(site: Site) -> Lowered:
         macs=steps * rows * (inputs + hidden), assumed=True)
 
 
-def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_gates(site: Site) -> int:
     """Working memory: a 32-bit result per gate row."""
-    return 4 * graph.input(layer, 1).shape[-2]
+    return 4 * site.input(1).shape[-2]
 
 
-def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_svdf(site: Site) -> int:
     """Working memory: a 32-bit result per filter, and per output."""
-    return 4 * (graph.input(layer, 1).shape[0] + graph.output(layer).elements)
+    return 4 * (site.input(1).shape[0] + site.output.elements)
 
 
 def _step(machine: Machine, products: int) -> str:

@@ -9,7 +9,6 @@ integer_ops/transpose_conv.h (float adds into the output itself).
 from __future__ import annotations
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import Geometry
@@ -48,9 +47,9 @@ def _lower(site: Site) -> Lowered:
         macs=products, assumed=True)
 
 
-def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes(site: Site) -> int:
     """Working memory: a 32-bit accumulator per output (64-bit beside int16); none for floats."""
-    output = graph.output(layer)
+    output = site.output
     return 0 if output.dtype == "float32" else output.elements * (
         8 if output.dtype == "int16" else 4)
 

@@ -42,6 +42,7 @@ from twin.program.image.compile.plan import FIRMWARE, lay_out_constants
 from twin.program.image.compile.ports import choose_port, firmware_folder, list_ports, load_port
 from twin.program.image.compile.source import generate_source
 from twin.runtimes.firmware import KERNELS, convolution_scratch_bytes
+from twin.runtimes.lowering import Site
 
 
 def test_the_runtime_has_the_operators_that_are_written():
@@ -83,10 +84,11 @@ def test_a_bias_two_layers_share_is_folded_for_each():
 
 
 def test_scratch_is_two_columns_and_none_for_pointwise():
-    graph = build("ic")
-    conv = graph.layers[1]  # 3x3 over 16 channels
-    assert convolution_scratch_bytes(graph, conv, "armv7e-m") == 2 * 3 * 3 * 16
-    assert convolution_scratch_bytes(build("kws"), build("kws").layers[2], "armv7e-m") == 0
+    for graph, number, wanted in ((build("ic"), 1, 2 * 3 * 3 * 16),  # 3x3 over 16 channels
+                                  (build("kws"), 2, 0)):
+        assert convolution_scratch_bytes(Site(
+            graph=graph, layer=graph.layers[number], isa="armv7e-m", fpu=None,
+            operands=())) == wanted
 
 
 def test_source_calls_every_layer_once_in_order():

@@ -13,7 +13,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Lowered, Nest
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.product import Product, product_drafts
 from twin.runtimes.cmsis_nn.convolution.product_mve import (
     ProductMve,
@@ -30,7 +29,7 @@ from twin.runtimes.cmsis_nn.convolution.windows import (
 from twin.runtimes.cmsis_nn.sequences import CODE, entry
 from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
-from twin.runtimes.lowering.geometry import Geometry, read_geometry
+from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 
 _CODE = CODE["convolution"]
@@ -55,10 +54,10 @@ def tile_weights(lowering: Lowering, tile_bytes: int) -> Lowering:
     return replace(lowering, lower=partial(_lower, tile_bytes=tile_bytes))
 
 
-def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-    shape = read_geometry(graph, layer)
-    direct = shape.is_pointwise and layer.groups == 1
-    return 0 if direct else scratch_bytes(shape, layer.groups)
+def _scratch_bytes(site: Site) -> int:
+    shape = site.geometry
+    direct = shape.is_pointwise and site.layer.groups == 1
+    return 0 if direct else scratch_bytes(shape, site.layer.groups)
 
 
 def _lower_mve(site: Site) -> Lowered:
@@ -71,10 +70,10 @@ def _lower_mve(site: Site) -> Lowered:
     return (lower_windows_mve(shape, site.layer.groups, site),)
 
 
-def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
-    shape = read_geometry(graph, layer)
-    direct = layer.groups == 1 and (shape.is_pointwise or _is_one_row(shape))
-    return 0 if direct else scratch_bytes_mve(shape, layer.groups)
+def _scratch_bytes_mve(site: Site) -> int:
+    shape = site.geometry
+    direct = site.layer.groups == 1 and (shape.is_pointwise or _is_one_row(shape))
+    return 0 if direct else scratch_bytes_mve(shape, site.layer.groups)
 
 
 def _is_one_row(shape: Geometry) -> bool:

@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from hwmodels.kernel import Kernel, Lowered
-from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.windows import lower_windows_mve, scratch_bytes_mve
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
-from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels, read_geometry
+from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels
 from twin.runtimes.lowering.nests import Move, Repeat, bound, closing, load, repeat, resolve, store
 
 _CODE = CODE["depthwise"]
@@ -169,8 +168,8 @@ def _lower_dsp(site: Site) -> Lowered:
     return _lower_c(site)
 
 
-def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
-    shape = read_geometry(graph, layer)
+def _scratch_bytes_dsp(site: Site) -> int:
+    shape = site.geometry
     if not _is_simple(shape) or _is_3x3(shape):
         return 0
     from twin.runtimes.cmsis_nn.depthwise.column import column_scratch_bytes
@@ -190,8 +189,8 @@ def _lower_mve(site: Site) -> Lowered:
     return (lower_column_mve(shape, site),)
 
 
-def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
-    shape = read_geometry(graph, layer)
+def _scratch_bytes_mve(site: Site) -> int:
+    shape = site.geometry
     if _is_convolution(shape):  # columns, and the weights transposed
         taps = shape.window_taps
         return scratch_bytes_mve(shape, 1) + taps * shape.output_channels
