@@ -62,6 +62,8 @@ class Weight:
     changed
         Shape (layers,): what it leaves of a second measurement, less what it leaves of the first,
         as logarithms; None without one.
+    apart
+        How far its errors leave layers apart, as the standard deviation of a logarithm.
     """
 
     shape: float
@@ -72,6 +74,7 @@ class Weight:
     predicted: np.ndarray
     counted: tuple[str, ...]
     changed: np.ndarray | None = None
+    apart: float = 0.0
 
 
 @entity
@@ -164,7 +167,7 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
         changed = np.log(evidence.also.pattern.measured / measured) - effect.also.logs + effect.logs
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence),
-                  changed=changed)
+                  changed=changed, apart=math.sqrt(np.trace(whole) / len(whole) - whole.mean()))
 
 
 def single_out(base: Fault, effect: Effect, evidence: Evidence,

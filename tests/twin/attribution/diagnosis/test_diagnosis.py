@@ -284,6 +284,17 @@ def test_kinds_that_leave_layers_apart_have_two_thirds_in_all():
     assert chances == pytest.approx([0.65 * 0.5 / 0.95, 0.65 * 0.45 / 0.95, 0.35])
 
 
+def test_layers_may_be_as_far_apart_as_prices_are_unsure():
+    """Where memories cost no one knows what, a fifth between layers is no sign of another cause."""
+    faults = tuple(Fault(kind=kind, name=kind, remedy="") for kind in (DECLARED, UNKNOWN))
+    for apart, read, most in ((0.11, True, 0.9), (0.08, True, 0.65), (0.11, False, 0.65)):
+        weighed = [Weight(shape=0.0, total=0.0, marks=0.0, counted=(),
+                          residual=np.array([0.2, -0.2]), moved=np.zeros(2),
+                          predicted=np.ones(2), apart=apart) for _ in faults]
+        chances = _cap_apart(faults, weighed, np.array([0.9, 0.1]), [DECLARED, UNKNOWN], read=read)
+        assert chances == pytest.approx([most, 1 - most])
+
+
 @pytest.mark.parametrize(("counted", "known", "kind"), [
     (2000, None, "interrupts"), (2000, 3, "interrupts"), (2000, 2000, DECLARED),
     (3, None, DECLARED)])
