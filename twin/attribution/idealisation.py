@@ -12,10 +12,10 @@ Shapley, "A value for n-person games", 1953.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -60,9 +60,9 @@ predicted again."""
 def _idealise(deployment: Deployment, parts: str, facts: Mapping[str, Any]) -> Deployment:
     """Return a deployment on a board all of whose caches, or memories, have these facts."""
     board = deployment.board
-    changed: Any = {parts: tuple(dataclasses.replace(part, **facts)
+    changed: Any = {parts: tuple(replace(part, **facts)
                                  for part in getattr(board, parts))}
-    return dataclasses.replace(deployment, board=dataclasses.replace(board, **changed))
+    return replace(deployment, board=replace(board, **changed))
 
 
 FREED: Mapping[str, tuple[str, ...]] = {

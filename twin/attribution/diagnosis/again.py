@@ -9,9 +9,9 @@ normal, given the first. What waits for a memory changes with the clock, what th
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def vary_clock(fault: Fault, deployment: Deployment,
     hertz, asked = (one.board.clock(clock).frequency_hz for one in (fault.deployment, deployment))
     for again in (stated * hertz / asked, hertz):
         if abs(again / stated - 1) > SAME_CLOCK:
-            yield dataclasses.replace(
+            yield replace(
                 fault, name=f"{fault.name}, {again / 1e6:.3g} MHz in the second",
                 again=((path, again),))
 
@@ -104,11 +104,11 @@ def alter(fault: Fault, deployment: Deployment, changes: Mapping[str, object], *
           masked: bool = False) -> Fault:
     """Return a fault of a board that is taken otherwise; raises `TwinError` where it cannot be."""
     if masked and fault.scatters:
-        fault = dataclasses.replace(fault, scatters=False, stretch=0.0)
+        fault = replace(fault, scatters=False, stretch=0.0)
     waits = deployment.replace(dict(changes)).board.memory if fault.longer else None
     longer = {f"memories.{name}.wait_states": round(times * waits(name).wait_states)
               for name, times in fault.longer if waits}
-    return dataclasses.replace(
+    return replace(
         fault, deployment=(fault.deployment or deployment).replace({**changes, **longer}),
         versus=fault.versus and fault.versus.replace(dict(changes)))
 
@@ -132,7 +132,7 @@ def weigh_again(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequenc
     if second is None or there is None:
         return 0.0
     if evidence.masked:
-        fault = dataclasses.replace(fault, scatters=False, stretch=0.0)
+        fault = replace(fault, scatters=False, stretch=0.0)
     marks = weigh_marks(fault, second.marks)
     moves = [(part.unsure_move(evidence.declared), part.also.unsure_move(second.declared))
              for part in parts or (effect,) if part.also is not None]
@@ -150,8 +150,8 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     if fault.rebuilds and len(moves) == 1:  # of other kernels it is not known how much waits
         most = np.maximum(most, np.abs(second.declared.logs - evidence.declared.logs))
     moves = [(one, one + np.clip(other - one, -most, most)) for one, other in moves]
-    both = dataclasses.replace(effects[0], core=np.concatenate([one.core for one in effects]),
-                               waits=np.concatenate([one.waits for one in effects]))
+    both = replace(effects[0], core=np.concatenate([one.core for one in effects]),
+                   waits=np.concatenate([one.waits for one in effects]))
     shared, own = effect_errors(
         fault, both, [np.concatenate(move) for move in moves], families * 2, evidence.marks,
         np.concatenate([evidence.declared.density, second.declared.density]), errors)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
@@ -86,7 +86,7 @@ class Case:
         for number, fault in enumerate(faults):
             self.tell(started + number, total, fault.name)
             effect = self.forecasts.foresee(fault, self.base, self.prices, self.pattern)
-            effects.append(effect if self.also is None else dataclasses.replace(
+            effects.append(effect if self.also is None else replace(
                 effect, also=self.also.foresee(fault, self)))
         self.tell(total, total, "")
         return effects

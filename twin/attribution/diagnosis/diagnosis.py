@@ -14,9 +14,9 @@ MacKay, Information Theory, Inference, and Learning Algorithms, chapter 28 (mode
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -76,6 +76,7 @@ from twin.attribution.diagnosis.remedies import state_core, state_ticks
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
     SAME_IMAGE,
+    choose_prices,
     is_log,
     is_one_image,
     measured_runtime,
@@ -95,7 +96,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.pricing.calibration import AUTO, Calibration, choose_calibration
+from twin.pricing.calibration import AUTO, Calibration
 
 LEAST, TYPICAL = 0.0, 50.0
 """Percentiles of the runs the pattern is of: the second where they drift, step, or scatter evenly.
@@ -150,7 +151,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     UsageError
         When the measurement is of another network, or has nothing to compare.
     """
-    case, listed = _open(deployment, measurement, stands_in, calibration,
+    case, listed = _open(deployment, measurement, calibration,
                          forecasts if forecasts is not None else Forecasts(),
                          on_progress or (lambda *_: None), is_one_image(healthy, measurement), also)
     if case.also is not None and case.pattern.quantity == "time":
@@ -188,21 +189,22 @@ def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
     second = () if case.also is None else ("a second measurement (" + describe_changes(
         case.also.changes, masked=is_masked(case.also.measurement)) + ")",)
     same = (SAME_IMAGE,) if is_one_image(healthy, measurement) else ()
-    found = dataclasses.replace(found, origin=measurement.header.kind)
-    return dataclasses.replace(
+    found = replace(found, origin=measurement.header.kind)
+    return replace(
         found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
         observations=(*found.observations, *same),
         telling=found.telling if found.stated >= SETTLED and len(found.members) < 2 else _tell(
             found, case, marks))
 
 
-def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
+def _open(deployment: Deployment, measurement: Measurement,
           calibration: str | Calibration | None, forecasts: Forecasts, tell: Progress,
           one_image: bool, also: Measurement | None) -> tuple[Case, tuple[Fault, ...]]:
     """Predict as declared, and list what a measurement leaves possible; what is doubted last."""
     marks = read_marks(measurement, deployment)
     side = _read_side(measurement, marks)
-    prices = _choose_prices(deployment, measurement, stands_in, calibration)
+    prices = (choose_prices(deployment, measurement, calibration)
+              if isinstance(calibration, str) else calibration)
     listed = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
                    if not (one_image and fault.kind in BUILT_KINDS)
                    and (fault.kind != COUNTER or fault.counts_all or has_counts(side)))
@@ -213,7 +215,7 @@ def _open(deployment: Deployment, measurement: Measurement, stands_in: bool,
     require_network_and_board(ours, side)
     case = Case(deployment=deployment, prices=prices, base=base, ours=ours, theirs=side,
                 pattern=make_pattern(ours, side, deployment), forecasts=forecasts, tell=tell)
-    return (case if also is None else dataclasses.replace(case, also=_open_second(case, also)),
+    return (case if also is None else replace(case, also=_open_second(case, also)),
             listed)
 
 
@@ -242,17 +244,17 @@ def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
     """Return the evidence with that of a second measurement in it."""
     assert case.also is not None and declared.also is not None
     measurement = case.also.measurement
-    own = dataclasses.replace(
+    own = replace(
         evidence, pattern=case.also.pattern, declared=declared.also, reference=None, right=None,
         placed=any(path.startswith(PLACED) for path in case.also.changes),
-        marks=dataclasses.replace(read_marks(measurement, case.also.base.deployment),
-                                  ticks_hz=None))  # no other clock than the first's
+        marks=replace(read_marks(measurement, case.also.base.deployment),
+                      ticks_hz=None))  # no other clock than the first's
     if is_masked(measurement):  # its scatter is that without interrupts
-        return dataclasses.replace(evidence, also=own, masked=True,
-                                   right=evidence.right or own.marks)
+        return replace(evidence, also=own, masked=True,
+                       right=evidence.right or own.marks)
     # how far a board's runs scatter says the same twice
-    once = dataclasses.replace(own, marks=dataclasses.replace(own.marks, scatter=None, loose=None))
-    return dataclasses.replace(evidence, also=once, masked=False)
+    once = replace(own, marks=replace(own.marks, scatter=None, loose=None))
+    return replace(evidence, also=once, masked=False)
 
 
 def _tell(found: Diagnosis, case: Case, marks: Marks) -> str:
@@ -302,7 +304,7 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
     return (*(fault for fault in possible if fault not in against),
-            *(dataclasses.replace(fault, doubted=LOG_WRONG_HEADER) for fault in against))
+            *(replace(fault, doubted=LOG_WRONG_HEADER) for fault in against))
 
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
@@ -314,7 +316,7 @@ def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evi
     alone = tuple(one for fault, effect in bases
                   for one in single_out(fault, effect, evidence, len(bases)))
     pairs = _pair(faults, effects, weighed, evidence, case.forecasts)
-    both = [dataclasses.replace(weight, marks=weight.marks + alike) for weight, alike in (
+    both = [replace(weight, marks=weight.marks + alike) for weight, alike in (
         (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]
     return rank((*faults, *(pair for pair, *_ in pairs), *(one for one, _ in alone)),
                 [*weighed, *both, *(weight for _, weight in alone)], evidence, repeats)
@@ -325,8 +327,8 @@ def _expose(faults: Sequence[Fault], effects: list[Effect], case: Case) -> list[
     ahead = [effect for fault, effect in zip(faults, effects, strict=True)
              if fault.kind == "prefetch" and fault.unhides]
     return [expose(effect, effects[0], () if fault.unhides else ahead, case.foresee(
-                [dataclasses.replace(fill, name=f"{fault.name}: {fill.name}",
-                                     longer=() if fault.kind == "wait states" else fill.longer)
+                [replace(fill, name=f"{fault.name}: {fill.name}",
+                         longer=() if fault.kind == "wait states" else fill.longer)
                  for fill in list_fills(fault.deployment or case.deployment)], len(faults)))
             if fault.unhides or fault.kind in EXPOSED else effect
             for fault, effect in zip(faults, effects, strict=True)]
@@ -352,14 +354,6 @@ def _observe_clock(marks: Marks, deployment: Deployment) -> float | None:
     if marks.clock_log is None:
         return None
     return clock_hz_of(deployment) * (1.0 if marks.is_clock_right else math.exp(marks.clock_log))
-
-
-def _choose_prices(deployment: Deployment, measurement: Measurement, stands_in: bool,
-                   calibration: str | Calibration | None) -> Calibration | None:
-    if not isinstance(calibration, str):
-        return calibration
-    return choose_calibration(deployment, calibration,
-                              runtime=measurement.header.runtime if stands_in else None)
 
 
 def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -146,7 +145,7 @@ class Forecasts:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
         slower = math.log(base.deployment.board.core_clock.frequency_hz
                           / changed.deployment.board.core_clock.frequency_hz)
-        return dataclasses.replace(
+        return replace(
             effect, logs=effect.logs + fault.stretch + fault.counted,
             times=math.exp(fault.counted) if fault.counts_all else 1.0,
             exact=slower * (fault.shifts_clock and pattern.quantity == "time"))
@@ -164,7 +163,7 @@ def expose(effect: Effect, declared: Effect, ahead: Sequence[Effect],
     """
     hidden = sum((one.logs - declared.logs for one in ahead), 0.0 * effect.logs) + sum(
         np.abs(one.logs - effect.logs) for one in fills)
-    return dataclasses.replace(
+    return replace(
         effect, hidden=np.asarray(hidden), also=effect.also and declared.also and expose(
             effect.also, declared.also, *([one.also for one in several if one.also]
                                           for several in (ahead, fills))))
@@ -268,7 +267,7 @@ def _slow(effect: Effect, factors: np.ndarray) -> Effect:
     weights = np.where(_MEMORY, 1.0, factors[:, None])
     grown = np.where(effect.shares.any(axis=1), (effect.shares * weights).sum(axis=1), factors)
     core = 1 - effect.shares[:, _MEMORY].sum(axis=1)
-    return dataclasses.replace(
+    return replace(
         effect, logs=effect.logs + np.log(grown), shares=effect.shares * weights / grown[:, None],
         core=core * factors / grown, instructions=effect.instructions * float(np.mean(factors)))
 
@@ -276,8 +275,8 @@ def _slow(effect: Effect, factors: np.ndarray) -> Effect:
 def _wait(effect: Effect, extra: np.ndarray) -> Effect:
     """Add waits for another master, as shares of what each layer takes."""
     grown = 1 + extra
-    return dataclasses.replace(effect, logs=effect.logs + np.log(grown), waits=extra / grown,
-                               shares=effect.shares / grown[:, None])
+    return replace(effect, logs=effect.logs + np.log(grown), waits=extra / grown,
+                   shares=effect.shares / grown[:, None])
 
 
 PATTERN_SHARE = 0.99

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 
 from hwmodels.frozen import entity
@@ -136,7 +136,7 @@ class Diagnosis:
 
     def of_inferred(self) -> Diagnosis:
         """Return this as of a library that was inferred from the measured times."""
-        return dataclasses.replace(self, inferred=True, telling="; ".join(
+        return replace(self, inferred=True, telling="; ".join(
             filter(None, (self.telling, HIDING))))
 
     @property
@@ -300,8 +300,8 @@ def sum_kinds(findings: Sequence[Finding]) -> dict[str, float]:
 def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return findings by kind, "none of these" once: its sizes are of no interest."""
     unknown = [one for one in findings if one.fault.kind == UNKNOWN]
-    merged = [dataclasses.replace(one, prior=math.fsum(each.prior for each in unknown),
-                                  probability=math.fsum(each.probability for each in unknown))
+    merged = [replace(one, prior=math.fsum(each.prior for each in unknown),
+                      probability=math.fsum(each.probability for each in unknown))
               for one in unknown[:1]]
     others = [one for one in findings if one.fault.kind != UNKNOWN]
     places = {kind: place for place, kind in enumerate(sum_kinds(findings))}

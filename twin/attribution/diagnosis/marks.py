@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -201,7 +201,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     scatter = _scatter(rows, trend)
     even = scatter is not None and scatter > LOUD_EVEN and _is_even(rows)
     apart = scatter or 0.0  # the least of runs hardly moves, a median as far as theory says
-    return dataclasses.replace(
+    return replace(
         seen, drift=drift if drift or len(values) >= FEWEST_RUNS else None, step=step,
         scatter=scatter, loose=_scatter(rows, 0.0 * trend) if step else None, even=even,
         noise=apart * math.sqrt(math.pi / 2 / len(values)) if even else min(apart, LEAST_MOVES))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -164,8 +164,8 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
     found += [_suppose(fault, effect, declared, sizes, others, name)
               for fault, effect, _ in singles]
     if len(bases) > 1:
-        found += [dataclasses.replace(one, sd=0.0, own_sd=others * 0 + ANYTHING_SD,
-                                      share=CONTRADICTING)
+        found += [replace(one, sd=0.0, own_sd=others * 0 + ANYTHING_SD,
+                          share=CONTRADICTING)
                   for one in found if one.causes == ("other",)]
     for (one, effect, first), (two, other, second) in combinations(singles, 2):
         kinds = one.kind, two.kind
@@ -242,7 +242,7 @@ def _foresee_all(bases: Sequence[Prediction], library: str, clock_hz: float | No
                 effect = forecasts.foresee(fault, source, _price(fault, prices, calibration),
                                            pattern)
                 own = source.deployment.runtime.identity
-                found[key] = (fault if source is base else dataclasses.replace(
+                found[key] = (fault if source is base else replace(
                     fault, deployment=fault.deployment or source.deployment,
                     name=fault.name if own in fault.name else
                     f"{own}, {source.time_us / base.time_us:.2g} x by itself, {fault.name}"),

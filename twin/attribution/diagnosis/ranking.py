@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
         for fault, kind, prior, chance, one, fit in zip(
             faults, kinds, priors, chances, weighed, _describe_fits(weighed, total), strict=True)]
-    errors = evidence.errors if evidence.reference is None else dataclasses.replace(
+    errors = evidence.errors if evidence.reference is None else replace(
         evidence.errors, source=HEALTHY_SOURCE)
     ranked = Diagnosis(
         findings=order_findings(found),
@@ -101,7 +101,7 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         indistinct=tuple(fault.name for fault, one in zip(faults, unseen, strict=True) if one),
         healthy=evidence.reference is not None)
     changed = dict(zip(map(id, faults), weighed, strict=True))[id(ranked.verdict.fault)].changed
-    return dataclasses.replace(ranked, remarks=describe_contradiction(evidence, changed))
+    return replace(ranked, remarks=describe_contradiction(evidence, changed))
 
 
 def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarray) -> list[str]:

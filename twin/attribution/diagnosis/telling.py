@@ -9,9 +9,9 @@ two explanations differ by several times what is left of that error.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -198,7 +198,7 @@ def _change(fault: Fault, deployment: Deployment, changes: Mapping[str, object],
     try:
         altered = alter(fault, deployment, changes)
         there = forecasts.foresee(
-            dataclasses.replace(altered, name=f"{fault.name} {describe_changes(changes)}"),
+            replace(altered, name=f"{fault.name} {describe_changes(changes)}"),
             base, prices, pattern)
     except TwinError:
         return None

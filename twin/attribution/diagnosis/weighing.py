@@ -9,9 +9,9 @@ by how likely a fault of one layer is to be so large. A layer so far off is then
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -185,11 +185,11 @@ def single_out(base: Fault, effect: Effect, evidence: Evidence,
     library = f", {base.name}" if base.kind == RIVAL else ""
     for fault, moved, density in list_layers(evidence, effect, left, library):
         weight = weigh(base, evidence, moved)
-        fault = dataclasses.replace(fault, places=fault.places * bases)
+        fault = replace(fault, places=fault.places * bases)
         # beside a healthy run it counts by the share the pattern it explains away counts by
-        yield fault, (dataclasses.replace(weight, marks=weight.marks + density)
+        yield fault, (replace(weight, marks=weight.marks + density)
                       if evidence.reference is None else
-                      dataclasses.replace(weight, shape=weight.shape + density))
+                      replace(weight, shape=weight.shape + density))
 
 
 def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evidence,
@@ -286,7 +286,7 @@ def list_layers(evidence: Evidence, base: Effect, left: Errors,
                      name=f"{name} alone, {significant(math.exp(size))} x{library}",
                      remedy=f"look at {name}: which function is linked for it, where its data lie, "
                             "and what runs beside it; the other layers are as declared"),
-               dataclasses.replace(
+               replace(
                    base, logs=base.logs + size * members, also=base.also and
-                   dataclasses.replace(base.also, logs=base.also.logs + size * members)),
+                   replace(base.also, logs=base.also.logs + size * members)),
                density)

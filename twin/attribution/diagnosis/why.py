@@ -16,10 +16,10 @@ A row's probability is that its cause is present, alone or as one of two.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -331,7 +331,7 @@ def _drop_small(outlook: Outlook, logs: np.ndarray) -> Outlook:
     logs : ndarray of float, (numbers,)
         Logarithm of the expected time over the predicted one.
     """
-    return dataclasses.replace(outlook, hypotheses=tuple(
+    return replace(outlook, hypotheses=tuple(
         one for one in outlook.hypotheses if not one.added.any() or np.log1p(
             one.added * np.exp(-logs - (one.logs if UNIT in one.causes else 0.0)))
         .max() >= NOTABLE))
