@@ -4,6 +4,7 @@ import itertools
 import random
 
 import pytest
+from made_cases import for_each
 
 from benchmarks.accuracy.bundles import (
     Edge,
@@ -49,7 +50,7 @@ def shortest(operations, edges):
     return None
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each(range(60))
 def test_blocks_are_packed_soundly_and_nearly_as_tight_as_can_be(seed):
     operations = draw_block(seed, most=5)
     edges = list_edges(operations)
@@ -85,7 +86,7 @@ def shortest_interval(operations, edges, most):
     return most + 1
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_each(range(60))
 def test_loops_are_sound_and_no_tighter_than_their_bounds(seed):
     operations, edges = draw_loop(seed)
     loop = pipeline_loop(operations, edges)
@@ -100,7 +101,7 @@ def test_most_loops_reach_the_larger_of_their_bounds():
                for loop in loops) >= 55
 
 
-@pytest.mark.parametrize("seed", range(12))
+@for_each(range(12))
 def test_intervals_are_the_least_there_are(seed):
     operations, edges = draw_loop(seed)
     operations, edges = operations[:3], [e for e in edges if max(e.source, e.sink) < 3]

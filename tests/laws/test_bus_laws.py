@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_buses import finish_cycles, lost_cycles
+from made_cases import for_each
 
 from hwmodels.bus.bursts import HELD, merge_streams
 from hwmodels.bus.events import (
@@ -36,7 +37,7 @@ def make_case(case, **fields):
     return rng, bus, random_streams(rng, bus)
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_busy_cycles_are_those_of_the_bursts(case):
     """Per bank: the sum over its bursts of latency + beats x cycles as whole bus cycles; no two of
     them at once; nobody waits for a bank that is idle."""
@@ -54,7 +55,7 @@ def test_busy_cycles_are_those_of_the_bursts(case):
         assert np.array_equal(run.times[mine[1:], GRANT][waited[1:]], ends[:-1][waited[1:]])
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_sharing_never_helps(case):
     """No burst of any master finishes earlier than without the others, or waits without them."""
     _, bus, streams = make_case(case)
@@ -66,7 +67,7 @@ def test_sharing_never_helps(case):
         assert not alone[:, WAIT].any()
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_blocking_masters_expose_every_wait(case):
     """One clock, one in flight, think time from the finish: exposed = sum of waits."""
     _, bus, streams = make_case(case, outstanding=1, pacing="finish", clock_hz=None)
@@ -75,7 +76,7 @@ def test_blocking_masters_expose_every_wait(case):
         assert lost_cycles(run, streams, stream.master) == run.wait_cycles(stream.master).sum()
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_a_dma_on_another_bank_costs_nothing(case):
     rng, bus, streams = make_case(case)
     quiet = simulate_bus(bus, streams)
@@ -92,7 +93,7 @@ def test_a_dma_on_another_bank_costs_nothing(case):
         assert not noisy.wait_cycles("dma").any()
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_a_second_master_never_speeds_up_the_first(case):
     """Of two masters, whatever the arbitration; of three it is no law, see below."""
     _, bus, streams = make_case(case)
@@ -121,7 +122,7 @@ def test_a_third_master_may_speed_up_the_second(arbitration):
     assert finish_cycles(simulate_bus(bus, [a, b, c]), "b").tolist() == [4]
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_time_scales_with_all_clocks(case):
     """Every clock doubled: the same cycles everywhere."""
     _, bus, streams = make_case(case)
@@ -134,7 +135,7 @@ def test_time_scales_with_all_clocks(case):
     assert np.array_equal(simulate_bus(bus, streams).times, simulate_bus(double, streams).times)
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_a_faster_core_alone_is_never_slower(case):
     """Its clock doubled, everything else kept: every edge is still one, so no burst is later."""
     _, bus, streams = make_case(case)
@@ -148,7 +149,7 @@ def test_a_faster_core_alone_is_never_slower(case):
     assert np.all(finishes[1] <= finishes[0] * (1 + 1e-12))
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_waits_are_bounded_by_the_arbitration(case):
     """Blocking masters. Fixed: the first waits for at most one burst of others. Round robin:
     anyone waits for at most one burst of each of the others."""
@@ -165,7 +166,7 @@ def test_waits_are_bounded_by_the_arbitration(case):
                 assert run.times[bursts.range_of(master.name), WAIT].max() <= bound
 
 
-@pytest.mark.parametrize("case", range(CASES))
+@for_each(range(CASES))
 def test_bursts_of_a_master_stay_in_order(case):
     _, bus, streams = make_case(case)
     run = simulate_bus(bus, streams)

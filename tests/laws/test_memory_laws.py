@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from made_cases import for_each
 from made_machines import make_kernel, random_board
 from made_networks import random_network
 
@@ -40,7 +41,7 @@ def resized(board: Board, ways: int) -> Board:
         if cache.name == board.core.dcache else cache for cache in board.caches))
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each(CASES)
 def test_misses_never_rise_with_more_ways_at_equal_sets_under_lru(case):
     rng = random.Random(case)
     board = random_board(rng, replacement="lru", ways=1)
@@ -50,7 +51,7 @@ def test_misses_never_rise_with_more_ways_at_equal_sets_under_lru(case):
     assert misses == sorted(misses, reverse=True)
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each(CASES)
 def test_where_sets_hold_all_lines_only_compulsory_misses_remain(case):
     """Any policy: cold misses are the distinct lines, warm ones none."""
     rng = random.Random(case)
@@ -68,7 +69,7 @@ def test_where_sets_hold_all_lines_only_compulsory_misses_remain(case):
     assert run(roomy, kernel, cold=False)[0].traffic.misses == 0
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each(CASES)
 def test_tightly_coupled_placement_removes_refills(case):
     rng = random.Random(case)
     board = random_board(rng)
@@ -84,7 +85,7 @@ def test_tightly_coupled_placement_removes_refills(case):
     assert cycles(board, after) <= cycles(board, before)
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each(CASES)
 def test_doubling_wait_states_doubles_flash_waits_without_buffers(case):
     rng = random.Random(case)
     board = random_board(rng)
@@ -112,7 +113,7 @@ def _only_loads(nest):
     return replace(nest, body=tuple(_only_loads(inner) for inner in nest.body))
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each(CASES)
 def test_a_dma_burst_on_another_bank_costs_nothing(case):
     rng = random.Random(case)
     board = load_board(rng.choice(("nucleo_l4r5zi", "nucleo_h7a3zi_q", "nucleo_u575zi_q")))
@@ -158,7 +159,7 @@ def _slowest(board: Board) -> Board | None:
     return None
 
 
-@pytest.mark.parametrize("case", CASES)
+@for_each(CASES)
 def test_nothing_is_exposed_that_did_not_occur_and_slower_memory_never_helps(case):
     rng = random.Random(case)
     board = random_board(rng)

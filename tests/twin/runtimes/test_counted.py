@@ -8,6 +8,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_cases import for_each
 from made_graphs import conv_graph, one_layer, tensor
 
 from benchmarks.operators.__main__ import LIBRARIES, execute
@@ -65,14 +66,17 @@ def test_wide_accesses_move_the_registers_asked_for(instructions, moved):
     assert asked - 1 <= said <= asked
 
 
-@pytest.mark.parametrize("row", ROWS[:3079:9], ids=lambda row: f"{row.kernels} {row.model}")
+def name_row(row: Row) -> str:
+    return f"{row.kernels} {row.core} {row.level} {row.model}"
+
+
+@for_each(ROWS[:3079:9], name=name_row)
 def test_operators_execute_what_was_counted(row):
     instructions, _, _ = execute(row)
     assert instructions == pytest.approx(row.instructions, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    "row", CORES[::99], ids=lambda row: f"{row.kernels} {row.core} {row.level} {row.model}")
+@for_each(CORES[::99], name=name_row)
 def test_other_cores_and_levels_have_their_own_counts(row):
     instructions, _, _ = execute(row)
     assert instructions == pytest.approx(row.instructions, rel=0.10)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_cases import for_each
 
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
@@ -200,9 +201,7 @@ def test_published_reference_c_on_cortex_m4() -> None:
     assert count(second)[0] / 512_000 - 1 == pytest.approx(6.65, rel=0.05)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
-@pytest.mark.parametrize("core", CORES)
-@pytest.mark.parametrize("op", REFERENCE)
+@for_each(REFERENCE, CORES, ("int8", "int16", "float32"))
 def test_every_operator_lowers_everywhere(op: str, core: str, dtype: str) -> None:
     graph, layer = example(op, dtype) if op != "split" else make(
         op, [(1, 6, 5, 4)], (1, 6, 5, 4), dtype, options=(("axis", 3),))
