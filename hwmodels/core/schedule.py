@@ -46,8 +46,21 @@ class PassTiming:
         return self.issue_cycles[ISSUE_KINDS.index(kind)]
 
 
+@frozen
+class Totals:
+    """Instructions of a block, all executed in one pass or in all of its trips."""
+
+    instructions: int
+    loads: int
+    stores: int
+    vector_instructions: int
+    mac_lanes: int
+    loaded_bytes: int
+    stored_bytes: int
+
+
 @dataclass(frozen=True, kw_only=True)
-class BlockTiming:
+class BlockTiming(Totals):
     """A block on a core; its passes are scheduled when first asked for: most blocks need one.
 
     Parameters
@@ -60,8 +73,6 @@ class BlockTiming:
         Loop-end branches a steady trip does not execute.
     exit_cycles
         Refill on leaving the loop.
-    instructions, loads, stores, vector_instructions, mac_lanes
-        Of one pass, all instructions executed.
     kinds
         Instructions by `ISSUE_KINDS`.
     """
@@ -71,14 +82,7 @@ class BlockTiming:
     closes_loop: bool
     free_branches: int
     exit_cycles: int
-    instructions: int
     kinds: tuple[int, ...]
-    loads: int
-    stores: int
-    vector_instructions: int
-    mac_lanes: int
-    loaded_bytes: int
-    stored_bytes: int
 
     @cached_property
     def steady(self) -> PassTiming:
@@ -92,7 +96,7 @@ class BlockTiming:
 
 
 @frozen
-class BlockCounts:
+class BlockCounts(Totals):
     """A block with its trips: events by name and totals.
 
     Parameters
@@ -105,13 +109,6 @@ class BlockCounts:
 
     events: NamedNumbers
     cpu_cycles: float
-    instructions: int
-    loads: int
-    stores: int
-    vector_instructions: int
-    mac_lanes: int
-    loaded_bytes: int
-    stored_bytes: int
 
     def count(self, event: str) -> float:
         """Return how often an event happened."""
