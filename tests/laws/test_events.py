@@ -12,6 +12,7 @@ import pytest
 from event_table import BUS, CODE, CORE, DATA
 from event_table_npu import EPOCHS
 from made_bills import LEDGER, ROUND, Case, Line, busy, kernel, list_lines
+from made_cases import for_each
 from made_graphs import conv_graph, one_layer, tensor
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS, Bill, make_bill
@@ -33,7 +34,7 @@ def agrees(found: Line, line: Line) -> bool:
         == pytest.approx((line.occurred, line.exposed, line.cycles, line.pj), rel=1e-9, abs=1e-9))
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@for_each(CASES, name=lambda case: case.name)
 def test_a_bill_has_the_lines_worked_out_by_hand(case: Case):
     found = list_lines(case.bill())
     assert sorted(found) == sorted((line.event, line.place) for line in case.lines)
@@ -41,14 +42,14 @@ def test_a_bill_has_the_lines_worked_out_by_hand(case: Case):
         assert agrees(found[line.event, line.place], line), (found[line.event, line.place], line)
 
 
-@pytest.mark.parametrize("case", (*DATA, *BUS), ids=[case.name for case in (*DATA, *BUS)])
+@for_each((*DATA, *BUS), name=lambda case: case.name)
 def test_what_an_access_costs_belongs_to_its_operand(case: Case):
     """The core's own lines belong to none, lines of a memory or cache to the data walked."""
     for line in case.bill().lines:
         assert line.operand == ("input" if line.place else ""), line
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@for_each(CASES, name=lambda case: case.name)
 def test_energy_is_of_what_occurred_and_time_of_what_is_exposed(case: Case):
     """For every line: the price at its place, times the one or the other."""
     counts, prices = case.run()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_cases import for_each
 from made_graphs import list_models, needs_models
 
 from hwmodels.isa.instruction import parse_code
@@ -159,8 +160,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("name", KERNELS)
+@for_each(KERNELS, ISAS)
 def test_accesses_of_the_nests_are_the_loads_and_stores_of_the_blocks(name, isa):
     kernel = KERNELS[name](isa)
     check_nests(kernel.nests, kernel.operands)
@@ -170,7 +170,7 @@ def test_accesses_of_the_nests_are_the_loads_and_stores_of_the_blocks(name, isa)
     assert sum(one.writes for one in traffic) == counted["writes"]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@for_each(KERNELS)
 def test_blocks_have_trips_and_a_footprint(name):
     kernel = KERNELS[name]("armv7e-m")
     assert all(0 < block.entries <= block.trips for block in kernel.blocks)
