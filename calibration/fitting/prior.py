@@ -5,7 +5,7 @@ The price of one board and runtime is a sum of deviations, each shared by those 
 in common:
 
     log price = mean + everything + library + core + release + series + board
-                + (board and release)
+                + (core and release), or of currents (board and release)
 
 and, of currents, the error of a board's file, as large as the file states.
 
@@ -34,9 +34,10 @@ RELEASES = 3.0
 PART_SD = 0.25
 """By how much each of two parts of a price may differ from it; chosen by leaving networks out."""
 
-LEVELS = ("everything", "library", "core", "release", "series", "board", "cell", "file")
-"""What two cells may have in common; "cell" is one board under one release, "file" the error of a
-board's file, in multiples of the deviation it states.
+LEVELS = ("everything", "library", "core", "release", "series", "board", "build", "cell", "file")
+"""What two cells may have in common; "build" is the code of one release for one core, "cell" one
+board under one firmware, "file" the error of a board's file, in multiples of the deviation it
+states.
 """
 
 
@@ -100,9 +101,9 @@ class Spread:
     ----------
     everything
         Common to all prices everywhere: networks are not what prices were stated of.
-    library, core, release, series, board, cell
+    library, core, release, series, board, build, cell
         Common to all prices of those who share the level; 0 is none, as of `everything`.
-    own_core, own_release, own_series, own_board, own_cell
+    own_core, own_release, own_series, own_board, own_build, own_cell
         Of each price by itself, as a share of its stated deviation: what is little known of a
         library differs more between its releases. A library's own are stated, not learnt.
     network
@@ -117,12 +118,14 @@ class Spread:
     release: float = 0.14
     series: float = 0.14
     board: float = 0.05
-    cell: float = 0.03
+    build: float = 0.03
+    cell: float = 0.0
     own_core: float = 0.3
     own_release: float = 0.3
     own_series: float = 0.0
     own_board: float = 0.15
-    own_cell: float = 0.1
+    own_build: float = 0.1
+    own_cell: float = 0.0
     network: float = 0.05
     row: float = 0.02
 
@@ -176,7 +179,7 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
     else:
         parts = [Part(level="everything", covariance=spread.everything**2 * everywhere + stated),
                  Part(level="file", covariance=everywhere)]
-    for level in ("core", "release", "series", "board", "cell"):
+    for level in ("core", "release", "series", "board", "build", "cell"):
         shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
         parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * stated))
     return Prior(names=tuple(names), mean=np.zeros(count), parts=tuple(parts))
@@ -245,5 +248,5 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     shared = same("library") * np.exp(-distance / RELEASES)
     if level == "release":
         return np.asarray(shared)
-    related: np.ndarray = shared * same("series" if level == "series" else "board")
+    related: np.ndarray = shared * same({"build": "core", "cell": "board"}.get(level, level))
     return related

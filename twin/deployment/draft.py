@@ -132,7 +132,7 @@ class Draft:
         """The graph that runs: without dead channels where the runtime removes them."""
         return self.target.rewrite(_convert(
             self.graph, drops_dead_channels=self.runtime.drops_dead_channels,
-            fuses_padding=self.runtime.fuses_padding,
+            fuses_padding=self.runtime.fuses_padding, merges_scales=self.runtime.merges_scales,
             copies_shapes=self.runtime.copies_shapes), self)
 
     @property
@@ -296,7 +296,7 @@ class Draft:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _convert(graph: Graph, *, drops_dead_channels: bool, fuses_padding: bool,
-             copies_shapes: bool) -> Graph:
+             merges_scales: bool, copies_shapes: bool) -> Graph:
     """Return the graph a runtime's compiler makes of a network."""
     if drops_dead_channels:
         from twin.network.rewrites.dead_channels import drop_dead_channels
@@ -306,6 +306,10 @@ def _convert(graph: Graph, *, drops_dead_channels: bool, fuses_padding: bool,
         from twin.network.rewrites.fused_padding import fuse_padding
 
         graph = fuse_padding(graph)
+    if merges_scales:
+        from twin.network.rewrites.merged_scales import merge_scales
+
+        graph = merge_scales(graph)
     if copies_shapes:
         from twin.network.rewrites.copied_shapes import copy_shapes
 

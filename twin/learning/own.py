@@ -227,6 +227,7 @@ def _family_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str
     """Return the prior of another build on a board whose prices are estimated."""
     count = len(estimate.names)
     release = spread.get("release") or spread.get("cell", 0.0)  # Powers know of firmwares only.
+    single = spread.get("own_build") or spread.get("own_cell", 0.0)
     apart = (release ** 2 * np.ones((count, count))
-             + spread.get("own_cell", 0.0) ** 2 * state(estimate.names, stated_sd))
+             + single ** 2 * state(estimate.names, stated_sd))
     return known_prior(estimate.names, estimate.log, estimate.covariance + apart)

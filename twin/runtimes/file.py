@@ -139,9 +139,9 @@ def _read(path: Path) -> JsonObject:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
-_SWITCHES = ("fuses_padding", "fuses_pooling", "overlaps", "copies_shapes", "splits_memories",
-             "unpacks_weights", "links_model", "scales_in_float", "prefers_external_ram",
-             "skips_nudge", "closed")
+_SWITCHES = ("fuses_padding", "fuses_pooling", "merges_scales", "overlaps", "copies_shapes",
+             "splits_memories", "unpacks_weights", "links_model", "scales_in_float",
+             "prefers_external_ram", "skips_nudge", "closed")
 """False where a file does not say."""
 _LONGEST = 60
 """Characters of a package's name."""

@@ -87,6 +87,8 @@ class Runtime:
         Whether convolutions do the padding ahead of them.
     fuses_pooling
         Whether a convolution keeps only the rows of its output the pooling behind it works on.
+    merges_scales
+        Whether a product and a sum by constants, what is left of a batch norm, are one layer.
     overlaps
         Whether a layer's output may lie over what it has read of its input for the last time.
     dispatches_aliases
@@ -179,6 +181,7 @@ class Runtime:
     efficiency: Mapping[str, float]
     fuses_padding: bool = False
     fuses_pooling: bool = False
+    merges_scales: bool = False
     overlaps: bool = False
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     offload: Offload | None = None

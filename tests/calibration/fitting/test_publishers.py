@@ -19,6 +19,10 @@ def test_a_series_is_shared_within_a_library_and_fades_with_releases() -> None:
     later = replace(HERE, board="two", release=3.0)
     others = [replace(HERE, series="suite"), replace(HERE, library="else"), later, HERE]
     assert relate("series", [HERE], others)[0] == pytest.approx([0, 0, np.exp(-2 / RELEASES), 1])
+    fades = [0, np.exp(-2 / RELEASES), 1]  # one file of code for each core and release
+    assert relate("build", [HERE], [replace(HERE, core="else"), later, HERE])[0] == pytest.approx(
+        fades)
+    assert relate("cell", [HERE], [later, HERE])[0].tolist() == [0, 1]
     own = replace(HERE, series="")
     assert relate("series", [own], [own, HERE])[0].tolist() == [1, 0]  # one's own rows are one
 

@@ -251,8 +251,7 @@ def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) 
 
 def _make_up(calibration: Calibration, draw: Draw) -> Makeup:
     entry, shares = calibration.entry, draw.time
-    levels = (set() if entry.time.rows else {"cell"} if entry.board else
-              {"board", "cell"} if entry.core else {"core", "board", "cell"})
+    levels = set() if entry.board else {"board"} if entry.core else {"core", "board", "build"}
     apart = sum(float(shares @ part.covariance @ shares)
                 for part in prior_of(calibration).parts if part.level in levels)
     priced = float(shares @ draw.covariance @ shares)

@@ -210,7 +210,7 @@ def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> JsonOb
         "library": borrowed.library, "dtypes": list(borrowed.dtypes), "structure": "read",
         "target": "core", **{key: getattr(borrowed, key) for key in (
             "drops_dead_channels", "dispatches_aliases", "fuses_padding", "fuses_pooling",
-            "overlaps", "copies_shapes", "splits_memories", "parameters_in")},
+            "merges_scales", "overlaps", "copies_shapes", "splits_memories", "parameters_in")},
         **{key: list(getattr(borrowed, key)) for key in (
             "in_place", "scalar_on_helium", "vectors_on_helium")},
         "dispatch_cycles": [0, "derived", "inside"], **numbers,

@@ -54,6 +54,10 @@ _POSITION = {"dsp": (3, 0, 14, 2), "thumb2": (3, 0, 14, 2), "thumb1": (3, 0, 10,
 window position."""
 
 
+_BLOCK = 8
+"""Filters that share gathered windows: ST's header of its 3x3 kernel asks for more channels."""
+
+
 def scratch_bytes(shape: Geometry, groups: int) -> int:
     """Bytes of two int16 columns, each rounded up to four elements."""
     return 4 * _align4(_columns(shape, groups))
@@ -85,17 +89,18 @@ def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0)
     site
         Instruction set and operands.
     tile_bytes
-        With DSP, weights are widened into a tile of so many bytes before all windows are gathered
-        and multiplied with it, tile after tile, at least a filter each; 0: weights are widened as
-        they are multiplied. Accesses are those without tiles: what is gathered
-        again, and the tile, lie near.
+        With DSP, weights are widened into a tile of so many bytes; windows are gathered for as many
+        filters as it holds, at least `_BLOCK`, but for each filter alone where it holds none; 0:
+        weights are widened as they are multiplied. Accesses are those without tiles: what is
+        gathered again, and the tile, lie near.
     """
     dialect = choose_dialect(site.isa)
     runs = shape.batches * groups
     columns, filters = _columns(shape, groups), shape.output_channels // groups
     pairs, single = runs * (shape.pixels // 2), runs * (shape.pixels % 2)
     tiled = bool(tile_bytes) and dialect == "dsp"
-    fit = min(filters, max(1, tile_bytes // (2 * columns))) if tiled else filters
+    held = tile_bytes // (2 * columns)
+    fit = min(filters, max(held, _BLOCK) if held else 1) if tiled else filters
     tiles = [(count, size) for count, size in ((filters // fit, fit), (1, filters % fit)) if size]
     gathers = sum(count for count, _ in tiles)
     quads, rest = in_fours(dialect, columns)
