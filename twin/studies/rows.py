@@ -235,7 +235,7 @@ class Row:
 
     def compared_as(self, quantity: str) -> str:
         """Return what a quantity compares as: energies of an inference where they are counted."""
-        return f"{quantity} of a {self.boundary}" * (quantity == "energy_uj") or quantity
+        return compare_as(quantity, self.boundary)
 
     def competes(self, quantity: str, kind: str) -> bool:
         """Whether it meets its limits with a known quantity that compares as `kind`."""
@@ -249,6 +249,11 @@ class Row:
             return None
         interval = self.interval_of(quantity)
         return (point, point, point) if interval is None else (interval.low, point, interval.high)
+
+
+def compare_as(quantity: str, boundary: str) -> str:
+    """Return what a quantity compares as: energies of an inference where they are counted."""
+    return f"{quantity} of a {boundary}" * (quantity == "energy_uj") or quantity
 
 
 def judge(row: Row, limits: Limits) -> Row:

@@ -31,7 +31,7 @@ from twin.pricing.prediction import Prediction
 MOST_KEPT = 24
 """Deployments, and answers, of which the oldest goes."""
 
-KEPT = ("time_us", "energy_uj", "idle_mw", "cycles", "causes", "layers", "operating")
+KEPT = ("time_us", "energy_uj", "whole_uj", "cycles", "causes", "layers", "operating")
 """Of an answer: what is said while a slider moves, too."""
 
 Kept = TypeVar("Kept")

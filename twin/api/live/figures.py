@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
 from hwmodels.files import JsonObject
 from twin.deployment.deployment import Deployment
 from twin.pricing.batch import empty_batch, fill_row
-from twin.pricing.ledger import bill_energy_uj, bill_time_us, explain_time
+from twin.pricing.ledger import bill_energy_uj, bill_time_us, explain_time, name_energies
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.studies.rows import compare_as
 
 
 def _tell_operating(board: Board) -> JsonObject:
@@ -32,14 +32,15 @@ def _tell_operating(board: Board) -> JsonObject:
 def tell_prediction(prediction: Prediction) -> JsonObject:
     """Return all the page shows of a prediction."""
     deployment, sure = prediction.deployment, prediction.certainty
+    energies = [_quantity(*found) for found in name_energies(prediction).values()]
     batch = empty_batch(1, len(prediction.layers))
     fill_row(batch, 0, prediction)
     assert batch.layers is not None
     return {
-        "time_us": _quantity(batch.time_us[0], batch.time_low_us[0], batch.time_high_us[0]),
-        "energy_uj": _quantity(batch.energy_uj[0], batch.energy_low_uj[0],
-                               batch.energy_high_uj[0]),
-        "idle_mw": None if (idle := deployment.board.idle()) is None else idle.mw,
+        "time_us": _quantity(prediction.time_us, None if sure is None else sure.time_us),
+        "energy_uj": energies[0],
+        "whole_uj": energies[-1],
+        "energy_kind": compare_as("energy_uj", deployment.board.power.boundary),
         "cycles": _known(batch.cycles[0]),
         "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
                    for cause, time_us, pj in zip(CAUSES, batch.cause_us[0], batch.cause_pj[0],
@@ -100,22 +101,19 @@ def _describe(layer: LayerPrediction) -> JsonObject:
     }
 
 
-def _npu_energy(prediction: Prediction) -> dict[str, float] | None:
+def _npu_energy(prediction: Prediction) -> JsonObject | None:
     """Return what an accelerator and its memories draw, which no total holds; None without."""
     if prediction.coverage is None:
         return None
     deployment = prediction.deployment
     found = deployment.target.estimate_energy(deployment.board, prediction.bill)
-    if found is None:
-        return None
-    value, interval = found
-    return {"value": value, "low": interval.low, "high": interval.high}
+    return None if found is None else _quantity(*found)
 
 
-def _quantity(value: float, low: float, high: float) -> dict[str, float | None] | None:
-    if not np.isfinite(value):
-        return None
-    return {"value": float(value), "low": _known(low), "high": _known(high)}
+def _quantity(value: float | None, held: Interval | None) -> JsonObject | None:
+    return None if value is None else {
+        "value": value, "low": None if held is None else held.low,
+        "high": None if held is None else held.high}
 
 
 def _known(value: float) -> float | None:

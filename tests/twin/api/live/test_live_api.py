@@ -81,6 +81,11 @@ def test_figures_are_those_of_predict(client, state) -> None:
     if made.energy_uj is not None:
         assert found["energy_uj"]["value"] == near(made.energy_uj)
         assert sum(one["energy_uj"] for one in found["causes"]) == near(made.energy_uj)
+        board = made.deployment.board
+        idle_mw = board.idle().mw if board.idle() else 0.0
+        assert found["whole_uj"]["value"] == near(made.energy_uj + idle_mw * made.time_us * 1e-3)
+        assert (found["whole_uj"]["low"] is None) == (made.certainty is None)
+        assert found["energy_kind"] == f"energy_uj of a {board.power.boundary}"
     if made.certainty is not None:
         assert found["time_us"]["low"] == near(made.certainty.time_us.low)
     assert found["memory"]["ram_bytes"] == made.ram_bytes

@@ -154,22 +154,26 @@ def test_an_address_opens_what_its_sender_saw(visit) -> None:
     assert not other.is_visible("#variants")
 
 
-def test_boards_compare_with_the_idle_draw_in_all_energies_or_in_none(visit) -> None:
+def test_energies_hold_the_idle_draw_and_compare_at_one_boundary_only(visit) -> None:
     page = visit("?model=kws&board=stm32n6570_dk")
-    assert "above the 565 mW it draws idle" in page.inner_text("#cards")
-    assert "energy above idle" in page.inner_text("#cards").lower()
-    assert page.text_content("#strip-energy").endswith(" above idle")
+    kit, = twin.sweep("kws", "stm32n6570_dk").rows
+    card = page.inner_text("#cards li:nth-child(2)")
+    assert f"{kit.energy_uj:.0f} uJ" in card and "above idle" in card
+    assert f"{kit.energy.low:.0f} uJ to {kit.energy.high:.0f} uJ, of a board" in card
     page.click("#pin")
-    alone = page.inner_text("#variants")
+    page.click("#pin")
+    assert "this state is pinned as kws" in page.inner_text("#problem")
+    assert page.locator("#variants tbody tr").count() == 2
+    assert "of a board" not in page.inner_text("#variants")
     page.select_option("#board", "nucleo_l4r5zi")
     page.wait_for_selector("#operating:has-text('120 MHz')")
     page.wait_for_selector(DONE)
-    table = page.inner_text("#variants")
-    kit, = twin.sweep("kws", "stm32n6570_dk").rows
-    assert "energy above idle" in alone.lower() and "energy with idle board" in table.lower()
-    assert f"{kit.energy_uj:.0f}" in table and f"{kit.energy_uj:.0f}" not in alone
-    assert "energy with idle board" in page.inner_text("#cards").lower()
-    assert page.text_content("#strip-energy").endswith(" with idle board")
+    board, chip = (page.inner_text(f"#variants tbody tr:nth-child({row}) td:nth-child(3)")
+                   for row in (1, 2))
+    assert board == f"{kit.energy_uj:.0f} uJ of a board"
+    assert chip.endswith("mJ of a chip")  # no difference below it
+    assert page.inner_text("#cards li:nth-child(2) .delta").strip() == ""
+    assert "times as much" in page.inner_text("#cards li:nth-child(1) .delta")
 
 
 def test_no_wait_states_is_not_said_beside_waits_for_a_memory_with_a_latency(visit) -> None:

@@ -51,9 +51,10 @@ export const difference = (now, before, write) => {
   return { text: `${signed(gap, write)}${share}`, side: gap < 0 ? "better" : "worse" };
 };
 
-// What energies of several answers compare in: with the idle board's draw, unless all leave out the same.
-export const holdsIdle = (answers) => new Set(answers.filter((one) => one?.energy_uj).map((one) => one.idle_mw ?? 0)).size > 1;
-export const energyOf = (answer, whole) => (answer?.energy_uj ? answer.energy_uj.value + (whole ? (answer.idle_mw ?? 0) * answer.time_us.value * 1e-3 : 0) : null);
+// The energy of an answer that may be compared with another's: none where they are counted elsewhere.
+export const energyBeside = (answer, other) => (other && answer.energy_kind === other.energy_kind ? other.whole_uj?.value : null);
+
+export const energyPlace = (answer) => answer.energy_kind.replace(/^\w+ /, "");
 
 let styles = new Map();
 export const learnCauses = (causes) => { styles = new Map(causes.map((one) => [one.cause, one])); };

@@ -59,22 +59,20 @@ const range = (quantity, write, level) => (quantity?.low === null || quantity ==
 const drawCards = () => {
   const { time_us: time, energy_uj: energy, memory } = answer, level = answer.certainty?.level ?? 0.9, before = baseline();
   const beside = (now, was, write) => (before ? draw.difference(now, was, write) : null);
-  const power = energy ? `${(energy.value / time.value * 1e3).toPrecision(3)} mW ${answer.idle_mw ? `above the ${Math.round(answer.idle_mw)} mW it draws idle` : "while it runs"}` : "";
-  const npu = answer.npu_energy_uj;
-  const whole = draw.holdsIdle([answer, before]), apart = energy && answer.idle_mw, shown = energy ? draw.energyOf(answer, whole) : npu?.value ?? null;
-  const which = whole ? " with idle board" : apart ? " above idle" : "", above = whole && apart ? `${draw.energy(energy.value)} above idle, ` : "";
+  const npu = answer.npu_energy_uj, whole = answer.whole_uj, shown = whole ?? npu;
+  const apart = whole && whole.value !== energy.value ? `${draw.energy(energy.value)} above idle; ` : "";
   at("cards").replaceChildren(
     card("Time", draw.time(time.value), { kind: answer.kind, delta: beside(time.value, before?.time_us.value, draw.time), range: range(time, draw.time, level), bar: draw.intervalBar(time) }),
-    card(npu && !energy ? "Energy, accelerator and its memories" : `Energy${which}`, draw.energy(shown), { kind: energy || npu ? answer.kind : null,
-      delta: beside(draw.energyOf(answer, whole), draw.energyOf(before, whole), draw.energy),
-      range: energy ? `${above}${range(energy, draw.energy, level)}; ${power}` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
-      bar: energy ? (above ? null : draw.intervalBar(energy)) : npu ? draw.intervalBar(npu) : null }),
+    card(shown === npu && npu ? "Energy, accelerator and its memories" : "Energy", draw.energy(shown?.value), { kind: shown ? answer.kind : null,
+      delta: beside(whole?.value, draw.energyBeside(answer, before), draw.energy),
+      range: whole ? `${range(whole, draw.energy, level)}, ${draw.energyPlace(answer)}; ${apart}${(whole.value / time.value * 1e3).toPrecision(3)} mW while it runs` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
+      bar: shown ? draw.intervalBar(shown) : null }),
     card("RAM", draw.size(memory.ram_bytes), { delta: beside(memory.ram_bytes, before?.memory?.ram_bytes, draw.size),
       range: `${draw.percent(memory.ram_bytes / memory.ram_available_bytes)} of ${draw.size(memory.ram_available_bytes)}`, bar: draw.plainBar(memory.ram_bytes, memory.ram_available_bytes, "share of RAM") }),
     card("Flash", draw.size(memory.flash_bytes), { delta: beside(memory.flash_bytes, before?.memory?.flash_bytes, draw.size),
       range: `${draw.percent(memory.flash_bytes / memory.flash_available_bytes)} of ${draw.size(memory.flash_available_bytes)}`, bar: draw.plainBar(memory.flash_bytes, memory.flash_available_bytes, "share of flash") }));
   at("strip-time").textContent = draw.time(time.value);
-  at("strip-energy").textContent = `${draw.energy(shown)}${which}`;
+  at("strip-energy").textContent = draw.energy(shown?.value);
   at("strip-ram").textContent = draw.size(memory.ram_bytes);
 };
 
@@ -377,6 +375,8 @@ const connect = () => {
   at("pin").addEventListener("click", () => {
     if (!answer || failed || answer.repriced) return;
     if (pins.length >= catalogue.most_variants - 1) { complain(`at most ${catalogue.most_variants - 1} variants are pinned; unpin one`); return; }
+    const same = pins.find((pin) => writeQuery(pin.state).toString() === writeQuery(state).toString());
+    if (same) { complain(`this state is pinned as ${same.label}`); return; }
     pins.push({ label: at("label").value.trim() || named(state), state: structuredClone(state), answer });
     at("label").value = "";
     complain(null);

@@ -1,6 +1,6 @@
 // Variants pinned side by side, beside one of them, with what moved.
 
-import { bar, causeParts, difference, element, energy, energyOf, holdsIdle, percent, signed, size, time } from "./drawing.js";
+import { bar, causeParts, difference, element, energy, energyBeside, energyPlace, percent, signed, size, time } from "./drawing.js";
 
 const MOVED = 2;
 
@@ -31,7 +31,7 @@ const button = (text, place, row, act) => element("button", { type: "button", te
 export const drawVariants = (table, rows, base, act) => {
   const first = rows[base]?.answer;
   const longest = Math.max(...rows.map((one) => one.answer?.time_us.value ?? 0));
-  const whole = holdsIdle(rows.map((one) => one.answer)), apart = rows.some((one) => one.answer?.energy_uj && one.answer.idle_mw);
+  const mixed = new Set(rows.map((one) => one.answer).filter((one) => one?.whole_uj).map((one) => one.energy_kind)).size > 1;
   const body = element("tbody");
   rows.forEach((row, place) => {
     const { answer } = row;
@@ -46,13 +46,13 @@ export const drawVariants = (table, rows, base, act) => {
         row.now ? null : element("div", { class: "acts" }, button("show", place, row, act.show),
           place === base ? null : button("compare", place, row, act.compare), button("unpin", place, row, act.unpin))),
       tell(answer?.time_us.value, time, first?.time_us.value),
-      tell(answer ? energyOf(answer, whole) : undefined, energy, energyOf(first, whole)),
+      tell(answer ? answer.whole_uj?.value ?? null : undefined, (value) => energy(value) + (mixed && value !== null ? ` ${energyPlace(answer)}` : ""), energyBeside(answer ?? {}, first)),
       tell(answer?.memory?.ram_bytes, size, first?.memory?.ram_bytes),
       tell(answer?.memory?.flash_bytes, size, first?.memory?.flash_bytes),
       element("td", { class: "bars" }, answer ? bar(causeParts(answer, "time_us"), longest, {
         label: `time by cause: ${answer.causes.filter((one) => one.time_us > 0.05 * answer.time_us.value).map((one) => `${one.cause} ${percent(one.time_us / answer.time_us.value)}`).join(", ")}` }) : "")));
   });
-  const heads = ["Variant", "Time", whole ? "Energy with idle board" : apart ? "Energy above idle" : "Energy", "RAM", "Flash", "Time by cause"];
+  const heads = ["Variant", "Time", "Energy", "RAM", "Flash", "Time by cause"];
   table.replaceChildren(
     element("caption", { class: "unseen", text: "Variants" }),
     element("thead", {}, element("tr", {}, ...heads.map((text, place) => element("th", {
