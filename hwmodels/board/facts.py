@@ -316,6 +316,8 @@ class Board:
     as_shipped
         False of a file that takes a shipped board's name and states other facts: what was measured
         under that name is of another machine.
+    file
+        Path it was read from where it was named by its path.
     """
 
     name: Annotated[str, Key(TEXT, "What the board is called.", section="board")]
@@ -344,6 +346,7 @@ class Board:
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     document: str = field(default="{}", repr=False)
     as_shipped: bool = True
+    file: str = field(default="", compare=False, repr=False)
 
     @property
     def measured_name(self) -> str:

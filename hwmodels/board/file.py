@@ -83,6 +83,8 @@ def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -
     if path != shipped and shipped.is_file() and hash_board(board) != hash_board(
             load_board(shipped)):
         board = replace(board, as_shipped=False)
+    if file == str(name_or_path):
+        board = replace(board, file=file)
     return _change_once(board, overrides, file) if overrides else board
 
 
@@ -127,9 +129,10 @@ def _change_once(board: Board, overrides: Settings, name: str, follows: bool = F
     changes = tuple((path, type(value), value) for path, value in overrides.items())
     asked = board.document, name, changes, follows, board.as_shipped
     try:
-        return _change(*asked)
+        changed = _change(*asked)
     except TypeError:  # a list has no hash
-        return _change.__wrapped__(*asked)
+        changed = _change.__wrapped__(*asked)
+    return replace(changed, file=board.file) if board.file else changed
 
 
 @lru_cache(maxsize=64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 import twin
 from calibration.fitting.cell import SHIPPED, list_measured
+from hwmodels.board.file import SHIPPED as BOARDS
 from twin.api.commands.predict import FIRST_BOARDS
 from twin.cli import app
 from twin.pricing.document import load_schema
@@ -63,6 +65,19 @@ def test_no_command_is_offered_that_would_take_other_prices() -> None:
         assert ("twin advise" in ended.stdout) is is_offered, ended.stderr
     assert "twin advise" in run("vww", "-b", "alif_e7_devkit").stdout
     assert "twin advise" not in run("vww", "-b", "alif_e7_devkit", "--calibration", "none").stdout
+
+
+def test_the_command_offered_finds_the_file_of_a_board_elsewhere(tmp_path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text((BOARDS / "nucleo_l4r5zi.yaml").read_text().replace(
+        "name: nucleo_l4r5zi", "name: mine"))
+    ended = CliRunner().invoke(app, ["predict", "kws", "-b", str(path)],
+                               env={"COLUMNS": "500"})
+    said = read_pairs(ended.stdout)["helps"]
+    words = shlex.split(said.rpartition("; ")[2].strip("`"))
+    assert words[words.index("-b") + 1] == str(path)
+    ran = CliRunner().invoke(app, words[1:])
+    assert ran.exit_code in (0, 1) and "cannot be read" not in ran.stderr, ran.stderr
 
 
 def test_every_warning_is_said_beside_its_figure_in_the_details_or_apart() -> None:

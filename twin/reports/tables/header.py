@@ -109,13 +109,14 @@ def describe_rest(prediction: Prediction) -> str:
 
 def _name_board(board: Board) -> list[str]:
     """Return how a command names a board and its changed facts; empty where none gives it."""
+    name = board.file or board.name
     changes = {fact.path: fact.value for fact in board.facts if fact.source == WHAT_IF_SOURCE}
     try:
-        if load_board(board.name, overrides=changes) != board:
+        if load_board(name, overrides=changes) != board:
             return []
     except BoardError:
-        return [] if changes else [f"{board.name}.yaml"]
-    return [board.name, *(word for path, value in changes.items()
+        return []
+    return [name, *(word for path, value in changes.items()
                           for word in ("--set", write_setting(path, value)))]
 
 
