@@ -32,9 +32,6 @@ SURER = 0.01
 PAIRED = 8
 """Single changes that pairs are made of, and pairs that are predicted."""
 
-HALVINGS = 4
-"""Steps of the search for the smallest change of a path."""
-
 HANDY = 0.025
 """Shares that are tried are multiples of this."""
 
@@ -299,8 +296,8 @@ def _bisect(deployment: Deployment, candidates: Sequence[Candidate],
             ) -> Iterator[Change]:
     """Yield the smallest sure change of each path that has amounts, between values tried.
 
-    Between the nearest sure value and the farthest one before it that is not, halved `HALVINGS`
-    times: as if what is sure stays so beyond.
+    Between the nearest sure value and the farthest one before it that is not, halved until no value
+    is between them: as if what is sure stays so beyond.
     """
     for path, one in {one.path: one for one, _ in candidates}.items():
         amount = _list_amounts(deployment).get(path)
@@ -316,11 +313,7 @@ def _bisect(deployment: Deployment, candidates: Sequence[Candidate],
                    and abs(value - own) < abs(good - own)),
                   key=lambda value: abs(value - own), default=own)
         seen, best = {each.settings[0][1] for _, each in tried}, None
-        for _ in range(HALVINGS):
-            middle = (good + bad) / 2
-            text = amount.write(middle)
-            if text in seen:
-                break
+        while (text := amount.write((good + bad) / 2)) not in seen:
             seen.add(text)
             change, = _try(deployment, [(one, text)], deployer, before, limits)
             if not change.row.failure and change.row.sure:

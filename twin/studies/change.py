@@ -104,14 +104,28 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
     What is met in nine of ten cases comes before what is met by its prediction only. A pair
     is of the effort of its dearer part: one that risks no accuracy comes before a single change of
     that effort that does. Of changes that meet the limits and risk accuracy, the one that takes
-    least of the network is first; else a single one before a pair.
+    least of the network is first; else a single one before a pair. Of clocks that are sure to meet
+    them the one that changes the time least is first.
     """
-    def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, float]:
+    changes = [*changes]
+    nearest = min((_move(one) for one in changes if one.row.sure and _sets_clock(one)), default=0.0)
+
+    def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, bool, float]:
         return (not one.row.met, not one.row.sure, one.rank, one.risks_accuracy,
                 round(one.lost, 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
+                one.row.sure and _sets_clock(one) and _move(one) > nearest,
                 excess(one.row, limits))
 
     return sorted(changes, key=key)
+
+
+def _sets_clock(change: Change) -> bool:
+    return len(change.settings) == 1 and change.settings[0][0].endswith(".frequency_hz")
+
+
+def _move(change: Change) -> float:
+    """Return how far a change moves the time: the logarithm of its ratio, either way."""
+    return abs(math.log(change.time_ratio or math.inf))
 
 
 def excess(row: Row, limits: Limits) -> float:

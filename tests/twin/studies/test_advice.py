@@ -18,7 +18,9 @@ from twin.studies.advice import Advice, sort_candidates
 from twin.studies.change import Change, _gain, excess, rank_changes
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.rows import Row
+from twin.studies.rows import Row, judge
+
+CLOCK = "clocks.cpu.frequency_hz"
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,20 @@ def test_a_lower_clock_with_its_voltage_is_a_setting_that_saves(thrifty, ad) -> 
     alone = prediction.certainty.time_us
     assert best.gain.high / best.gain.low < alone.high / alone.low
     assert best.rests_on and say_best(thrifty).startswith("cheapest change that meets them")
+
+
+def test_the_smallest_change_of_a_clock_that_meets_limits_is_the_first() -> None:
+    board = twin.deploy("kws", "nucleo_u575zi_q")
+    days = twin.advise(board, every="1s", cell="1000mAh", min_days=200, efforts=("setting",))
+    clocks = {one.settings[0][1]: one for one in days.changes
+              if one.settings[0][0].startswith("clocks.") and one.row.sure}
+    assert days.best is clocks["55MHz"] and "25MHz" in clocks  # which lasts longer, and is slower
+    slow = twin.advise(board.replace({CLOCK: "20MHz"}), max_ms=150, efforts=("setting",))
+    (path, value), = slow.best.settings
+    assert path == CLOCK and slow.best.row.sure
+    lower = board.replace({CLOCK: f"{int(value.removesuffix('MHz')) - 1}MHz"})
+    row, = Deployer().predict_changed(lower, [{}])
+    assert not judge(row, Limits(max_time_us=150e3)).sure
 
 
 def test_no_limit_and_no_effort_are_refused(ad) -> None:
