@@ -53,6 +53,7 @@ from twin.pricing.counted_prices import list_counted, list_input_assumptions
 from twin.pricing.lines import runtime_prices
 from twin.pricing.locality import replacement_range
 from twin.pricing.operator_evidence import EXTERNAL, OWN_PRICE, list_external, name_operators
+from twin.pricing.prediction import predict
 from twin.pricing.price_names import (
     ENERGY_PRICES,
     TIME_PRICES,
@@ -183,20 +184,24 @@ def deviate_plainly(prediction, calibration):
     """
     entry, deployment = calibration.entry, prediction.deployment
     board, network = deployment.board, deployment.graph.architecture_id
-    cycles = np.array([split_cycles(layer, tell_width(deployment.graph, own)) for layer, own in zip(
-        prediction.layers, deployment.graph.layers, strict=True)])
+    cycles, warm = (np.array([split_cycles(layer, tell_width(deployment.graph, own))
+                              for layer, own in zip(one.layers, deployment.graph.layers,
+                                                    strict=True)])
+                    for one in (prediction, predict(deployment)))
     totals = cycles.sum(axis=1)
     weights, one = totals / totals.sum(), np.ones(1)
     open_sd = leave_open(prediction, calibration)
-    away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
-                  measured=entry.board is not None)
+    filled = np.maximum(cycles - warm, 0).sum(axis=1) * (prediction.temperature == "cold")
+    away = OPERATOR_SD * filled / np.where(totals > 0, totals, 1) + far_sd(
+        prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
+        measured=entry.board is not None)
     priced = spread(calibration.time.covariance, cycles.sum(axis=0) / totals.sum(), entry.time,
                     weights)
-    missing = weights @ open_sd + away
+    missing = weights @ (open_sd + away)
     sds = [max(between_sd(network, entry, time=True), priced + missing)]
     sds += [math.hypot(spread(calibration.time.covariance, own / total, entry.time, one),
-                       LAYER_SD[deployment.runtime.structure], more) + away if total else 0.0
-            for own, total, more in zip(cycles, totals, open_sd, strict=True)]
+                       LAYER_SD[deployment.runtime.structure], more) + far if total else 0.0
+            for own, total, more, far in zip(cycles, totals, open_sd, away, strict=True)]
     if ((entry.board is None or not entry.time.rows) and not calibration.counted
             and calibration.origin == "shipped" and entry.runtime != UNSEEN_RUNTIME):
         unseen = unseen_prices(board)

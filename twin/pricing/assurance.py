@@ -5,7 +5,8 @@ u = `remaining_sd` of their operators, the standard deviation of the logarithm i
 
     sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
 
-with d = `far_sd`, of a network or a clock beyond those measured. It is never less than networks
+with d = `far_sd`, of a network or a clock beyond those measured, and `OPERATOR_SD` of the share of
+the time that fills empty caches, which was measured of none. It is never less than networks
 were found to lie apart, unless this one is among the rows: `between_sd`. A layer is a network of
 one, to which `LAYER_SD` and u are added under the root. Energy has the deviation of the time and
 that of the power besides. All of it is worked out for many configurations at once, a row each.
@@ -165,8 +166,9 @@ class Deviations:
     ----------
     weights, unlearned : ndarray of float, (rows, layers)
         Shares of the time, and what rows leave open of each layer.
-    away : ndarray of float, (rows,)
-        For how far a network or a clock lies beyond those measured.
+    filling, away : ndarray of float, (rows, layers)
+        Shares of the time of layers that fill empty caches; for these, and for how far a network or
+        a clock lies beyond those measured.
     spread : ndarray of float, (rows,)
         How concentrated in few layers the time is: `concentrate`.
     priced, missing : ndarray of float, (rows,)
@@ -177,6 +179,7 @@ class Deviations:
 
     weights: Floats
     unlearned: Floats
+    filling: Floats
     away: Floats
     spread: Floats
     priced: Floats
@@ -205,18 +208,20 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     with np.errstate(divide="ignore", invalid="ignore"):
         outside = work.waits if item.brought is not None and item.brought.outside else 0.0
         waiting = np.where(totals != 0, (work.time @ item.external.T + outside) / totals, 0.0)
+        filling = np.where(totals != 0, work.time @ item.filling.T / totals, 0.0)
     unlearned = (1 - waiting) * doubted.unlearned + waiting * doubted.beyond
-    away = far_sd(totals.sum(axis=1), work.hertz, calibration.entry.support,
-                  measured=calibration.entry.board is not None)
+    away = filling * OPERATOR_SD + np.reshape(far_sd(
+        totals.sum(axis=1), work.hertz, calibration.entry.support,
+        measured=calibration.entry.board is not None), (-1, 1))
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
     priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
-    missing = (weights * unlearned).sum(axis=1) + away
+    missing = (weights * (unlearned + away)).sum(axis=1)
     total = np.maximum(priced + missing, doubted.least_time)
     if doubted.unseen is not None:
         ours, others = (one.calibration.entry.time.band for one in (doubted, doubted.unseen))
         total = np.minimum(total, deviate(item, doubted.unseen, work).total * others.up / ours.up)
-    return Deviations(weights=weights, unlearned=unlearned, away=away, spread=spread, priced=priced,
-                      missing=missing, total=total)
+    return Deviations(weights=weights, unlearned=unlearned, filling=filling, away=away,
+                      spread=spread, priced=priced, missing=missing, total=total)
 
 
 def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:
@@ -229,7 +234,7 @@ def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations
         shares = split_layers(item, work) / totals[:, :, None]
         priced = deviation(calibration.time, calibration.entry.time, shares, ALONE)
     return np.where(totals != 0, np.hypot(np.hypot(priced, doubted.layer_sd), found.unlearned)
-                    + found.away[:, None], 0.0)
+                    + found.away, 0.0)
 
 
 def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats | float) -> Floats:
@@ -299,7 +304,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     calibration
         Whose covariance is propagated through the bill.
     temperature
-        Overlays are learnt warm: a cold prediction extrapolates.
+        Overlays are learnt warm: what fills cold caches extrapolates.
 
     Notes
     -----
@@ -337,7 +342,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                                     energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
                                                   strict=True)),
-        extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry, temperature),
+        extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry,
+                                           float((found.weights * found.filling).sum())),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_unlearned(prediction, found.weights[0] * found.unlearned[0])),

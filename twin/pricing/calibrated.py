@@ -232,7 +232,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     if deployment.accelerated:
         from twin.pricing.accelerator.learnt import assure_learnt
 
-        certainty = assure_learnt(raw, chosen, temperature)
+        certainty = assure_learnt(raw, chosen)
     else:
         certainty = assure(raw, chosen, temperature)
     entry, warnings = chosen.entry, [f"calibrated: {chosen.description}"]

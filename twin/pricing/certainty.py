@@ -22,6 +22,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Entry, Support
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
+from hwmodels.quantities import significant
 from twin.deployment.deployment import Deployment
 
 
@@ -321,15 +322,15 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
 
 
 def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
-                       temperature: str) -> tuple[str, ...]:
+                       filling: float = 0.0) -> tuple[str, ...]:
     """Return why the rows behind an entry do not support a prediction; empty when they do.
 
     Parameters
     ----------
     cycles
         Of the inference at the entry's prices.
-    temperature
-        Overlays are learnt warm.
+    filling
+        Share of the time that fills empty caches: overlays are learnt warm.
     """
     support = entry.support
     hertz = deployment.board.core_clock.frequency_hz
@@ -342,8 +343,9 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
                           f"nor of any {core}"))
     elif not entry.time.rows:
         reasons.append(f"{deployment.runtime.identity} was never measured on {entry.board}")
-    if temperature == "cold":
-        reasons.append("cold: only warm inferences were measured")
+    if filling:
+        reasons.append("cold: only warm inferences were measured; filling caches, "
+                       f"{significant(100 * filling, 2)} % of the time, widens the interval")
     if entry.board is not None and support.clocks_hz and not any(
             1 / FAR <= hertz / clock <= FAR for clock in support.clocks_hz):
         measured = ", ".join(f"{clock / 1e6:g}" for clock in support.clocks_hz)

@@ -73,6 +73,8 @@ class Itemised:
         Of the whole; NaN is not known.
     clock_tree_pj, leakage_pj : ndarray of float, (ends,)
         Per cycle, and per nanosecond; NaN is not known.
+    filling : ndarray of float, (layers, time prices)
+        Cycles that caches take which start empty, beyond those of a warm inference.
     rivals : ndarray of float, (policies, layers, time prices)
         Cycles, warm, under each policy a cache may have, the assumed one first.
     assumed
@@ -90,6 +92,7 @@ class Itemised:
     cause_pj: Floats
     clock_tree_pj: Floats
     leakage_pj: Floats
+    filling: Floats
     rivals: Floats
     assumed: tuple[bool, ...]
     brought: Brought | None = None
@@ -161,13 +164,17 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
         np.add.at(cause_pj, (columns.price, power, columns.cause), energy)
     parts = np.zeros((2, layers, len(TIME_PRICES)))
     np.add.at(parts, (np.where(columns.work, 0, 1), of, columns.price), cycles)
+    filling = np.zeros((layers, len(TIME_PRICES)))
+    if cold:
+        warm = itemise(deployment, cold=False, unsure=False)
+        filling = np.maximum(parts.sum(axis=0) - warm.work - warm.rest, 0.0)
     external, outside = np.zeros((layers, len(TIME_PRICES))), columns.outside(deployment)
     np.add.at(external, (of[outside], columns.price[outside]), cycles[outside])
     return Itemised(
         work=parts[0], rest=parts[1], evenly=_share_evenly(structure), external=external,
         energy_pj=energy_pj, cause_cycles=cause_cycles, cause_pj=cause_pj,
         clock_tree_pj=np.array([_pj(one, "clock_tree") for one in ends]),
-        leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
+        leakage_pj=np.array([_pj(one, "leakage") for one in ends]), filling=filling,
         rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
             (1, layers, len(TIME_PRICES))),
         assumed=list_assumed(deployment, structure.layers),

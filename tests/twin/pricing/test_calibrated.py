@@ -12,6 +12,7 @@ from rich.console import Console
 import twin
 from calibration.datasets import published_rows
 from calibration.errors import FitError, MeasurementError
+from calibration.fitting.intervals import OPERATOR_SD
 from calibration.fitting.overlay import STANDS_IN, read_overlay, write_overlay
 from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
@@ -147,9 +148,23 @@ def test_what_the_data_do_not_support_is_said(board, runtime, change, reason) ->
         assert sure.time_us.high / sure.time_us.low > known.time_us.high / known.time_us.low
 
 
-def test_cold_runs_extrapolate(kws) -> None:
-    sure = predict_calibrated(kws, temperature="cold").certainty
-    assert any("cold" in text for text in sure.extrapolating)
+def test_what_fills_cold_caches_extrapolates_and_widens(kws) -> None:
+    warm, cold = (predict_calibrated(kws, temperature=one) for one in ("warm", "cold"))
+    assert cold.time_us == warm.time_us  # a loop over code larger than the cache leaves it cold
+    assert cold.certainty.time_us == warm.certainty.time_us and not cold.certainty.extrapolating
+    board = deploy("kws", "nucleo_h7a3zi_q")
+    warm, cold = (predict_calibrated(board, temperature=one) for one in ("warm", "cold"))
+    share = 1 - warm.time_us / cold.time_us
+    wider = cold.certainty.time_us.high / cold.time_us - (
+        warm.certainty.time_us.high / warm.time_us)
+    assert share > 1e-3 and wider > OPERATOR_SD * share
+    reason, = cold.certainty.extrapolating
+    assert reason == ("cold: only warm inferences were measured; filling caches, "
+                      f"{100 * share:.2f} % of the time, widens the interval")
+    many = twin.predict_many(board, vary={}, temperature="cold", layers=True)
+    assert many.time_high_us[0] == pytest.approx(cold.certainty.time_us.high, rel=1e-12)
+    assert many.layers.time_high_us[0] == pytest.approx(
+        [layer.time_us.high for layer in cold.certainty.layers], rel=1e-12)
 
 
 def test_runtimes_nobody_measured_stay_at_stated_prices_where_asked() -> None:

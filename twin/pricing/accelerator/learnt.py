@@ -63,7 +63,7 @@ def reprice(deployment: Deployment, factors: Mapping[str, float],
         runtime, dispatch_cycles=runtime.dispatch_cycles * factors.get(HOST, 1.0)))
 
 
-def assure_learnt(prediction: Prediction, calibration: Calibration, temperature: str) -> Certainty:
+def assure_learnt(prediction: Prediction, calibration: Calibration) -> Certainty:
     """Return the intervals of a prediction at learnt prices, by the equation of the module."""
     deployment, entry, time = prediction.deployment, calibration.entry, calibration.entry.time
     board = deployment.board
@@ -86,7 +86,7 @@ def assure_learnt(prediction: Prediction, calibration: Calibration, temperature:
     return make_certainty(
         prediction, sds.tolist(), _sum_energies(bills[:layers], calibration, board, spread), band,
         calibration=calibration.description,
-        extrapolating=find_extrapolation(deployment, cycles, entry, temperature),
+        extrapolating=find_extrapolation(deployment, cycles, entry),
         doubtful=tuple(time.tied), version=calibration.version, measured=calibration.measured,
         draw=Draw(source=("accelerator", calibration.version), time=shares[0],
                   covariance=calibration.time.covariance, row_sd=time.row_sd,
