@@ -120,7 +120,12 @@ def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
         What needs it, in the plural: "pictures".
     """
     return ToolMissingError(f"{what} need {package}, which the extra {extra!r} installs: "
-                            f"pip install '.[{extra}]' in the project's folder")
+                            + say_install(extra))
+
+
+def say_install(extra: str) -> str:
+    """Return the command that installs an extra: beside a wheel and in a checkout alike."""
+    return f"pip install 'embedded-twin[{extra}]'"
 
 
 @contextlib.contextmanager
@@ -128,8 +133,10 @@ def need_extra(what: str, package: str, extra: str) -> Iterator[None]:
     """Refuse what an import inside cannot find; arguments and error as of `check_extra`."""
     try:
         yield
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise extra_missing(what, package, extra) from error
+    except ImportError as error:
+        raise ToolMissingError(f"{what} need {package}, which does not load: {error}") from error
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from calibration.virtual_board.host import describe_host, run_host
 from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Board
-from hwmodels.errors import ToolMissingError, did_you_mean
+from hwmodels.errors import ToolMissingError, did_you_mean, say_install
 from hwmodels.extensions import blamed, find_entries, take
 from hwmodels.frozen import frozen
 
@@ -95,7 +95,7 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
 
     def missing(*names: str) -> str:
         there = all(find_spec(name) for name in ("serial", "cobs", *names))
-        return "" if there else "the extra 'boards': pip install '.[boards]'"
+        return "" if there else f"the extra 'boards': {say_install('boards')}"
 
     found = [VirtualBoard(name=name, emulator="unicorn", core=core,
                           counts="cycles of planted costs, 8-bit DWT events (simulated)",

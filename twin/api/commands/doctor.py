@@ -22,7 +22,7 @@ from calibration.collecting.link import PortInfo, list_ports
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.core.file import list_built_cores
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, say_install
 from hwmodels.files import File
 from hwmodels.isa import MACHINES
 from hwmodels.kernels.library import open_library
@@ -86,7 +86,7 @@ def _check_machine() -> Iterator[Check]:
     yield Check(name="host clock", found=f"{clock.implementation}, {1e9 * clock.resolution:g} ns")
     for extra, package in EXTRAS.items():
         yield Check(name=f"extra {extra}", found=package if find_spec(package) else "",
-                    advice=f"pip install 'embedded-twin[{extra}]'")
+                    advice=say_install(extra))
 
 
 def _check_tools(board: Board | None) -> Iterator[Check]:
