@@ -14,7 +14,7 @@ from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
-from twin.learning.portability.new_board import Wanted, describe_board, guess, write_board
+from twin.learning.portability.new_board import Wanted, describe_board, write_board
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
@@ -63,8 +63,8 @@ def test_guesses_are_marked_and_what_is_given_is_not():
     assert "read_bytes: [16, assumed, array]" in text
     assert "size_bytes: [1048576, datasheet, given]" in text
     text = describe_board(wanted())
-    # 96 MHz at 30 MHz an answer: four periods
-    assert "wait_states: [3, assumed, waits]" in text
+    # 96 MHz at 30 MHz an answer: four periods; and as many again for higher clocks
+    assert "wait_states_max_hz: {default: [[30MHz, 60MHz, 90MHz, 120MHz, 150MHz, " in text
     assert describe_board(wanted("rv32imac")) == describe_board(wanted("rv32imc"))
 
 
@@ -76,10 +76,18 @@ def test_what_cannot_be_names_what_asked_for_it(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_wait_states_follow_the_clock_of_the_model():
-    like = load_board("nucleo_l4r5zi")  # 5 wait states at 120 MHz: 20 MHz each
-    assert [guess("cortex-m4", hertz, like).wait_states for hertz in (20e6, 40e6, 80e6, 120e6)] \
-        == [0, 1, 3, 5]
+@pytest.mark.parametrize(("like", "expected"), [
+    ("nucleo_l4r5zi", [0, 1, 3, 5]),  # 5 wait states at 120 MHz: 20 MHz each
+    (None, [0, 1, 2, 3])])
+def test_wait_states_follow_the_clock_in_new_files_and_in_what_ifs_alike(like, expected, tmp_path):
+    for hertz, states in zip((20e6, 40e6, 80e6, 120e6), expected, strict=True):
+        path, board = write_board(replace(wanted(like=like), clock_hz=hertz),
+                                  tmp_path / f"{hertz:g}.yaml")
+        for other, demanded in zip((20e6, 40e6, 80e6, 120e6), expected, strict=True):
+            if other <= 2 * hertz:
+                changed = load_board(path, overrides={"clocks.cpu.frequency_hz": other})
+                assert changed.memory("flash").wait_states == demanded
+        assert board.memory("flash").wait_states == states
 
 
 def test_energy_is_known_only_with_a_current(tmp_path):
@@ -141,7 +149,8 @@ def test_an_interval_covers_stated_currents_and_what_networks_drew(tmp_path):
 def test_each_guess_says_what_it_is_borrowed_from(like, tmp_path):
     _, board = write_board(wanted(like=like, run_ma_per_mhz=0.0195), tmp_path / "mine.yaml")
     said = {fact.path: fact.source for fact in board.facts if fact.kind == "assumed"}
-    waits, read = said["memories.flash.wait_states"], said["memories.flash.read_bytes"]
+    waits, read = (said[f"memories.flash.{key}"]
+                   for key in ("wait_states_max_hz.default", "read_bytes"))
     assert waits != read
     for source in (waits, read, said["supply.voltage_v"]):
         assert (f"borrowed from {like}" if like else "as most parts with a cortex-m4") in source

@@ -98,7 +98,8 @@ class Guesses:
     `sources` say of each guess, by its key in the file, which board or family it is borrowed from.
     """
 
-    wait_states: int
+    clock_hz: float
+    hz_per_wait: float
     read_bytes: int
     cache_bytes: int
     line_bytes: int
@@ -111,6 +112,11 @@ class Guesses:
     efficiency_by_v: object
     sources: Mapping[str, str]
 
+    @property
+    def wait_states(self) -> int:
+        """Of the flash at the clock of the core."""
+        return math.ceil(self.clock_hz / self.hz_per_wait - 1e-9) - 1
+
 
 def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     """Guess what a board is like from another, or from its core.
@@ -120,14 +126,13 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     core
         One of `list_built_cores`.
     like
-        Taken over: geometry, supply and currents as they are, wait states in proportion to the
-        clock.
+        Taken over: geometry, supply and currents as they are, wait states as often as it has them.
     """
     if like is None:
         cached = load_core(core).traits.own_caches
         family = _name_family(core)
         return Guesses(
-            wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
+            clock_hz=clock_hz, hz_per_wait=HZ_PER_WAIT, read_bytes=16,
             cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
             unified=False, supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
             sources={
@@ -140,9 +145,8 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
                             "a cycle, and a third of activity while waiting, are guesses"})
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
-    scale = clock_hz / like.core_clock.frequency_hz
     return Guesses(
-        wait_states=max(math.ceil((flash.wait_states + 1) * scale - 1e-9) - 1, 0),
+        clock_hz=clock_hz, hz_per_wait=like.core_clock.frequency_hz / (flash.wait_states + 1),
         read_bytes=flash.read_bytes, cache_bytes=cache.size_bytes if cache else 0,
         line_bytes=cache.line_bytes if cache else 32, ways=cache.ways if cache else 1,
         replacement=cache.replacement if cache else "lru",
@@ -230,14 +234,18 @@ def describe_board(wanted: Wanted) -> str:
         f"{fact(None, guesses.ways, 'caches')},\n    replacement: [{guesses.replacement}, assumed, "
         "caches], allocate: read, serves: [flash]}\n"
         for name in dict.fromkeys(names) if cache_bytes)
+    waits = f"wait_states: {fact(wanted.wait_states, None)}"
+    if wanted.wait_states is None:  # of other clocks, too: those of a what-if
+        highest = ", ".join(f"{math.ceil(states * guesses.hz_per_wait - 1e-3) / 1e6:.10g}MHz"
+                            for states in range(1, 2 * guesses.wait_states + 3))
+        waits = f"wait_states_max_hz: {{default: [[{highest}], assumed, waits]}}"
     text = _BOARD.format(
         name=wanted.name, core=wanted.core, isa=traits.isa,
         fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
         sram=fact(wanted.sram_bytes, None), flash=fact(wanted.flash_bytes, None),
         supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,
         caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
-        waits=fact(wanted.wait_states, guesses.wait_states, "waits"),
-        read=fact(wanted.read_bytes, guesses.read_bytes, "array"), sources="{sources}",
+        waits=waits, read=fact(wanted.read_bytes, guesses.read_bytes, "array"), sources="{sources}",
         **_describe_power(wanted, guesses))
     used = [f'  {key}: "{said}"' for key, said in _describe_sources(wanted, guesses).items()
             if f"assumed, {key}]" in text]
@@ -332,7 +340,7 @@ cores:
   sram: {{role: sram, address: [0x20000000, assumed, map], size_bytes: {sram}, cacheable: false,
          latency: {{cycles: [1, assumed, map]}}}}
   flash: {{role: flash, address: [0x08000000, assumed, map], size_bytes: {flash},
-          cacheable: {cacheable}, read_bytes: {read}, line_buffer: true, wait_states: {waits}}}
+          cacheable: {cacheable}, read_bytes: {read}, line_buffer: true, {waits}}}
 power:
   reference_voltage_v: {reference_v}
   reference_regulator: {reference}
