@@ -6,7 +6,13 @@ import math
 from collections.abc import Collection
 
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.quantities import format_energy, format_size, format_time, significant
+from hwmodels.quantities import (
+    format_energy,
+    format_power,
+    format_size,
+    format_time,
+    significant,
+)
 from twin.pricing.variables import CAUSE, COLD_START, SETUP
 from twin.studies.rows import WORDS, Row
 
@@ -73,4 +79,5 @@ def write_level(figure: str, value: float) -> str:
     if kind in (CAUSE, "stalls") or figure.endswith("_us"):
         return format_time(value)
     return (f"{value:.3g} MB/s" if kind == "bandwidth" else
-            format_energy(value) if kind == "energy_uj" else f"{value:,.4g}")
+            format_energy(value) if kind == "energy_uj" else
+            format_power(value) if kind == "mean_mw" else f"{value:,.4g}")

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen
+from twin.pricing.variables import COLD_START
 from twin.studies.results import Table
 from twin.studies.rows import CELLS, UNCERTAIN, Row
-from twin.studies.study.definition import Claim, Finding, Study
+from twin.studies.study.definition import Budget, Claim, Finding, Study
 from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
-from twin.studies.study.tasks import MEGABYTE, is_accepted
+from twin.studies.study.tasks import MEGABYTE, SOFT, is_accepted
 
 LITTLE = 0.005
 """A ratio this near 1 is reported as no change."""
@@ -34,11 +35,15 @@ class Effect:
         A quantity, or `EDP`.
     ratios
         One for every pair of rows, ascending.
+    low, high
+        Medians of the ends of their intervals; the median itself without any.
     """
 
     value: str
     figure: str
     ratios: tuple[float, ...]
+    low: float
+    high: float
 
     @property
     def median(self) -> float:
@@ -48,12 +53,10 @@ class Effect:
     @property
     def words(self) -> str:
         """The median and its spread, as printed."""
-        low, high = self.ratios[0], self.ratios[-1]
         name = name_figure(self.figure)
-        if max(abs(low - 1), abs(high - 1)) < LITTLE:
+        if max(abs(one - 1) for one in self.ratios) < LITTLE:
             return f"{name} as before (within {LITTLE:.1%})"
-        spread = "" if len(self.ratios) == 1 else f" ({_times(low)} to {_times(high)})"
-        return f"{name} x{_times(self.median)}{spread}"
+        return f"{name} {_spread(self.ratios)}"
 
 
 def find_baseline(table: Table, finding: Finding) -> str:
@@ -76,11 +79,20 @@ def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
         if value == baseline:
             continue
         for figure in figures:
-            ratios = sorted(ratio for group in groups if (ratio := _ratio(
-                group.get(value), group.get(baseline), figure)) is not None)
-            if ratios:
-                found.append(Effect(value=value, figure=figure, ratios=tuple(ratios)))
+            if ratios := _list_ratios(groups, value, baseline, figure):
+                found.append(Effect(
+                    value=value, figure=figure, ratios=tuple(ratio for ratio, _, _ in ratios),
+                    low=median(low for _, low, _ in ratios),
+                    high=median(high for _, _, high in ratios)))
     return tuple(found)
+
+
+def _list_ratios(groups: Iterable[Mapping[str, Row]], value: str, baseline: str,
+                 figure: str) -> list[tuple[float, float, float]]:
+    """Return ratios to the baseline, ascending, and the ends of their intervals."""
+    return sorted((ratio, *_bound_ratio(group[value], group[baseline], figure, ratio))
+                  for group in groups if (ratio := _ratio(
+                      group.get(value), group.get(baseline), figure)) is not None)
 
 
 def list_cells(table: Table, finding: Finding, value: str) -> Counter[str]:
@@ -137,9 +149,11 @@ FEW_ACCEPTED = 0.5
 
 
 def _tell_budgets(study: Study, table: Table) -> list[str]:
-    """Return how many rows are above each of several soft limits, and within the active budget."""
-    lines = []
-    for budget in study.budgets:
+    """Return how many rows are above each soft limit, and within the active budget."""
+    lines, several = [], {budget.quantity for budget in study.budgets}
+    for budget in (*study.budgets, *(
+            Budget(SOFT[name], name, limit) for name, limit in study.limits.list_limits()
+            if name not in several)):
         known = [value for row in table.rows
                  if (value := getattr(row, budget.quantity)) is not None]
         above = sum(value > budget.limit for value in known)
@@ -187,8 +201,11 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
         pairs = list(dict.fromkeys(len(effect.ratios) for effect in own))
         each = [f"{one.words} in {len(one.ratios)}" for one in own] if pairs[1:] else [
             one.words for one in own]
+        held = ", ".join(f"{name_figure(one.figure)} x{_times(one.low)} to x{_times(one.high)}"
+                         for one in own if one.low < one.high)
         lines.append(f"{value} beside {baseline}: {', '.join(each)}"
-                     f"; {max(pairs)} pair{'s' * (max(pairs) != 1)}")
+                     f"; {max(pairs)} pair{'s' * (max(pairs) != 1)}"
+                     + f"; 90 % intervals in the median: {held}" * bool(held))
     return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
                      f"in {finding.vary} alone"]
 
@@ -201,9 +218,13 @@ def _tell_levels(finding: Finding, table: Table) -> list[str]:
         for value, known in list_levels(finding, table.predicted, figure).items():
             low, middle, high = (write_level(figure, level) for level in (
                 known[0], median(known), known[-1]))
-            sentences.append(f"{value} {middle}" + f" ({low} to {high})" * (low != high))
+            sentences.append(f"{value} {middle}"
+                             + f" ({low} to {high} between rows)" * (low != high))
         lines.append(f"{name_figure(figure)}: " + ("; ".join(sentences) if sentences else
-                     "not known of any row: nothing here looks up a cache or counts it"))
+                     "not known of any row: " + (
+                         "it is of cold rows (temperatures: [cold]) on boards whose wake-up and "
+                         "set-up are known" if figure == COLD_START else
+                         "nothing here looks up a cache or counts it")))
     return lines
 
 
@@ -250,10 +271,8 @@ def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
         return _tell_difference(claim, finding, table)
     head = (f"hypothesis: {claim.value} beside {baseline}, {name_figure(claim.figure)} at most "
             f"{wanted}: ")
-    ratios = sorted((ratio, *_bound_ratio(group[claim.value], group[baseline], claim.figure, ratio))
-                    for group in group_rows(table.predicted, finding.vary)
-                    if (ratio := _ratio(group.get(claim.value), group.get(baseline),
-                                        claim.figure)) is not None)
+    ratios = _list_ratios(group_rows(table.predicted, finding.vary), claim.value, baseline,
+                          claim.figure)
     if not ratios:
         return head + "cannot be tested: no pair of rows knows it"
     met = sum(ratio <= claim.at_most for ratio, _, _ in ratios)
@@ -302,7 +321,7 @@ def _tell_overhead(finding: Finding, table: Table) -> list[str]:
             shares.setdefault(dict(row.inputs).get(finding.vary, ""), []).append(
                 row.overhead_us / row.time_us)
     return [f"calls of kernels take {median(own):.2%} of the time with {value} ({min(own):.2%} to "
-            f"{max(own):.2%})" for value, own in shares.items()]
+            f"{max(own):.2%} between rows)" for value, own in shares.items()]
 
 
 def _tell_clocks(finding: Finding, table: Table) -> list[str]:
@@ -327,12 +346,10 @@ def _tell_clocks(finding: Finding, table: Table) -> list[str]:
     for lower, ratios in by_voltage.items():
         if ratios:
             how = "allows a lower voltage scale" if lower else "leaves the voltage scale as it is"
-            lines.append(f"where the slowest clock {how}, its energy is x{_times(median(ratios))} "
-                         f"({_times(min(ratios))} to {_times(max(ratios))}) of the fastest's; "
-                         f"{len(ratios)} pairs")
+            lines.append(f"where the slowest clock {how}, its energy is {_spread(ratios)} of the "
+                         f"fastest's; {len(ratios)} pairs")
     if waits:
-        lines.append(f"cycles at the slowest clock are x{_times(median(waits))} "
-                     f"({_times(min(waits))} to {_times(max(waits))}) of those at the fastest: "
+        lines.append(f"cycles at the slowest clock are {_spread(waits)} of those at the fastest: "
                      "memories are waited for in fewer cycles there")
     return lines
 
@@ -384,6 +401,12 @@ def _ratio(row: Row | None, base: Row | None, figure: str) -> float | None:
         return None
     first, second = figure_of(row, figure), figure_of(base, figure)
     return None if first is None or not second else first / second
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    """Return the median of ratios and how far rows lie apart, which is no interval."""
+    return f"x{_times(median(ratios))}" + (
+        f" ({_times(min(ratios))} to {_times(max(ratios))} between rows)" if ratios[1:] else "")
 
 
 def _times(ratio: float) -> str:

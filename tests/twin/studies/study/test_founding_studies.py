@@ -9,9 +9,10 @@ import pytest
 import twin
 from calibration.fitting.intervals import Interval
 from twin.reports.study_charts import chart_levels
+from twin.studies.limits import Limits
 from twin.studies.results import Table
 from twin.studies.rows import Row
-from twin.studies.study.definition import Claim, Finding, list_asked, read_figures
+from twin.studies.study.definition import Budget, Claim, Finding, list_asked, read_figures
 from twin.studies.study.figures import EDP, figure_of
 from twin.studies.study.file import list_studies, load_study
 from twin.studies.study.findings import list_effects, tell
@@ -60,7 +61,7 @@ def test_an_effect_is_the_median_of_ratios_of_pairs() -> None:
     assert effects["time_us"].ratios == (1.5, 2.0)
     assert effects["energy_uj"].ratios == (0.75, 1.2)
     assert effects[EDP].ratios == pytest.approx((1.5, 1.8))
-    assert effects["time_us"].words == "time x1.75 (1.5 to 2)"
+    assert effects["time_us"].words == "time x1.75 (1.5 to 2 between rows)"
 
 
 def test_words_follow_from_rows() -> None:
@@ -76,6 +77,18 @@ def test_words_follow_from_rows() -> None:
     said = "\n".join(tell(effort, Table(rows=ROWS)))
     assert "no setting of these saves time in the median" in said
     assert "most for a setting: half, energy x0.975" in said
+
+
+def test_every_soft_limit_is_counted_and_what_no_row_knows_has_its_reason() -> None:
+    rows = tuple(dataclasses.replace(row, mean_mw=(row.time_us or 0) / 100) for row in ROWS[:4])
+    study = dataclasses.replace(
+        load_study("e3_frequency"), budgets=(Budget("violates_latency_15us", "time_us", 15.0),),
+        limits=Limits(max_time_us=12.0, max_mean_mw=0.5), finding=Finding(
+            vary="case", baseline="as it is", figures=read_figures(("time", "cold_start"))))
+    said = tell(study, Table(rows=rows))
+    assert said[1:3] == ("violates_latency_15us: 3 of 4, time above 15 us",
+                         "violates_power: 2 of 4, mean power above 500 uW")
+    assert "first answer after sleep: not known of any row: it is of cold rows " in "\n".join(said)
 
 
 def test_overhead_is_told_as_a_share_of_the_time() -> None:
@@ -111,11 +124,15 @@ def test_figures_of_caches_are_told_by_level_and_hypotheses_are_tested() -> None
         Claim(value="on", figure="error", at_most=0.05, by="difference"),
         Claim(value="on", figure="energy_uj", at_most=0.5)))
     said = "\n".join(tell(dataclasses.replace(load_study("e2_fusion"), finding=finding), table))
-    assert "data-cache misses x0.5; " not in said and "data-cache misses: off 50 (0 to 100)" in said
-    assert "data-cache miss rate: off 5 % (0 % to 10 %); on 2.5 % (0 % to 5 %)" in said
+    assert "data-cache misses x0.5; " not in said
+    assert "data-cache misses: off 50 (0 to 100 between rows)" in said
+    assert "data-cache miss rate: off 5 % (0 % to 10 % between rows); on 2.5 % (" in said
+    # ends of both times are a factor of 2 away: exp(hypot(log 2, log 2)) is 2.67
+    assert "pairs; 90 % intervals in the median: time x0.15 to x1.07\n" in said
     assert all(text in said for text in (
         "memory stalls: off 3 us; on 3 us", "set-up: off 7 us; on 7 us",
-        "time x0.4 (0.3 to 0.5) in 2, data-cache misses x0.5 in 1, "))  # b has no misses
+        "time x0.4 (0.3 to 0.5 between rows) in 2, data-cache misses x0.5 in 1, "))
+    # b has no misses
     assert "board a: least data-cache misses at on in 1 of 1" in said
     assert "board b: least data-cache misses nowhere; the same at all in 1" in said
     assert "time at most x0.4: holds in 1 of 2 pairs, median x0.4; in 0 by the whole" in said
