@@ -107,7 +107,7 @@ def judge(rows: Iterable[Counted]) -> int:
         wanted = (row.instructions, row.load_bytes, row.store_bytes) if row.core in VECTORS \
             else (row.instructions, row.loads, row.stores)
         found.append((row, read_graphs()[row.model].layers[0].op, *(
-            said / max(1, told) - 1 for said, told in zip(counts, wanted, strict=True))))
+            said / max(1, counted) - 1 for said, counted in zip(counts, wanted, strict=True))))
     print(f"{'instructions':44} {'rows':>5} {'median':>7} {'90 %':>7} {'largest':>8}")
     for key in dict.fromkeys((one[0].kernels, one[0].core, one[0].level) for one in found):
         print(describe_errors(" ".join(key), (
@@ -136,10 +136,10 @@ def judge_networks() -> None:
     for key, counts in found.items():
         kernels, core, level, network = key
         said = execute_network(network, BOARDS[core], name_runtime(kernels, level))
-        told = [counts[str(place)] for place in range(len(said))]
+        counted = [counts[str(place)] for place in range(len(said))]
         line = describe_errors(" ".join(key), (
-            one / other - 1 for one, other in zip(said, told, strict=True)))
-        print(f"{line} {sum(said) / sum(told) - 1:+8.1%}")
+            one / other - 1 for one, other in zip(said, counted, strict=True)))
+        print(f"{line} {sum(said) / sum(counted) - 1:+8.1%}")
 
 
 def main() -> int:

@@ -29,6 +29,9 @@ FIXED = 400.0
 """Instructions of a call before the first element, where one row alone is known (mean of those
 that are told)."""
 
+APART = 8.0
+"""How far apart calls are, of that: what divides in software in every call takes most."""
+
 TRUST = 2e-3
 """Weight of that beside a row's relative error: it rules only where shapes are all large."""
 
@@ -64,11 +67,12 @@ GOOD = 0.015
 BETTER = 0.8
 """Share of the error they must then bring it below."""
 
-KNOWN = ("copying", "copying thumb1", "filling")
+KNOWN = ("copying", "copying thumb1", "filling", "filling thumb1")
 """Parts whose instructions are counted already: chosen first, dropped where they tell nothing."""
 
-THUMB1, THUMB2 = ("copying thumb1", "copied thumb1"), ("copying", "copied")
-"""Parts of the C library's copies that only cores of one instruction set run."""
+THUMB1 = ("copying thumb1", "copied thumb1", "filling thumb1")
+THUMB2 = ("copying", "copied", "filling")
+"""Parts of the C library's copies and fills that only cores of one instruction set run."""
 
 MANY = 16
 """Rows from which that is done."""
@@ -116,7 +120,10 @@ class Row:
     def terms(self) -> Mapping[str, float]:
         """How often parts of its code run; those of vectors on cores that have them."""
         other = SCALAR if self.counted.core in VECTORS else VECTOR
-        routine = THUMB2 if self.counted.core == "cortex-m0plus" else THUMB1
+        routine: tuple[str, ...] = THUMB2 if self.counted.core == "cortex-m0plus" else THUMB1
+        if self.counted.core in VECTORS and self.counted.kernels != REFERENCE \
+                and "vector copy" in self.work.own:  # Helium copies itself.
+            routine += THUMB2
         return {name: often for name, often in self.work.count(self.counted.kernels).items()
                 if not name.startswith(other) and name not in routine}
 
@@ -227,14 +234,16 @@ def _relate(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
             call: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return equations: one a row, relative, and one of a call's fixed cost, the first term's.
 
-    The fixed cost is that of the operator's other types, else the mean: surer where each row is so
-    large that none tells it.
+    The fixed cost is that of the operator's other types, else the mean: within `APART` and surer
+    where each row is so large that none tells it.
     """
     share = float(np.median(values / scale))
     known = np.zeros((1, matrix.shape[1]))
-    trust = TRUST if call is None and scale.min() < LARGER * FIXED else BORROWED
-    known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3))
-    return np.vstack([matrix / scale[:, None], known]), np.append(values / scale, trust)
+    large = call is None and scale.min() >= LARGER * FIXED
+    trust = BORROWED if call or large else TRUST
+    known[0, 0] = trust / ((call or FIXED) * max(share, 1e-3)) / (APART if large else 1.0)
+    return (np.vstack([matrix / scale[:, None], known]),
+            np.append(values / scale, trust / (APART if large else 1.0)))
 
 
 def _solve(equations: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from functools import cache
 
-from benchmarks.operators.table import FOLDER, make_graph
+from benchmarks.operators.table import FOLDER, read_graphs
 from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
-from twin.network.graph import Graph
 
 WHOLE = "whole"
 """Place of a row that counts the whole call."""
@@ -54,16 +52,9 @@ def read_layers() -> tuple[CountedLayer, ...]:
                      for row in csv.DictReader(file))
 
 
-@cache
-def read_networks() -> dict[str, Graph]:
-    """Return the graphs; constants are zero."""
-    with gzip.open(FOLDER / "networks.json.gz", "rt", encoding="utf-8") as file:
-        return {name: make_graph(name, told) for name, told in json.load(file).items()}
-
-
 def execute_network(network: str, board: str, runtime: str) -> tuple[int, ...]:
     """Return the instructions of each layer as the twin lowers it."""
-    deployment = deploy(read_networks()[network], board, runtime=runtime)
+    deployment = deploy(read_graphs("networks.json.gz")[network], board, runtime=runtime)
     return tuple(
         sum(len(parse_code(block.code)) * block.trips for kernel in group
             for block in kernel.blocks) for group in lower_network(deployment))

@@ -74,17 +74,17 @@ def read_rows() -> tuple[Counted, ...]:
 
 
 @cache
-def read_graphs() -> dict[str, Graph]:
+def read_graphs(file_name: str = "graphs.json.gz") -> dict[str, Graph]:
     """Return the graph of each row's model: shapes, types and options; constants are zero."""
-    with gzip.open(FOLDER / "graphs.json.gz", "rt", encoding="utf-8") as file:
-        return {name: make_graph(name, told) for name, told in json.load(file).items()}
+    with gzip.open(FOLDER / file_name, "rt", encoding="utf-8") as file:
+        return {name: make_graph(name, kept) for name, kept in json.load(file).items()}
 
 
-def make_graph(name: str, told: dict[str, Any]) -> Graph:
+def make_graph(name: str, kept: dict[str, Any]) -> Graph:
     """Return a graph from its kept form: one layer, or several under "layers"."""
-    tensors = tuple(_make_tensor(place, *entry) for place, entry in enumerate(told["tensors"]))
+    tensors = tuple(_make_tensor(place, *entry) for place, entry in enumerate(kept["tensors"]))
     layers = tuple(_make_layer(place, one)
-                   for place, one in enumerate(told.get("layers", [told])))
+                   for place, one in enumerate(kept.get("layers", [kept])))
     written = {place for layer in layers for place in layer.outputs}
     return Graph(
         name=name, source=f"counted:{name}", sha256=f"{name:0>64}"[-64:], tensors=tensors,
@@ -94,16 +94,16 @@ def make_graph(name: str, told: dict[str, Any]) -> Graph:
             if place >= 0 and place not in written and not tensors[place].is_constant)))
 
 
-def _make_layer(place: int, told: dict[str, Any]) -> Layer:
-    window = told["window"]
+def _make_layer(place: int, kept: dict[str, Any]) -> Layer:
+    window = kept["window"]
     return Layer(
-        index=place, name="counted" if place == 0 else f"counted {place}", op=told["op"],
-        inputs=tuple(told["inputs"]), outputs=tuple(told["outputs"]),
-        activation=told["activation"], groups=told["groups"],
+        index=place, name="counted" if place == 0 else f"counted {place}", op=kept["op"],
+        inputs=tuple(kept["inputs"]), outputs=tuple(kept["outputs"]),
+        activation=kept["activation"], groups=kept["groups"],
         window=None if window is None else Window(
             kernel=tuple(window[0]), stride=tuple(window[1]), dilation=tuple(window[2]),
             padding=tuple(window[3])),
-        options=tuple((key, _freeze(value)) for key, value in told["options"]))
+        options=tuple((key, _freeze(value)) for key, value in kept["options"]))
 
 
 def _make_tensor(place: int, shape: list[int], dtype: str, constant: int, scales: int,

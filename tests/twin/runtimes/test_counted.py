@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from made_cases import for_each
 from made_graphs import conv_graph, one_layer, tensor
 
+import twin
 from benchmarks.operators.__main__ import LIBRARIES, execute
 from benchmarks.operators.fit import Key, Row, find_priors, group_rows
 from benchmarks.operators.lending import Lenders, find_overfitted
@@ -21,6 +22,7 @@ from twin.deployment.deploy import deploy
 from twin.network.graph import Quantization, Window
 from twin.network.operators import layer_macs
 from twin.pricing.prediction import predict
+from twin.runtimes.counted.copies import count_copies, count_fills
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.mixture import CLASSES, mix, widen
 from twin.runtimes.counted.table import look_up
@@ -383,6 +385,62 @@ def test_padding_and_means_of_older_releases_run_element_by_element(release):
         "paddings": ((0, 0), (1, 1), (1, 1), (0, 0))})
     made = predict(deploy(padded, BOARD, runtime=f"tflm-cmsis-nn@{release}"))
     assert made.layers[0].instructions > 10 * 18 * 18 * 16
+
+
+@pytest.mark.parametrize(("size_bytes", "start", "wide", "narrow"), [
+    (0, 0, 10, 12), (3, 0, 21, 26), (3, 2, 26, 33), (8, 0, 29, 40), (20, 1, 57, 74),
+    (64, 0, 58, 67)])
+def test_fills_take_what_newlibs_routine_executes(size_bytes, start, wide, narrow):
+    # Emulated with the routines GCC 12.2.1's newlib has for Thumb-2 and Thumb-1.
+    filled = count_fills(size_bytes, 1, step=0, start=start)
+    assert (filled["filling"], filled["filling thumb1"]) == (wide, narrow)
+
+
+@pytest.mark.parametrize(("size_bytes", "start", "wide", "narrow"), [
+    (1, 0, 19, 15), (1, 1, 17, 15), (16, 0, 24, 48), (20, 0, 28, 60), (20, 3, 44, 135)])
+def test_copies_take_what_newlibs_routine_executes(size_bytes, start, wide, narrow):
+    copied = count_copies(size_bytes, 1, to_start=start, from_start=start)
+    assert (copied["copying"], copied["copying thumb1"]) == (wide, narrow)
+
+
+@pytest.mark.parametrize(("op", "core", "level", "most"), [
+    ("sub", "m4", "O2", 0.03), ("equal", "m4", "O2", 0.04), ("sub", "m0plus", "O2", 0.03),
+    ("add", "m33", "O2", 0.05), ("squared_difference", "m3", "O2", 0.05)])
+def test_zero_points_decide_how_many_values_are_rounded_as_negative(op, core, level, most):
+    # 5 to 11 % either way where zero points were not asked.
+    graphs, errors = read_graphs(), []
+    for row in (*FITTED, *JUDGES):
+        if row.model.startswith(f"{op}_z") and (row.core[7:], row.level) == (core, level):
+            graph = graphs[row.model]
+            said = look_up(row.kernels, core, level, op, describe(graph, graph.layers[0]))
+            errors.append(abs(said.total / row.instructions - 1))
+    assert len(errors) >= 22 and sorted(errors)[len(errors) * 9 // 10] < most
+
+
+@pytest.mark.parametrize(("op", "variant", "kernels", "core", "most"), [
+    ("pad", "int8 deep", "cmsis-nn", "cortex-m4", 0.02),
+    ("pad", "int8 deep", "cmsis-nn", "cortex-m55", 0.03),
+    ("gather", "any", "reference", "cortex-m0plus", 0.03),
+    ("sum", "float32", "reference", "cortex-m3", 0.01),
+    ("batch_matmul", "int8", "cmsis-nn", "cortex-m4", 0.06),
+    ("batch_matmul", "int8", "reference", "cortex-m33", 0.01)])
+def test_loops_as_read_give_back_all_shapes(op, variant, kernels, core, most):
+    # 11, 13, 27, 6, 12 and 7 % off at most before.
+    rows = group_rows()[Key(kernels, core, "O2", op, variant)]
+    assert len(rows) >= 9
+    for row in rows:
+        said = look_up(kernels, core[7:], "O2", op, row.work)
+        assert said.total == pytest.approx(row.counted.instructions, rel=most)
+
+
+def test_the_interval_of_softmax_holds_any_logits():
+    # Counted of 12 logits on the Cortex-M4: 1,527 where all but the largest are far, 6,423.
+    graph = one_layer("softmax", [tensor((1, 12), quantization=Quantization(
+        scales=(0.145,), zero_points=(14,)))], [tensor((1, 12))])
+    made = twin.predict(twin.deploy(graph, BOARD, runtime="tflm-cmsis-nn@2026"))
+    (layer,), (certain,) = made.layers, made.certainty.layers
+    each_us = layer.time_us / layer.instructions
+    assert certain.time_us.low < 1527 * each_us and 6423 * each_us < certain.time_us.high
 
 
 def test_softmax_counts_the_logits_that_are_near():

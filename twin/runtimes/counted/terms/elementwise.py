@@ -80,13 +80,27 @@ def _count_loops(loops: Sequence[tuple[int, tuple[bool, ...]]]) -> dict[str, flo
     return {"run": outer[-1], "turn": sum(outer[:-1]), "loop": len(loops)}
 
 
+def _share_negative(operand: Tensor) -> float:
+    """Return the share of 8-bit values below zero: of a constant's, else even over their range."""
+    if operand.quantization is None or operand.dtype != "int8":
+        return 0.0
+    point = operand.quantization.zero_points[0]
+    if operand.data is not None and operand.data.any():
+        return float((operand.data < point).mean())
+    return (point + 128) / 256
+
+
 def describe_paired(graph: Graph, layer: Layer) -> Work:
-    """Return the work of one result per element of two operands that may broadcast."""
+    """Return the work of one result per element of two operands that may broadcast.
+
+    Operands of 8 bits are scaled, and gemmlowp rounds negative values otherwise.
+    """
     first, second = (graph.tensors[place] for place in layer.inputs[:2])
     target = graph.output(layer)
     terms: dict[str, float] = {
         "call": 1, "dimension": len(target.shape), "element": target.elements,
-        "rest": target.elements % 4}
+        "rest": target.elements % 4,
+        "negative": target.elements * (_share_negative(first) + _share_negative(second))}
     path, own = "", {"vector four": float(-(-target.elements // 4))}
     if layer.op in ("minimum", "maximum") and first.dtype == "int8":
         path, own = _count_extremes(first, second, target)

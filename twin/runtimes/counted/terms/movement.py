@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from twin.network.graph import Graph, Layer, Tensor
-from twin.runtimes.counted.copies import count_copies, count_fills
+from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import Terms, Work, width_bytes
 
 
@@ -55,6 +55,7 @@ def describe_pad(graph: Graph, layer: Layer) -> Work:
         deep = any(paddings[-1])
         path = f"int8 {'deep' if deep else 'runs'}"
         own = _count_runs(source, target, paddings, deep=deep)
+        own["value"] = int(bool(layer.option("value", 0)))
     for place, (before, after) in enumerate(paddings):  # An element is asked outermost first.
         terms[f"outside {rank - 1 - place}"] = (before + after) * math.prod(
             source.shape[:place]) * math.prod(target.shape[place + 1:])
@@ -73,8 +74,7 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
     rows, row = batch * height, columns * channels
     terms = Counter({"padded row": rows, "padded pixel": rows * width if deep else 0})
     inner, image = height * width * depth, math.prod(target.shape[-3:])
-    made = math.prod(target.shape[-4:])
-    terms |= {"element": made, "vector row": -(-row // 16) * (made // row)}
+    terms["element"] = math.prod(target.shape[-4:])
     start = around[1][0] * row
     for side in around[1]:
         terms += count_fills(side * row, batch, step=image)
@@ -155,15 +155,18 @@ def describe_stack(graph: Graph, layer: Layer) -> Work:
 
 
 def describe_gather(graph: Graph, layer: Layer) -> Work:
-    """Return the work of picking along an axis: one copy for each pick."""
+    """Return the work of picking along an axis: one copy for each pick, from any place alike."""
     source, target = graph.ends(layer)
     axis = layer.option("axis", 0)
     inner = math.prod(source.shape[axis + 1:])
     outer = math.prod(source.shape[:axis])
     size = inner * width_bytes(source)
+    copies = sum((count_copies(size, target.elements // inner, from_start=place * size % PERIOD)
+                  for place in range(PERIOD)), Counter())
     return Work(variant="any", terms={
         "call": 1, "dimension": len(source.shape), "outer": outer,
-        **count_copies(size, target.elements // inner, from_step=size)})
+        "wide copy": copies["copy"] / PERIOD * (width_bytes(source) > 1),
+        **{name: count / PERIOD for name, count in copies.items()}})
 
 
 def describe_scattered(graph: Graph, layer: Layer) -> Work:
@@ -271,7 +274,6 @@ def describe_resize(graph: Graph, layer: Layer) -> Work:
     return Work(variant=source.dtype, terms={
         "call": 1, "line": rows, "pixel": pixels, "element": target.elements,
         "centred pixel": pixels * centres, "cornered pixel": pixels * corners,
-        "element between rows": target.elements * between[0] / rows,
         "element between columns": target.elements * between[1] / target.shape[2],
         "element between": between[0] * between[1] * target.elements / pixels})
 

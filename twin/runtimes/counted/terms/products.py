@@ -23,6 +23,9 @@ from twin.runtimes.tflm.scratch import is_pointwise_product
 DEEP = 16
 """Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
 
+UNROLLED = 32
+"""Columns of a turn of the loop that the source of a product asks GCC to unroll."""
+
 
 def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
     """Return the parts of vectors times a matrix: rows two, three or four at a time."""
@@ -74,10 +77,13 @@ def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
     return Work(variant=left.dtype, terms={
         "call": 1, "batch": batches, "left turned": lefts, "right turned": rights,
         "left turned row": lefts // depth, "right turned row": rights // depth,
-        "kept": kept, "right turns": turns, "left turns": turned, "dimension": len(target.shape),
+        "right turns": turns, "left turns": turned, "dimension": len(target.shape),
         "column": batches * columns, "output": target.elements, "mac": target.elements * depth,
-    }, own={
-        "vector": batches * rows, **_count_products(batches * rows, columns, depth)})
+        "vector": batches * rows,
+        "single matrix": min(len(left.shape), len(right.shape)) > 2 and right.shape[-3] == 1,
+    }, own=_count_products(batches * rows, columns, depth) | {
+        "scalar pair turn": batches * rows * (columns // 2) * (depth // UNROLLED),
+        "scalar odd turn": batches * rows * (columns % 2) * (depth // UNROLLED)})
 
 
 def describe_svdf(graph: Graph, layer: Layer) -> Work:

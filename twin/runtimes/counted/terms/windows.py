@@ -124,8 +124,7 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
                 "vector long four": over * (pixels // 4) * channels,
                 "vector long one": over * (pixels % 4) * channels}
     if source.dtype == "int16":
-        own |= {"vector call": -(-pixels // 4),
-                "vector by one quads": pixels % 4 * channels * -(-min(column, FAST) // 4)}
+        own["vector call"] = -(-pixels // 4)
     own |= {"channel": channels, "weight": weights.elements, "line": target.shape[1]}
     if name == "1x1 strided":
         rows_of = count_blocks(target.shape[2], each, column)
