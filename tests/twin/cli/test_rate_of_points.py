@@ -27,6 +27,17 @@ def test_a_rate_is_told_before_the_first_point_is_there(monkeypatch, capsys) -> 
         "0 of 10 predicted", "5 of 10 predicted, 0.0806 a second, 1 infeasible, 62 s left"]
 
 
+@pytest.mark.parametrize(("waits_s", "last"), [(2.0, ["3 of 4 predicted"]), (0.1, [])])
+def test_the_last_count_follows_a_line_where_one_was_written(monkeypatch, capsys, waits_s, last):
+    clock = MadeClock()
+    monkeypatch.setattr("twin.cli.progress.time", clock)
+    with Rate() as rate:  # of changes tried for advice, some are left out
+        clock.sleep(waits_s)
+        rate.tell(1, 4, 0)
+        rate.tell(3, 4, 0)
+    assert capsys.readouterr().err.splitlines() == ["1 of 4 predicted"] * len(last) + last
+
+
 def test_advice_that_takes_long_says_what_it_is_and_how_to_leave_it(monkeypatch, capsys) -> None:
     """The answer of `check` stands before it: what runs on is the search for a change."""
     monkeypatch.setattr("twin.cli.progress.PATIENCE_S", 0.0)

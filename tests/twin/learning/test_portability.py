@@ -200,7 +200,7 @@ def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must():
     (("--from", "nucleo_l4r5"), "did you mean nucleo_l4r5zi"),
     (("--from", "nucleo_l4r5zi", "--networks", "resnet"), "not measured there"),
     (("--from", "nucleo_l4r5zi", "--to", "stm32n6570_dk", "--runtime", "neural-art"),
-     "runs on an accelerator")])
+     "`twin select` say what is known of it; accepted: a library of the host")])
 def test_refusals(arguments, message):
     to = () if "--to" in arguments else ("--to", "nucleo_f401re")
     code, _, err = run("port", "kws", *to, *arguments)

@@ -88,6 +88,17 @@ def test_no_change_is_tried_for_a_figure_that_is_not_known() -> None:
     assert "--sleep alif_e7_devkit=CURRENT states yours" in say_best(advice)
 
 
+def test_what_no_change_makes_known_is_said_before_what_meets_the_rest() -> None:
+    board = twin.deploy("kws", "nucleo_l4r5zi")
+    unslept = replace(board, board=replace(board.board, sleep=()))
+    advice = twin.advise(unslept, max_ms=40, every="1s", cell="220mAh", min_days=30,
+                         efforts=("retraining",), pairs=False)
+    said = say_best(advice)
+    assert said.startswith("mean power not known: its sleep current is not; --sleep nucleo_l4r5zi=")
+    assert ", which decides first; nearest: --set network." in said
+    assert said.endswith(", which meets the others") and "still" not in said
+
+
 def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch) -> None:
     tried: list[str] = []
     replaced = Deployer.predict_changed

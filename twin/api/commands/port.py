@@ -25,8 +25,15 @@ def port(asked: Port) -> Ported:
 
     With boards by name it is what `predict` says, every published row behind it, and what it rests
     on. Measurement folders, and a choice of networks, are learnt from alone.
+
+    Raises
+    ------
+    UsageError
+        On an accelerator, and as `gather`.
     """
     deployment, networks = asked.deployment, asked.networks
+    _need_core(deployment, "no other board tells what an accelerator takes; `twin predict` and "
+                           "`twin select` say what is known of it")
     names = [fspath(one) for one in asked.sources]
     observations = gather(names, networks)
     alone = networks or any(Path(name).is_dir() for name in names)
@@ -46,17 +53,21 @@ def plan(asked: Plan) -> Ranking:
         Without learnt prices, and on an accelerator: micro-benchmarks run on the core.
     """
     deployment = asked.deployment
-    if deployment.accelerated:
-        library = host_library(deployment)
-        raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and "
-                         "micro-benchmarks measure the host core; accepted: a library of the host, "
-                         f"such as --runtime {library}")
+    _need_core(deployment, "micro-benchmarks measure the host core")
     chosen = choose_calibration(deployment, fspath(asked.calibration))
     if chosen is None:
         raise UsageError(f"no learnt prices for {deployment.runtime.identity} on "
                          f"{deployment.board.name}, so no interval to narrow; accepted: "
                          "--calibration FILE, or a runtime that was measured somewhere")
     return rank_benchmarks(predict(apply_calibration(deployment, chosen)), chosen, deployment.board)
+
+
+def _need_core(deployment: Deployment, why: str) -> None:
+    """Refuse what runs on an accelerator, naming a library of its core."""
+    if deployment.accelerated:
+        raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and {why}; "
+                         "accepted: a library of the host, such as --runtime "
+                         + host_library(deployment))
 
 
 def host_library(deployment: Deployment) -> str:

@@ -79,7 +79,8 @@ def gather(sources: Sequence[str], networks: Sequence[str] = ()) -> tuple[Observ
         if name not in measured:
             raise UsageError(f"--from {source}: no published row of it can be learnt from; "
                              "accepted: a measurement folder, or "
-                             + ", ".join(sorted(filter(None, measured))))
+                             + ", ".join(sorted(filter(None, measured)))
+                             + ". `twin predict` and `twin select` answer without")
         found += observe_rows([row for row in rows if row.board == name])
         if name == PMU_SETUP["board"]:
             found += observe_pmu_layers()
@@ -115,8 +116,6 @@ def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
     ------
     RuntimeRefusedError
         When the core was measured, but never an operator family that matters here.
-    UsageError
-        On an accelerator.
 
     Notes
     -----
@@ -127,8 +126,6 @@ def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
     """
     deployment = physics.deployment
     runtime, board = deployment.runtime.identity, deployment.board
-    if deployment.accelerated:
-        raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
     unseen = check_families(physics, observations)
     calibration = shipped or _calibrate(physics, observations)
     applied = apply_calibration(deployment, calibration)

@@ -108,18 +108,25 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
         return "no change is needed" if advice.before.sure else (
             f"met with {format_chance(advice.before.probability)}; no change that was tried makes "
             "it surer")
-    if (before := advice.before).verdict == "may":
-        return f"no change is tried: {say_unknown([before])}" + (
-            f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")
+    before = advice.before
+    unknown = "" if not before.unknown else say_unknown([before]) + (
+        f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")
+    if before.verdict == "may":
+        return f"no change is tried: {unknown}"
     if draws_too_much_asleep(before, advice.limits):
         return (f"no change is tried: asleep alone the board draws {format_power(before.asleep_mw)}"
                 f" of the {format_power(advice.limits.max_mean_mw)} on average")
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest
-    return (f"nothing that was tried meets them; nearest: {near.words} ({near.effort}): "
-            f"{describe_figures(advice, near)}, still "
-            f"{describe_miss(near.row, advice.limits, 0.0)}")
+    # What no change makes known is said first, and decides; the others may be met.
+    still = "which meets the others" if near.row.verdict == "may" else (
+        f"still {describe_miss(near.row, advice.limits, 0.0)}")
+    return (f"{unknown + ', which decides first' if unknown else _NOTHING}; nearest: {near.words} "
+            f"({near.effort}): {describe_figures(advice, near)}, {still}")
+
+
+_NOTHING = "nothing that was tried meets them"
 
 
 def say_suggestion(change: Change) -> str:

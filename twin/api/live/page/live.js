@@ -107,7 +107,7 @@ const drawBill = () => {
 };
 
 let sorting = { by: "index", down: false };
-const COLUMNS = [["#", "index", true], ["operator", "op"], ["output", null], ["time", "time_us", true], ["time by cause", null], ["energy", "energy_uj", true], ["largest cause", "largest_cause"], ["bound", "bound"]];
+const COLUMNS = [["#", "index", true], ["operator", "op"], ["output", null], ["time", "time_us", true], ["time by cause", null], ["energy", "energy_uj", true], ["largest cause", "largest_cause"], ["bound, causes summed", "bound"]];
 
 // While a slider moves only figures change, so the rows stay; bars lose their causes until it is let go.
 const changeLayers = () => {
