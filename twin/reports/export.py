@@ -179,21 +179,22 @@ def hardware_summary(prediction: Prediction) -> Rows:
     -----
     The configured bandwidth is what the memory that holds the weights delivers at the deployed
     clock (`twin.pricing.roofs`). An accelerator moves most bytes of an inference
-    in other memories, so that its utilisation of this one is left empty.
+    in other memories, so that it is left empty there.
     """
     layers = layerwise_breakdown(prediction)
     total_bytes = math.fsum(row[key] for row in layers  # type: ignore[misc]
                             for key in ("parameter_bytes", "activation_bytes"))
     time_s = prediction.time_us * 1e-6
     board = prediction.deployment.board
-    configured = memory_bytes_per_second(board, board.memory(prediction.deployment.weights)) / 1e9
+    configured = None if prediction.tasks else memory_bytes_per_second(
+        board, board.memory(prediction.deployment.weights)) / 1e9
     achieved = total_bytes / time_s / 1e9 if time_s else None
     return [{
         "estimated_total_bytes": int(total_bytes),
         "estimated_total_macs": prediction.macs,
         "achieved_bandwidth_gbps": achieved,
         "configured_memory_bandwidth_gbps": configured,
-        "bandwidth_utilization": None if achieved is None or prediction.tasks
+        "bandwidth_utilization": None if achieved is None or configured is None
         else achieved / configured,
         "achieved_gmacs": prediction.macs / time_s / 1e9 if time_s else None,
     }]
