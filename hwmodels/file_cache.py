@@ -13,6 +13,7 @@ import functools
 import hashlib
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -23,6 +24,7 @@ from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_r
 from hwmodels.kernels.store import fingerprint_sources, open_files
 
 Made = TypeVar("Made")
+Name = TypeVar("Name")
 Parts = TypeVar("Parts", bound=tuple[object, ...])
 
 MOST_ENTRIES = 512
@@ -51,6 +53,14 @@ class Same(Generic[Parts]):
         """Return whether all are the same objects."""
         return isinstance(other, Same) and len(self.parts) == len(other.parts) and all(
             one is another for one, another in zip(self.parts, other.parts, strict=True))
+
+
+def keep_newest(kept: OrderedDict[Name, Made], name: Name, made: Made, most: int) -> None:
+    """Keep something in memory as the newest of so many; the oldest go."""
+    kept[name] = made
+    kept.move_to_end(name)
+    while len(kept) > most:
+        kept.popitem(last=False)
 
 
 class UnpackableError(TypeError):

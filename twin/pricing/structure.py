@@ -18,13 +18,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from hwmodels.board.facts import Board
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
+from hwmodels.file_cache import keep_newest
 from hwmodels.frozen import entity, frozen
 from hwmodels.kernel import Lowered
 from hwmodels.paths.arrays import lay_out
@@ -81,8 +81,6 @@ class Structure:
 MOST_COUNTED = 64
 """Counts of what libraries may share: eight libraries under four policies of caches and more."""
 
-_Key = TypeVar("_Key")
-_Made = TypeVar("_Made")
 _known: OrderedDict[str, Structure] = OrderedDict()
 _counted: OrderedDict[tuple[object, ...], tuple[KernelTraffic, ...]] = OrderedDict()
 _lock = threading.Lock()
@@ -114,16 +112,9 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
         layers = _tell_width(deployment.graph, layers, part)
     made = Structure(key=key, layers=layers, traffic=traffic,
                      arrays=lay_out(traffic, deployment.board, deployment.code))
-    _keep(_known, key, made, MOST_IN_MEMORY)
-    return made
-
-
-def _keep(kept: OrderedDict[_Key, _Made], key: _Key, made: _Made, most: int) -> None:
-    """Add an entry; the oldest go."""
     with _lock:
-        kept[key] = made
-        while len(kept) > most:
-            kept.popitem(last=False)
+        keep_newest(_known, key, made, MOST_IN_MEMORY)
+    return made
 
 
 def _tell_width(graph: Graph, layers: tuple[tuple[Call, ...], ...],
@@ -187,7 +178,8 @@ def _count_once(deployment: Deployment, kernels: Lowered, cold: bool) -> tuple[K
     if known is None:
         known = count_traffic(kernels, board, code_address=address, code_memory=deployment.code,
                               cold=cold, loads=deployment.loads)
-        _keep(_counted, key, known, MOST_COUNTED)
+        with _lock:
+            keep_newest(_counted, key, known, MOST_COUNTED)
     return known
 
 

@@ -108,24 +108,23 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
     them the one that changes the time least is first.
     """
     changes = [*changes]
-    nearest = min((_move(one) for one in changes if one.row.sure and _sets_clock(one)), default=0.0)
+    nearest = min(filter(None, map(_move, changes)), default=0.0)
 
     def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, bool, float]:
         return (not one.row.met, not one.row.sure, one.rank, one.risks_accuracy,
                 round(one.lost, 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
-                one.row.sure and _sets_clock(one) and _move(one) > nearest,
-                excess(one.row, limits))
+                _move(one) > nearest, excess(one.row, limits))
 
     return sorted(changes, key=key)
 
 
-def _sets_clock(change: Change) -> bool:
-    return len(change.settings) == 1 and change.settings[0][0].endswith(".frequency_hz")
-
-
 def _move(change: Change) -> float:
-    """Return how far a change moves the time: the logarithm of its ratio, either way."""
-    return abs(math.log(change.time_ratio or math.inf))
+    """Return how far a clock that is sure to meet the limits moves the time; 0: another change.
+
+    The logarithm of its ratio, either way.
+    """
+    clock = len(change.settings) == 1 and change.settings[0][0].endswith(".frequency_hz")
+    return abs(math.log(change.time_ratio or 1.0)) if clock and change.row.sure else 0.0
 
 
 def excess(row: Row, limits: Limits) -> float:

@@ -10,10 +10,10 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
+from hwmodels.file_cache import keep_newest
 from hwmodels.files import JsonObject
 from hwmodels.quantities import read_quantity
 from twin.api.commands.predict import describe_numbers
@@ -33,8 +33,6 @@ MOST_KEPT = 24
 
 KEPT = ("time_us", "energy_uj", "whole_uj", "cycles", "causes", "layers", "operating")
 """Of an answer: what is said while a slider moves, too."""
-
-Kept = TypeVar("Kept")
 
 
 class Engine(Reader):
@@ -71,7 +69,7 @@ class Engine(Reader):
             answer["warnings"] += list_effects(predict_with({}), made, settings, predict_with)
         answer["warnings"] += describe_numbers(made.deployment, state.calibration,
                                                state.temperature)
-        _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
+        keep_newest(self._answers, state.key, {name: answer[name] for name in KEPT}, MOST_KEPT)
         return {**answer, **self.tell_beside(request)}
 
     def tell_beside(self, request: JsonObject) -> JsonObject:
@@ -111,7 +109,7 @@ class Engine(Reader):
             if not request.get("begin"):
                 return {"kept": False}
             base = self._settle(rest)
-        _keep(self._sliding, key, base)
+        keep_newest(self._sliding, key, base, MOST_KEPT)
         if base.loads or any(cache.streaming_lines and cache.enabled
                              for cache in base.board.caches):
             return {"kept": False}  # Other masters ask by time: no count holds at another clock.
@@ -140,15 +138,8 @@ class Engine(Reader):
             if made.runtime.is_compiled:
                 raise UsageError(f"runtime {made.runtime.identity}: is built by a compiler, which "
                                  "is not done for whoever asks over the wire; accepted: another")
-            _keep(self._bases, key, made)
+            keep_newest(self._bases, key, made, MOST_KEPT)
         return self._bases[key]
-
-
-def _keep(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > MOST_KEPT:
-        kept.popitem(last=False)
 
 
 def _read_hertz(path: str, text: str) -> float:

@@ -19,9 +19,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from calibration.collecting.deadline import patient
+from hwmodels.file_cache import keep_newest
 from hwmodels.files import JsonObject, parse_json
 from hwmodels.processes import command_of, environment
 from twin.api.live.frames import read_frame, write_frame
@@ -51,8 +51,6 @@ MOST_REMEMBERED = 256
 
 CLIENT: ContextVar[str] = ContextVar("CLIENT", default="")
 """Address of who asks, of the request this task serves."""
-
-Kept = TypeVar("Kept")
 
 
 class Worker:
@@ -323,11 +321,11 @@ class Pool:
         else:
             job.worker = worker
             answer = partial(worker.ask, job.request, DEADLINE_S)
-            _remember(self._known, job.about, worker)
+            keep_newest(self._known, job.about, worker, MOST_REMEMBERED)
         job.worker.unwanted.clear()
         job.started_s = loop.time()
         self._running[worker] = job
-        _remember(self._served, job.client, next(self._numbers))
+        keep_newest(self._served, job.client, next(self._numbers), MOST_REMEMBERED)
         loop.run_in_executor(None, answer).add_done_callback(partial(self._finish, job, worker))
 
     def _finish(self, job: Job, worker: Worker, done: asyncio.Future[JsonObject]) -> None:
@@ -345,10 +343,3 @@ class Pool:
         if was_ended and not self._is_closed:  # Starting again is nobody's time.
             self._begin(self._make_job({"do": "ready"}, "", ""), worker)
         self._advance()
-
-
-def _remember(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:
-    kept[key] = value
-    kept.move_to_end(key)
-    while len(kept) > MOST_REMEMBERED:
-        kept.popitem(last=False)
