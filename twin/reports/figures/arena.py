@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from twin.reports.figures.canvas import describe_deployment, new_figure, rule_values, write_legend
+from twin.reports.figures.canvas import describe_deployment, draw_figure, rule_values, write_legend
 from twin.reports.palette import INK, ORANGE, SKY, VERMILION, fill
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ def draw_arena_figure(prediction: Prediction) -> Figure | None:
     if not prediction.placement.arena or prediction.placement.hides_lives:
         return None
     width_in = min(24.0, 6.0 + 0.16 * len(prediction.layers))
-    with new_figure(width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",
-                    describe_deployment(prediction)) as figure:
-        draw_arena(prediction, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_arena, prediction),
+        width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",
+        describe_deployment(prediction))
 
 
 def draw_arena(prediction: Prediction, axes: Axes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from hwmodels.bus.bursts import HELD, TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun
 from hwmodels.quantities import format_count, format_frequency, format_share
-from twin.reports.figures.canvas import new_figure, rule_values, write_legend
+from twin.reports.figures.canvas import draw_figure, rule_values, write_legend
 from twin.reports.palette import DARK_GREY, VERMILION, fill_series
 
 if TYPE_CHECKING:
@@ -44,13 +45,12 @@ def draw_bus_figure(run: BusRun, name: str) -> Figure:
     rows = len(bus.masters) + len(bus.banks)
     lost = int(run.times[:, WAIT].sum()) // run.bursts.bus_period
     last = _end_of(run)
-    with new_figure(
-            11.0, 1.3 + ROW_IN * rows, f"{name}: {format_count(lost)} bus cycles waited for others",
-            f"{_describe_shown(run, last)} · {format_frequency(bus.clock_hz)} · "
-            f"{bus.arbitration.replace('_', ' ')} · predicted · figures beside the rows are of "
-            "the whole") as figure:
-        draw_bus_timeline(run, figure.subplots(), last)
-    return figure
+    return draw_figure(
+        partial(draw_bus_timeline, run, last=last),
+        11.0, 1.3 + ROW_IN * rows, f"{name}: {format_count(lost)} bus cycles waited for others",
+        f"{_describe_shown(run, last)} · {format_frequency(bus.clock_hz)} · "
+        f"{bus.arbitration.replace('_', ' ')} · predicted · figures beside the rows are of "
+        "the whole")
 
 
 def _describe_shown(run: BusRun, last: int) -> str:

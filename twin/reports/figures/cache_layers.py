@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
 from twin.pricing.locality import WORRYING
 from twin.reports.bars import BarChart, chart_miss_rates, chart_working_sets
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
+from twin.reports.figures.canvas import describe_deployment, draw_figure, write_legend
 from twin.reports.palette import VERMILION
 
 if TYPE_CHECKING:
@@ -31,12 +32,10 @@ def describe_caches(locality: Locality) -> str:
 def draw_working_set_figure(locality: Locality) -> Figure:
     """Return the figure of working sets."""
     beyond = sum(layer.working_set_bytes > locality.capacity_bytes for layer in locality.layers)
-    with new_figure(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)),
-                    f"Working sets: {beyond} of {len(locality.layers)} layers touch more "
-                    f"than the {format_size(locality.capacity_bytes)} cached",
-                    describe_caches(locality)) as figure:
-        draw_working_sets(locality, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_working_sets, locality), 9.5, 1.3 + ROW_IN * max(6, len(locality.layers)),
+        f"Working sets: {beyond} of {len(locality.layers)} layers touch more "
+        f"than the {format_size(locality.capacity_bytes)} cached", describe_caches(locality))
 
 
 def draw_working_sets(locality: Locality, axes: Axes) -> None:
@@ -55,10 +54,9 @@ def draw_miss_rate_figure(locality: Locality) -> Figure:
     above = sum(rate > WORRYING for rate in rates)
     title = (f"Miss rate {format_share(locality.misses, locality.accesses)}: {above} of "
              f"{len(locality.layers)} layers above 10 %" if rates else "No access is cached")
-    with new_figure(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)), title,
-                    describe_caches(locality)) as figure:
-        draw_miss_rates(locality, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_miss_rates, locality),
+        9.5, 1.3 + ROW_IN * max(6, len(locality.layers)), title, describe_caches(locality))
 
 
 def draw_miss_rates(locality: Locality, axes: Axes) -> None:

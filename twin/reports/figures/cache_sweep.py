@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
 from twin.reports.figures.cache_layers import describe_caches
-from twin.reports.figures.canvas import label_plainly, new_figure, rule_values
+from twin.reports.figures.canvas import draw_figure, label_plainly, rule_values
 from twin.reports.palette import VERMILION, line_series
 
 if TYPE_CHECKING:
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
 
 def draw_miss_curve_figure(locality: Locality, sweep: Sequence[SweepPoint]) -> Figure:
     """Return the figure of the miss-ratio curve."""
-    with new_figure(8.5, 4.6, "Misses by cache size: "
-                    f"{format_share(locality.misses, locality.accesses)} as the board is",
-                    describe_caches(locality)) as figure:
-        draw_miss_curve(locality, sweep, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_miss_curve, locality, sweep), 8.5, 4.6, "Misses by cache size: "
+        f"{format_share(locality.misses, locality.accesses)} as the board is",
+        describe_caches(locality))
 
 
 def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes) -> None:

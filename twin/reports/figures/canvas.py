@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +100,16 @@ def new_figure(width_in: float, body_in: float, title: str, caption: str) -> Ite
         figure.text(left, 1 - (0.1 + 0.24 * len(titles)) / height_in, "\n".join(lines),
                     ha="left", va="top", fontsize=DESCRIPTION_POINTS, color=DARK_GREY)
         yield figure
+
+
+def draw_figure(draw: Callable[[Axes], object], width_in: float, body_in: float, title: str,
+                caption: str, *, legend: bool = False) -> Figure:
+    """Return a figure of one pair of axes, as `new_figure`; `draw` draws on them."""
+    with new_figure(width_in, body_in, title, caption) as figure:
+        draw(figure.subplots())
+        if legend:
+            write_legend(figure)
+    return figure
 
 
 def make_plain(text: str) -> str:

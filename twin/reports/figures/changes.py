@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from twin.reports.bars import LESS, MORE, WHOLE, Bar, BarChart, chain_steps, sta
 from twin.reports.figures.bars import draw_bars
 from twin.reports.figures.canvas import (
     describe_deployment,
+    draw_figure,
     new_figure,
     rule_values,
     save_figure,
@@ -104,11 +106,10 @@ def draw_moves(before: Prediction, after: Prediction, axes: Axes) -> None:
 def draw_configurations_figure(named: Named) -> Figure:
     """Return the figure of several configurations: a bar each by cause, with its interval."""
     best = min(named, key=lambda pair: pair[1].time_us)
-    with new_figure(10.0, 1.6 + 0.42 * len(named), f"Fastest of {len(named)}: {best[0]}",
-                    "predicted · lines are 90 % intervals") as figure:
-        draw_configurations(named, figure.subplots())
-        write_legend(figure)
-    return figure
+    return draw_figure(
+        partial(draw_configurations, named),
+        10.0, 1.6 + 0.42 * len(named), f"Fastest of {len(named)}: {best[0]}",
+        "predicted · lines are 90 % intervals", legend=True)
 
 
 def draw_configurations(named: Named, axes: Axes) -> None:
@@ -136,12 +137,10 @@ def draw_steps_figure(named: Named) -> Figure:
     """Return the figure of an optimisation: time and energy after each step, over the first."""
     first, last = named[0][1], named[-1][1]
     gain = first.time_us / last.time_us if last.time_us else float("inf")
-    with new_figure(max(8.0, 1.9 * len(named)), 4.2,
-                    f"{gain:.2f} times as fast after {len(named) - 1} steps",
-                    describe_deployment(first)) as figure:
-        draw_steps(named, figure.subplots())
-        write_legend(figure)
-    return figure
+    return draw_figure(
+        partial(draw_steps, named), max(8.0, 1.9 * len(named)), 4.2,
+        f"{gain:.2f} times as fast after {len(named) - 1} steps",
+        describe_deployment(first), legend=True)
 
 
 def draw_steps(named: Named, axes: Axes) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.reports.bars import WHOLE, Bar, BarChart, stack_causes
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
+from twin.reports.figures.canvas import describe_deployment, draw_figure, write_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,21 +24,20 @@ ROW_IN = 0.22
 
 def draw_layer_figure(prediction: Prediction) -> Figure:
     """Return the figure of per-layer bars."""
-    with new_figure(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
-                    f"Where {format_time(prediction.time_us)} go, layer by layer",
-                    describe_deployment(prediction)) as figure:
-        draw_layers(prediction, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_layers, prediction), 9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
+        f"Where {format_time(prediction.time_us)} go, layer by layer",
+        describe_deployment(prediction))
 
 
 def draw_energy_figure(prediction: Prediction) -> Figure:
     """Return the figure of per-layer energy, where it is known."""
     known = prediction.energy_uj is not None
-    with new_figure(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
-                    f"Where {format_energy(prediction.energy_uj)} go, layer by layer" if known
-                    else "Energy: not known", describe_deployment(prediction)) as figure:
-        draw_layers(prediction, figure.subplots(), "energy")
-    return figure
+    return draw_figure(
+        partial(draw_layers, prediction, quantity="energy"),
+        9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
+        f"Where {format_energy(prediction.energy_uj)} go, layer by layer" if known
+        else "Energy: not known", describe_deployment(prediction))
 
 
 def draw_macs_figure(prediction: Prediction) -> Figure | None:
@@ -63,10 +63,9 @@ def _draw_amounts(prediction: Prediction, title: str, axis: str, scale: float,
         rows=tuple(layer.tick for layer in prediction.layers), axis=axis, scale=scale,
         bars=tuple(Bar(row=row, length=amount, look=WHOLE, text=f"{share:.1f} %")
                    for row, (amount, share) in enumerate(zip(amounts, shares, strict=True))))
-    with new_figure(9.0, 1.5 + ROW_IN * max(6, len(amounts)), title,
-                    describe_deployment(prediction)) as figure:
-        draw_bars(chart, figure.subplots(), room=1.1, points=7, thick=0.78)
-    return figure
+    return draw_figure(
+        partial(draw_bars, chart, room=1.1, points=7, thick=0.78),
+        9.0, 1.5 + ROW_IN * max(6, len(amounts)), title, describe_deployment(prediction))
 
 
 def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
 from twin.reports.bars import WHOLE, Bar, BarChart
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
+from twin.reports.figures.canvas import describe_deployment, draw_figure
 from twin.reports.palette import SERIES
 
 if TYPE_CHECKING:
@@ -20,12 +21,10 @@ if TYPE_CHECKING:
 def draw_memory_figure(prediction: Prediction) -> Figure:
     """Return the figure of the memories."""
     used = format_share(prediction.ram_bytes, max(1, prediction.ram_available_bytes))
-    with new_figure(8.5, 2.4, f"RAM {used} full, flash "
-                    f"{format_share(prediction.flash_bytes, prediction.flash_available_bytes)}",
-                    describe_deployment(prediction)) as figure:
-        draw_memories(prediction, figure.subplots())
-        write_legend(figure)
-    return figure
+    return draw_figure(
+        partial(draw_memories, prediction), 8.5, 2.4, f"RAM {used} full, flash "
+        f"{format_share(prediction.flash_bytes, prediction.flash_available_bytes)}",
+        describe_deployment(prediction), legend=True)
 
 
 def draw_memories(prediction: Prediction, axes: Axes) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twin.errors import UsageError
-from twin.reports.figures.canvas import new_figure, save_figure, write_legend
+from twin.reports.figures.canvas import draw_figure, new_figure, save_figure, write_legend
 from twin.reports.figures.charts import draw_chart, draw_grid
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.overview import is_folder
@@ -127,9 +128,9 @@ def draw_heat_figure(table: Table, quantity: str = "") -> Figure:
     grid = grid_cells(table, quantity)
     if grid is None:
         raise UsageError("a heat map needs two axes with several values")
-    with new_figure(max(6.0, 2.5 + 0.85 * len(grid.columns)), max(3.4, 1.2 + 0.45 * len(grid.rows)),
-                    grid.title, "predicted · lowest over the other axes · -: infeasible"
-                    + " · ?: not known" * any("?" in line for line in grid.texts)
-                    + (" · x: misses a limit" if table.limits else "")) as figure:
-        draw_grid(grid, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_grid, grid),
+        max(6.0, 2.5 + 0.85 * len(grid.columns)), max(3.4, 1.2 + 0.45 * len(grid.rows)),
+        grid.title, "predicted · lowest over the other axes · -: infeasible"
+        + " · ?: not known" * any("?" in line for line in grid.texts)
+        + (" · x: misses a limit" if table.limits else ""))

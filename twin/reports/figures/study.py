@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from twin.reports.figures.canvas import new_figure, write_legend
+from twin.reports.figures.canvas import draw_figure, new_figure, write_legend
 from twin.reports.figures.charts import draw_chart
 from twin.reports.palette import BLUE, DARK_GREY, ORANGE, fill
 from twin.reports.study_charts import chart_effects, chart_levels
@@ -32,12 +33,11 @@ def draw_effects(study: Study, finding: Finding, table: Table) -> Figure | None:
         return None
     chart = chart_effects(effects, finding, table)
     figures = len({effect.figure for effect in effects})
-    with new_figure(9.0, 1.1 + 0.24 * len(chart.y.ticks) * figures, study.question or study.name,
-                    f"predicted · over {find_baseline(table, finding)}, all else equal · "
-                    "marks: pairs, upright lines: medians") as figure:
-        draw_chart(chart, figure.subplots())
-        write_legend(figure)
-    return figure
+    return draw_figure(
+        partial(draw_chart, chart),
+        9.0, 1.1 + 0.24 * len(chart.y.ticks) * figures, study.question or study.name,
+        f"predicted · over {find_baseline(table, finding)}, all else equal · "
+        "marks: pairs, upright lines: medians", legend=True)
 
 
 def draw_levels(study: Study, finding: Finding, table: Table) -> Figure | None:
@@ -45,11 +45,9 @@ def draw_levels(study: Study, finding: Finding, table: Table) -> Figure | None:
     chart = chart_levels(finding, table)
     if chart is None or not any(curve.y for curve in chart.curves):
         return None
-    with new_figure(8.0, 4.2, study.question or study.name,
-                    f"predicted · {chart.caption}") as figure:
-        draw_chart(chart, figure.subplots())
-        write_legend(figure)
-    return figure
+    return draw_figure(
+        partial(draw_chart, chart), 8.0, 4.2, study.question or study.name,
+        f"predicted · {chart.caption}", legend=True)
 
 
 def draw_tornado(found: Sequence[Sensitivity]) -> Figure:

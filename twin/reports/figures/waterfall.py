@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_times_us
 from twin.reports.bars import chart_bill
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, new_figure
+from twin.reports.figures.canvas import describe_deployment, draw_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
 
 def draw_bill_figure(prediction: Prediction) -> Figure:
     """Return the figure of the bill."""
-    with new_figure(7.5, 1.0 + 0.3 * len(prediction.bill.causes()),
-                    f"The bill: {format_time(prediction.time_us)}",
-                    describe_deployment(prediction)) as figure:
-        draw_bill(prediction, figure.subplots())
-    return figure
+    return draw_figure(
+        partial(draw_bill, prediction), 7.5, 1.0 + 0.3 * len(prediction.bill.causes()),
+        f"The bill: {format_time(prediction.time_us)}", describe_deployment(prediction))
 
 
 def draw_bill(prediction: Prediction, axes: Axes) -> None:
