@@ -106,7 +106,7 @@ class Rate:
         self._task: Any = None
         self._began_s = time.monotonic()
         self._due_s = self._began_s + PATIENCE_S
-        self._come = self._said = (0, 0)
+        self._come = self._written = (0, 0)
 
     def __enter__(self) -> Rate:
         """Show nothing until there is something to show."""
@@ -117,7 +117,7 @@ class Rate:
         if self._bars is not None:
             self._bars.stop()
         done, total = self._come
-        if kind is None and self._said[0] and self._said != self._come:
+        if kind is None and self._written[0] and self._written != self._come:
             print(f"{done} of {total} {self._of}", file=sys.stderr)
         if kind is KeyboardInterrupt and done:
             print(f"{done} of {total} {self._of}; what was counted for them is kept",
@@ -132,7 +132,7 @@ class Rate:
                          + ([f"{failed} infeasible"] if failed else []))
         if not sys.stderr.isatty():
             if now >= self._due_s and done < total:
-                self._due_s, self._said = now + QUIET_S, self._come
+                self._due_s, self._written = now + QUIET_S, self._come
                 left = f", {status}, {(total - done) / rate:.0f} s left" if done else ""
                 # The first points come late and are of one board: no rate of the others.
                 print(f"{done} of {total} {self._of}" + left * (done >= LEAST_SHARE * total),

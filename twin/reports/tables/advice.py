@@ -119,7 +119,7 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest
-    # What no change makes known is said first, and decides; the others may be met.
+    # What no change makes known stands first, and decides; the others may be met.
     still = "which meets the others" if near.row.verdict == "may" else (
         f"still {describe_miss(near.row, advice.limits, 0.0)}")
     return (f"{unknown + ', which decides first' if unknown else _NOTHING}; nearest: {near.words} "
