@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from scipy.stats import binom
 
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
@@ -119,6 +118,8 @@ def _stray(guesses: Sequence[Guess]) -> float:
 
     Rows of a network on a board count as the independent ones they are worth.
     """
+    from scipy.stats import binom
+
     inside = np.array([one.time_covered for one in guesses], dtype=float)
     rows = round(effective_count([(one.observation.cell.board, one.observation.network)
                                   for one in guesses], inside))

@@ -75,10 +75,8 @@ def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -
     """
     path = _find(name_or_path)
     file = path.name if path.parent == SHIPPED else str(path)
-    content = _content(path)
-    families = b"".join(_content(family) for family in sorted(NPUS.glob("*.yaml")))
-    board = make_once("board", path, content + families, Path(__file__).parent,
-                      lambda: _read(_parse(path, content), file))
+    board = _read_once(path, file, _content(path), b"".join(
+        _content(family) for family in sorted(NPUS.glob("*.yaml"))))
     shipped = SHIPPED / f"{board.name}.yaml"
     if path != shipped and shipped.is_file() and hash_board(board) != hash_board(
             load_board(shipped)):
@@ -86,6 +84,12 @@ def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -
     if file == str(name_or_path):
         board = replace(board, file=file)
     return _change_once(board, overrides, file) if overrides else board
+
+
+@lru_cache(maxsize=64)
+def _read_once(path: Path, file: str, content: bytes, families: bytes) -> Board:
+    return make_once("board", path, content + families, Path(__file__).parent,
+                     lambda: _read(_parse(path, content), file))
 
 
 def hash_board(board: Board) -> str:
@@ -346,7 +350,7 @@ def _extension_paths() -> Iterator[Path]:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+    return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIXES)]
 
 
 def _find(name_or_path: str | Path) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hwmodels import file_cache
-from hwmodels.board.file import list_boards, load_board
+from hwmodels.board.file import _read_once, list_boards, load_board
 from hwmodels.core.file import list_cores, load_core
 from hwmodels.errors import BoardError
 from hwmodels.file_cache import UnpackableError, make_once, pack, read_yaml_once, unpack
@@ -38,6 +38,7 @@ NOUN = Noun(number=0.1, words=("a", "b"), table={"b": [1, 2], "a": []},
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TWIN_FILES", str(tmp_path / "files"))
+    _read_once.cache_clear()
     return tmp_path / "files"
 
 
@@ -125,7 +126,9 @@ def test_what_nobody_asks_for_goes_and_what_is_asked_for_stays(folder, monkeypat
 
 def test_boards_and_cores_come_back_as_they_were_read(folder):
     for name in list_boards():
-        assert load_board(name) == load_board(name)
+        made = load_board(name)
+        _read_once.cache_clear()
+        assert load_board(name) == made and load_board(name) is load_board(name)
     assert len(entries(folder)) == len(list_boards())
     for name in list_cores():
         assert pack(unpack(pack(load_core(name)))) == pack(load_core(name))

@@ -199,12 +199,14 @@ class Space:
     def list_points(self) -> tuple[Point, ...]:
         """Return its points in order: the last axis moves fastest; a sample holds none twice."""
         if self.sample is None:
-            points = tuple(itertools.islice(self._walk({}, self.axes), MOST_POINTS + 1))
-            if len(points) > MOST_POINTS:
+            named = [axis for axis in self.axes if axis.name in NAMED]
+            times = math.prod(len(axis.list_values({})) for axis in self.axes[len(named):])
+            if any(True for _ in itertools.islice(
+                    self._walk({}, named), MOST_POINTS // times, None)):
                 raise UsageError(f"more than {MOST_POINTS:,} combinations of "
                                  + ", ".join(axis.name for axis in self.axes)
                                  + "; accepted: fewer values, or a sample such as sobol:500")
-            return points
+            return tuple(self._walk({}, self.axes))
         found: dict[tuple[str, ...], Point] = {}
         for shares in draw_shares(self.sample, len(self.axes)):
             point: dict[str, Value] = {}

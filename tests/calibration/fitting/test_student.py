@@ -13,18 +13,21 @@ from made_patience import HANG_S
 from calibration.fitting.student import student_quantile
 from calibration.measurement.quality import _trend
 
-stats = pytest.importorskip("scipy.stats", reason="the oracle is SciPy")
+
+@pytest.fixture(scope="module")
+def stats():
+    return pytest.importorskip("scipy.stats", reason="the oracle is SciPy")
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 30, 101, math.inf])
 @pytest.mark.parametrize("probability", [0.6, 0.975, 0.9995])
-def test_quantiles_are_those_of_scipy(freedom, probability):
+def test_quantiles_are_those_of_scipy(freedom, probability, stats):
     assert student_quantile(probability, freedom) == pytest.approx(
         stats.t.ppf(probability, freedom), rel=1e-9)
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_trend_is_scipys(ties):
+def test_trend_is_scipys(ties, stats):
     random = np.random.default_rng(3)
     data = random.normal(size=60) + 0.02 * np.arange(60)
     data = np.round(data) if ties else data

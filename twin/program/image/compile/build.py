@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -298,8 +299,14 @@ def _version(used: str, port: Port) -> str:
     commands = {"gcc": [MACHINES[port.arch].compiler[0], "-dumpfullversion"],
                 "clang": ["clang", "-dumpversion"],
                 "zig": [*command_of("ziglang"), "version"]}
-    answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)
-    return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
+    path = shutil.which(commands[used][0])
+    version = _ask_version(tuple(commands[used]), path, path and os.stat(path).st_mtime_ns)
+    return f"{'clang of zig' if used == 'zig' else used} {version}"
+
+
+@lru_cache(maxsize=8)
+def _ask_version(command: tuple[str, ...], *_: str | int | None) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def list_macros(defines: tuple[str, ...], tile: int = 2,
@@ -334,11 +341,26 @@ def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ..
     if source.kernels == "cmsis-nn":
         roots[Path(os.environ["CMSIS_NN_PATH"])] = ("Include", "Source")
     for top, parts in roots.items():
-        for path in sorted(found for part in parts for found in
-                           (top / part, *(top / part).glob("**/*"))):
-            if path.suffix in (".c", ".h", ".ld", ".mk", "") and path.is_file():
-                digest.update(path.relative_to(top).as_posix().encode() + path.read_bytes())
+        digest.update(_hash_files(str(top), tuple(
+            (path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            for path in _list_sources(str(top), parts) for found in [os.stat(path)])))
     digest.update(memory_map)
+    return digest.digest()
+
+
+def _list_sources(top: str, parts: tuple[str, ...]) -> list[str]:
+    files = [os.path.join(top, part) for part in parts]
+    return sorted(path for path in (*filter(os.path.isfile, files), *(
+        os.path.join(folder, name) for file in files for folder, _, names in os.walk(file)
+        for name in names)) if os.path.splitext(path)[1] in (".c", ".h", ".ld", ".mk", ""))
+
+
+@lru_cache(maxsize=8)
+def _hash_files(top: str, states: tuple[tuple[str, int, int, int, int], ...]) -> bytes:
+    """Return a hash of files' names and content, read once as long as none of them changes."""
+    digest = hashlib.sha256()
+    for path, *_ in states:
+        digest.update(Path(path).relative_to(top).as_posix().encode() + Path(path).read_bytes())
     return digest.digest()
 
 
