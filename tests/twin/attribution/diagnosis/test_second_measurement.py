@@ -256,7 +256,7 @@ def test_the_log_of_another_width_is_called_another_network(times):
 @pytest.mark.parametrize(("said", "ran", "times"), [("0.25", "0.5", 2), ("0.5", "0.25", 0.5)])
 def test_a_published_width_is_told_from_the_one_that_was_named(said, ran, times):
     """With an error of each layer, and of the kernels of depthwise ones."""
-    name, board = "mobilenet_v1_{}_96", "stm32n6570_dk"
+    name, board = "mobilenet_v1_{}_32", "stm32n6570_dk"
     told = deploy(name.format(said), board, runtime="tflm-cmsis-nn@2026")
     made = predict(deploy(name.format(ran), board, runtime="tflm-cmsis-nn@2026"))
     off = np.random.default_rng(1).normal(0.05, 0.04, len(made.layers)) + [
