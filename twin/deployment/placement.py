@@ -178,10 +178,10 @@ def fuse_pooling(graph: Graph) -> Fusion:
     readers = [*graph.outputs, *(tensor for layer in graph.layers for tensor in layer.inputs)]
     buffers, ends = {}, {}
     for after, (layer, pool) in enumerate(pairwise(graph.layers), 1):
-        tensor = layer.outputs[0]
+        tensor = layer.target_id
         whole = graph.tensors[tensor]
         if (traits(layer).is_convolution and pool.window and not traits(pool).is_convolution
-                and pool.inputs[0] == tensor and readers.count(tensor) == 1
+                and pool.source_id == tensor and readers.count(tensor) == 1
                 and pool.window.kernel[0] < whole.shape[1]):
             ends[after - 1] = after
             buffers[tensor] = Buffer(
@@ -367,7 +367,7 @@ def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
                   held: dict[int, Buffer]) -> Buffer | None:
     """Return the buffer the first output may share: an alias's, or one that dies in place."""
     if is_alias(layer):
-        return held.get(layer.inputs[0])
+        return held.get(layer.source_id)
     if layer.op not in runtime.in_place:
         return None
     wanted = graph.output(layer).size_bytes

@@ -147,6 +147,16 @@ class Layer:
     repeats: int = 1
 
     @property
+    def source_id(self) -> int:
+        """First tensor it reads."""
+        return self.inputs[0]
+
+    @property
+    def target_id(self) -> int:
+        """First tensor it writes."""
+        return self.outputs[0]
+
+    @property
     def tensors(self) -> TensorIds:
         """What it reads and writes."""
         return (*self.inputs, *self.outputs)
@@ -224,7 +234,7 @@ class Graph:
 
     def output(self, layer: Layer) -> Tensor:
         """First tensor a layer writes."""
-        return self.tensors[layer.outputs[0]]
+        return self.tensors[layer.target_id]
 
     @property
     def entry(self) -> Tensor:

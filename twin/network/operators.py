@@ -217,7 +217,7 @@ def traits(layer: Layer) -> Operator:
 
 def follow_aliases(graph: Graph) -> dict[int, int]:
     """Tensors that are another's under a second name, by the second."""
-    return {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+    return {layer.target_id: layer.source_id for layer in graph.layers if is_alias(layer)}
 
 
 def is_alias(layer: Layer) -> bool:

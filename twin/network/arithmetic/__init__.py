@@ -80,5 +80,5 @@ def run_network(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[int, np.ndar
         arrays[index] = values
     for layer in graph.layers:
         data = [arrays[i] for i in graph.list_data(layer)]
-        arrays[layer.outputs[0]] = run_layer(graph, layer, data)
+        arrays[layer.target_id] = run_layer(graph, layer, data)
     return arrays

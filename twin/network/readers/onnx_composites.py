@@ -20,7 +20,7 @@ def write_out(model: OnnxModel) -> None:
     made: list[Node] = []
     for node in model.nodes:
         write = COMPOSITES.get(node.op)
-        known = all(name in model.shapes for name in (*node.inputs, node.outputs[0]) if name)
+        known = all(name in model.shapes for name in (*node.inputs, node.result) if name)
         parts = write(Rewriter(model, node)) if write is not None and known else None
         made += [node] if parts is None else parts
     model.nodes = made
@@ -49,23 +49,23 @@ def _layer_normalization(rewriter: Rewriter) -> list[Node] | None:
     node, model = rewriter.node, rewriter.model
     if any(name and (name in model.outputs) for name in node.outputs[1:]):
         return None
-    rank = len(model.shapes[node.inputs[0]])
-    first = node.attributes.get("axis", -1) % rank
-    whole = _normalise(rewriter, node.inputs[0], list(range(first, rank)),
-                       node.attributes.get("epsilon", 1e-5))
+    rank = len(model.shapes[node.source])
+    first = node.option("axis", -1) % rank
+    whole = _normalise(rewriter, node.source, list(range(first, rank)),
+                       node.option("epsilon", 1e-5))
     return _scaled(rewriter, whole, node.inputs[1], node.input(2))
 
 
 def _rms_normalization(rewriter: Rewriter) -> list[Node]:
     node, model = rewriter.node, rewriter.model
-    shape = model.shapes[node.inputs[0]]
-    first = node.attributes.get("axis", -1) % len(shape)
-    squared = rewriter.add("Pow", [node.inputs[0], rewriter.constant(2.0)], shape)
+    shape = model.shapes[node.source]
+    first = node.option("axis", -1) % len(shape)
+    squared = rewriter.add("Pow", [node.source, rewriter.constant(2.0)], shape)
     mean = rewriter.reduce("ReduceMean", squared, list(range(first, len(shape))))
     kept = model.shapes[mean]
-    safe = rewriter.add("Add", [mean, rewriter.constant(node.attributes.get("epsilon", 1e-5))],
+    safe = rewriter.add("Add", [mean, rewriter.constant(node.option("epsilon", 1e-5))],
                         kept)
-    whole = rewriter.add("Div", [node.inputs[0], rewriter.add("Sqrt", [safe], kept)], shape)
+    whole = rewriter.add("Div", [node.source, rewriter.add("Sqrt", [safe], kept)], shape)
     return _scaled(rewriter, whole, node.inputs[1], "")
 
 
@@ -73,7 +73,7 @@ def _skip_layer_normalization(rewriter: Rewriter) -> list[Node]:
     node = rewriter.node
     total = rewriter.add("Add", node.inputs[:2])
     rank = len(rewriter.model.shapes[total])
-    whole = _normalise(rewriter, total, [rank - 1], node.attributes.get("epsilon", 1e-12))
+    whole = _normalise(rewriter, total, [rank - 1], node.option("epsilon", 1e-12))
     return _scaled(rewriter, whole, node.inputs[2], node.input(3))
 
 
@@ -89,20 +89,20 @@ def _channels(rewriter: Rewriter, place: int, rank: int) -> str:
 
 def _instance_normalization(rewriter: Rewriter) -> list[Node]:
     node = rewriter.node
-    rank = len(rewriter.model.shapes[node.inputs[0]])
-    whole = _normalise(rewriter, node.inputs[0], list(range(2, rank)),
-                       node.attributes.get("epsilon", 1e-5))
+    rank = len(rewriter.model.shapes[node.source])
+    whole = _normalise(rewriter, node.source, list(range(2, rank)),
+                       node.option("epsilon", 1e-5))
     return _scaled(rewriter, whole, _channels(rewriter, 1, rank), _channels(rewriter, 2, rank))
 
 
 def _group_normalization(rewriter: Rewriter) -> list[Node] | None:
     node, model = rewriter.node, rewriter.model
-    shape, groups = model.shapes[node.inputs[0]], node.attributes["num_groups"]
+    shape, groups = model.shapes[node.source], node.attributes["num_groups"]
     if model.shapes[node.inputs[1]] != (shape[1],):
         return None
-    apart = rewriter.add("Reshape", [node.inputs[0]],
+    apart = rewriter.add("Reshape", [node.source],
                          (shape[0], groups, math.prod(shape[1:]) // groups))
-    whole = _normalise(rewriter, apart, [2], node.attributes.get("epsilon", 1e-5))
+    whole = _normalise(rewriter, apart, [2], node.option("epsilon", 1e-5))
     together = rewriter.add("Reshape", [whole], shape)
     return _scaled(rewriter, together, _channels(rewriter, 1, len(shape)),
                    _channels(rewriter, 2, len(shape)))
@@ -115,9 +115,9 @@ def _batch_normalization(rewriter: Rewriter) -> list[Node] | None:
     if any(part is None for part in parts):
         return None
     gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
-    factor = gamma / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
-    behind = (-1, *(1,) * (len(model.shapes[node.inputs[0]]) - 2))
-    return _scaled(rewriter, node.inputs[0], rewriter.constant(factor.reshape(behind)),
+    factor = gamma / np.sqrt(variance + node.option("epsilon", 1e-5))
+    behind = (-1, *(1,) * (len(model.shapes[node.source]) - 2))
+    return _scaled(rewriter, node.source, rewriter.constant(factor.reshape(behind)),
                    rewriter.constant((beta - mean * factor).reshape(behind)))
 
 
@@ -125,16 +125,16 @@ def _norm(op: str, root: bool) -> Callable[[Rewriter], list[Node] | None]:
     """Sum of squares or magnitudes along axes, with or without the root."""
     def write(rewriter: Rewriter) -> list[Node] | None:
         node, model = rewriter.node, rewriter.model
-        shape = model.shapes[node.inputs[0]]
-        axes = node.attributes.get("axes")
+        shape = model.shapes[node.source]
+        axes = node.option("axes")
         if node.input(1):
             given = model.constants.get(node.inputs[1])
             if given is None:
                 return None
             axes = given.reshape(-1).tolist()
         axes = [axis % len(shape) for axis in axes or range(len(shape))]
-        each = rewriter.add(op, [node.inputs[0]] * (2 if op == "Mul" else 1), shape)
-        keep = bool(node.attributes.get("keepdims", 1))
+        each = rewriter.add(op, [node.source] * (2 if op == "Mul" else 1), shape)
+        keep = bool(node.option("keepdims", 1))
         total = rewriter.reduce("ReduceSum", each, axes, keep=keep)
         if root:
             rewriter.add("Sqrt" if op == "Mul" else "Log", [total])
@@ -164,18 +164,18 @@ def _chain(op: str) -> Callable[[Rewriter], list[Node] | None]:
 def _gemm(rewriter: Rewriter) -> list[Node] | None:
     """Take the factors and the transposition of the left side out of a matrix product."""
     node, model = rewriter.node, rewriter.model
-    alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
+    alpha, beta = node.option("alpha", 1.0), node.option("beta", 1.0)
     bias = node.input(2)
-    width = model.shapes[node.outputs[0]][-1]
+    width = model.shapes[node.result][-1]
     plain = bias in model.constants and model.shapes[bias] == (width,)
-    quantised = bias not in model.constants and not node.attributes.get("transA", 0)
-    if alpha == beta == 1.0 and not node.attributes.get("transA", 0) and (
+    quantised = bias not in model.constants and not node.option("transA", 0)
+    if alpha == beta == 1.0 and not node.option("transA", 0) and (
             not bias or plain or (quantised and model.shapes[bias] == (width,))):
         return None
-    left = node.inputs[0]
-    if node.attributes.get("transA", 0):
+    left = node.source
+    if node.option("transA", 0):
         left = rewriter.add("Transpose", [left], model.shapes[left][::-1], perm=[1, 0])
-    result = rewriter.add("Gemm", [left, node.inputs[1]], transB=node.attributes.get("transB", 0))
+    result = rewriter.add("Gemm", [left, node.inputs[1]], transB=node.option("transB", 0))
     if alpha != 1.0:
         result = rewriter.add("Mul", [result, rewriter.constant(alpha)])
     if bias and beta != 1.0:
@@ -187,7 +187,7 @@ def _gemm(rewriter: Rewriter) -> list[Node] | None:
 
 def _biased_gelu(rewriter: Rewriter) -> list[Node]:
     node = rewriter.node
-    source = node.inputs[0]
+    source = node.source
     if node.input(1):
         source = rewriter.add("Add", node.inputs[:2])
     rewriter.add("Gelu", [source])
@@ -198,14 +198,14 @@ def _fused_matmul(rewriter: Rewriter) -> list[Node]:
     node, shapes = rewriter.node, rewriter.model.shapes
     sides = []
     for name, key in zip(node.inputs[:2], ("transA", "transB"), strict=True):
-        if node.attributes.get(key, 0):
+        if node.option(key, 0):
             rank = len(shapes[name])
             perm = [*range(rank - 2), rank - 1, rank - 2]
             name = rewriter.add("Transpose", [name], [shapes[name][axis] for axis in perm],
                                 perm=perm)
         sides.append(name)
     result = rewriter.add("MatMul", sides)
-    if node.attributes.get("alpha", 1.0) != 1.0:
+    if node.option("alpha", 1.0) != 1.0:
         rewriter.add("Mul", [result, rewriter.constant(node.attributes["alpha"])])
     return rewriter.finish()
 

@@ -18,7 +18,7 @@ def write_einsum(rewriter: Rewriter) -> list[Node] | None:
     Labels of both operands and the result count batches; of both but not the result, products.
     """
     node, shapes = rewriter.node, rewriter.model.shapes
-    parsed = _SHAPE.fullmatch(node.attributes.get("equation", "").replace(" ", ""))
+    parsed = _SHAPE.fullmatch(node.option("equation", "").replace(" ", ""))
     if parsed is None or any(len(set(labels)) != len(labels)
                              for labels in parsed.groups() if labels):
         return None
@@ -26,7 +26,7 @@ def write_einsum(rewriter: Rewriter) -> list[Node] | None:
     if any(len(labels) != len(shapes[name]) for labels, name in zip(
             (left, right), node.inputs, strict=False) if labels):
         return None
-    sizes = dict(zip(left, shapes[node.inputs[0]], strict=True))
+    sizes = dict(zip(left, shapes[node.source], strict=True))
     if right is None:
         return _write_one(rewriter, left, result)
     sizes |= dict(zip(right, shapes[node.inputs[1]], strict=True))
@@ -54,7 +54,7 @@ def write_einsum(rewriter: Rewriter) -> list[Node] | None:
 
 def _write_one(rewriter: Rewriter, labels: str, result: str) -> list[Node] | None:
     """Permute what stays and sum what does not."""
-    name = rewriter.node.inputs[0]
+    name = rewriter.node.source
     gone = [place for place, label in enumerate(labels) if label not in result]
     if gone:
         name = rewriter.reduce("ReduceSum", name, gone, keep=False)

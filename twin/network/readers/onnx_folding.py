@@ -48,14 +48,14 @@ def fold(model: OnnxModel, node: Node, budget: Budget) -> bool:
     ModelError
         When the budget does not suffice.
     """
-    if node.op == "Shape" and node.inputs[0] in model.shapes:
-        shape = model.shapes[node.inputs[0]]
-        chosen = shape[node.attributes.get("start", 0):node.attributes.get("end", len(shape))]
-        model.add_constant(node.outputs[0], np.asarray(chosen, np.int64))
+    if node.op == "Shape" and node.source in model.shapes:
+        shape = model.shapes[node.source]
+        chosen = shape[node.option("start", 0):node.option("end", len(shape))]
+        model.add_constant(node.result, np.asarray(chosen, np.int64))
         return True
-    if node.op == "Size" and node.inputs[0] in model.shapes:
-        model.add_constant(node.outputs[0],
-                           np.asarray(math.prod(model.shapes[node.inputs[0]]), np.int64))
+    if node.op == "Size" and node.source in model.shapes:
+        model.add_constant(node.result,
+                           np.asarray(math.prod(model.shapes[node.source]), np.int64))
         return True
     names = [name for name in node.inputs if name]
     if (not names or "." in node.op or node.op in _NEVER
@@ -78,9 +78,9 @@ def _may_be_made(model: OnnxModel, node: Node, given: int, budget: Budget) -> bo
     elements = sum(math.prod(model.shapes[name]) for name in made)
     if node.op not in CHEAP and given + elements > SMALL_ELEMENTS:
         return False
-    if node.op == "MatMul" and elements * model.shapes[node.inputs[0]][-1] > MAX_PRODUCTS:
+    if node.op == "MatMul" and elements * model.shapes[node.source][-1] > MAX_PRODUCTS:
         return False
-    budget.take(8 * elements, f"{node.op} {node.outputs[0]!r}")
+    budget.take(8 * elements, f"{node.op} {node.result!r}")
     return True
 
 

@@ -68,26 +68,26 @@ def _fold_batch_normalisation(model: OnnxModel) -> None:
     makers = model.makers()
     kept = []
     for node in model.nodes:
-        conv = makers.get(node.inputs[0]) if node.op == "BatchNormalization" else None
+        conv = makers.get(node.source) if node.op == "BatchNormalization" else None
         parts = [model.constants.get(name) for name in node.inputs[1:5]]
         weights = None if conv is None else model.constants.get(conv.input(1))
         if (conv is None or conv.op != "Conv" or weights is None
                 or any(part is None for part in parts)
-                or len(consumers[node.inputs[0]]) > 1 or node.inputs[0] in model.outputs):
+                or len(consumers[node.source]) > 1 or node.source in model.outputs):
             kept.append(node)
             continue
         gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
-        factor = gamma / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+        factor = gamma / np.sqrt(variance + node.option("epsilon", 1e-5))
         bias = np.asarray(model.constants.get(conv.input(2), 0.0), np.float64)
         shape = (-1,) + (1,) * (weights.ndim - 1)
         # A new name: another convolution may share the old weights.
-        names = [f"{node.outputs[0]}/weights", f"{node.outputs[0]}/bias"]
+        names = [f"{node.result}/weights", f"{node.result}/bias"]
         values = [weights * factor.reshape(shape), beta + (bias - mean) * factor]
         for name, value in zip(names, values, strict=True):
             model.constants[name] = value.astype(weights.dtype)
             model.shapes[name] = model.constants[name].shape
             model.dtypes[name] = str(weights.dtype)
-        conv.inputs, conv.outputs = [conv.inputs[0], *names], list(node.outputs[:1])
+        conv.inputs, conv.outputs = [conv.source, *names], list(node.outputs[:1])
     model.nodes = kept
 
 
@@ -101,10 +101,10 @@ def _fuse_hard_swish(model: OnnxModel) -> None:
             continue
         for factor, gate in (node.inputs, node.inputs[::-1]):
             maker = makers.get(gate)
-            if (maker is not None and maker.op == "HardSigmoid" and maker.inputs[0] == factor
+            if (maker is not None and maker.op == "HardSigmoid" and maker.source == factor
                     and len(consumers[gate]) == 1
-                    and abs(maker.attributes.get("alpha", 0.2) - 1 / 6) < 1e-4
-                    and maker.attributes.get("beta", 0.5) == 0.5):
+                    and abs(maker.option("alpha", 0.2) - 1 / 6) < 1e-4
+                    and maker.option("beta", 0.5) == 0.5):
                 node.op, node.inputs, node.proto = "HardSwish", [factor], None
                 gone.add(id(maker))
                 break
@@ -115,17 +115,17 @@ def _invert_divisors(model: OnnxModel) -> None:
     for node in model.nodes:
         divisor = model.constants.get(node.input(1)) if node.op == "Div" else None
         if divisor is not None and divisor.dtype.kind == "f" and divisor.all():
-            name = f"{node.outputs[0]}/reciprocal"
+            name = f"{node.result}/reciprocal"
             model.constants[name] = (1 / divisor).astype(divisor.dtype)
             model.shapes[name], model.dtypes[name] = divisor.shape, str(divisor.dtype)
-            node.op, node.inputs, node.proto = "Mul", [node.inputs[0], name], None
+            node.op, node.inputs, node.proto = "Mul", [node.source, name], None
 
 
 def clip_bounds(model: OnnxModel, node: Node) -> tuple[float | None, float | None]:
     """Return the constant bounds of a Clip, None for one that is absent or without effect."""
     bounds = []
     for place, key in ((1, "min"), (2, "max")):
-        given = node.attributes.get(key)
+        given = node.option(key)
         if node.input(place):
             given = model.scalar(node.inputs[place])
             if given is None:
@@ -160,20 +160,20 @@ def group_nodes(model: OnnxModel) -> list[Group]:
     for node in model.nodes:
         if id(node) in taken:
             continue
-        group = Group(node=node, output=node.outputs[0] if node.outputs else "",
+        group = Group(node=node, output=node.result if node.outputs else "",
                       activation=None, bias="", fused=[])
         reader = only_reader(group.output)
         if node.op == "MatMul" and reader is not None and reader.op == "Add":
             other = [name for name in reader.inputs if name != group.output]
             width = model.shapes.get(group.output, (0,))[-1]
             if other and other[0] in model.constants and model.shapes[other[0]] == (width,):
-                group.bias, group.output = other[0], reader.outputs[0]
+                group.bias, group.output = other[0], reader.result
                 group.fused.append(reader)
                 reader = only_reader(group.output)
         if node.op in ACTIVATED and reader is not None:
             group.activation = clip_activation(model, reader)
             if group.activation is not None:
-                group.output = reader.outputs[0]
+                group.output = reader.result
                 group.fused.append(reader)
         taken.update(id(other) for other in group.fused)
         groups.append(group)

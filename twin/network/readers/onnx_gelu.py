@@ -85,19 +85,19 @@ def fuse_gelu(model: OnnxModel) -> None:
 def _find(model: OnnxModel, makers: Mapping[str, Node], consumers: Mapping[str, list[Node]],
           middle: Node) -> tuple[Node, str, list[Node]] | None:
     """Last operator of a unit around that one, the value it is of, and all its operators."""
-    behind = consumers.get(middle.outputs[0], [])
+    behind = consumers.get(middle.result, [])
     if len(behind) != 1 or behind[0].op != "Add":
         return None
     exact = 0.5 * _SAMPLES * (1 + _erf(_SAMPLES / math.sqrt(2)))
-    for root in _ancestors(model, makers, middle.inputs[0]):
+    for root in _ancestors(model, makers, middle.source):
         last = middle
         for _ in range(_STEPS):
-            readers = consumers.get(last.outputs[0], [])
+            readers = consumers.get(last.result, [])
             if len(readers) != 1 or readers[0].op not in ("Add", "Mul"):
                 break
             last = readers[0]
             pattern = _Pattern(model, makers, root)
-            values = pattern.evaluate(last.outputs[0])
+            values = pattern.evaluate(last.result)
             if (values is not None and values.shape == exact.shape
                     and np.abs(values - exact).max() < _TOLERANCE
                     and _stand_alone(model, consumers, pattern.used, last)):
@@ -120,5 +120,5 @@ def _stand_alone(model: OnnxModel, consumers: Mapping[str, list[Node]], used: li
                  last: Node) -> bool:
     """Whether nobody else reads what is computed on the way."""
     inside = {id(node) for node in used}
-    return all(node is last or (node.outputs[0] not in model.outputs and all(
-        id(reader) in inside for reader in consumers.get(node.outputs[0], []))) for node in used)
+    return all(node is last or (node.result not in model.outputs and all(
+        id(reader) in inside for reader in consumers.get(node.result, []))) for node in used)

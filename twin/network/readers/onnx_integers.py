@@ -39,7 +39,7 @@ def split_integer_operator(model: OnnxModel, node: Node) -> list[Node]:
     pairs = _OPERATORS.get(short)
     if pairs is None or (node.op != short) != (short not in ("QLinearConv", "QLinearMatMul")):
         return [node]
-    if node.attributes.get("channels_last"):
+    if node.option("channels_last"):
         return [node]
     op, data_places, result = pairs
     if short == "QLinearConcat":
@@ -47,7 +47,7 @@ def split_integer_operator(model: OnnxModel, node: Node) -> list[Node]:
     before, real_inputs = [], []
     for place in data_places:
         name, scale, zero = node.inputs[place:place + 3]
-        real = f"{node.outputs[0]}/input{place}"
+        real = f"{node.result}/input{place}"
         # Axis 0 is where QLinearConv keeps output channels, the last where a product does.
         axis = 0 if short == "QLinearConv" else -1
         before.append(Node(op="DequantizeLinear", name="", inputs=[name, scale, zero],
@@ -56,8 +56,8 @@ def split_integer_operator(model: OnnxModel, node: Node) -> list[Node]:
     bias_place = {"QLinearConv": 8, "QGemm": 6}.get(short)
     if bias_place is not None and node.input(bias_place):
         before.append(_real_bias(model, node, node.inputs[bias_place]))
-        real_inputs.append(before[-1].outputs[0])
-    real_output = f"{node.outputs[0]}/real"
+        real_inputs.append(before[-1].result)
+    real_output = f"{node.result}/real"
     # QLinearSoftmax states the operator set its axis is meant in, which is the file's.
     attributes = {key: value for key, value in node.attributes.items()
                   if key not in ("channels_last", "opset")}
@@ -100,7 +100,7 @@ def _real_recurrent(model: OnnxModel, node: Node) -> list[Node]:
         rows = model.add_constant(f"{name}/rows", stored.transpose(0, 2, 1))
         before.append(_real_weights(model, rows, amounts, 1))
     return [*before, Node(op="LSTM", name=node.name, outputs=node.outputs,
-                          inputs=[node.inputs[0], *(one.outputs[0] for one in before),
+                          inputs=[node.source, *(one.result for one in before),
                                   *node.inputs[3:8]], attributes=node.attributes)]
 
 
@@ -123,14 +123,14 @@ def join_dynamic(model: OnnxModel) -> None:
     makers, consumers = model.makers(), model.consumers()
     made: dict[int, list[Node]] = {}
     for node in model.nodes:
-        quantizer, after = makers.get(node.input(0)), consumers.get(node.outputs[0], [])
+        quantizer, after = makers.get(node.input(0)), consumers.get(node.result, [])
         if (quantizer is None or quantizer.op != "DynamicQuantizeLinear"
                 or node.op not in ("ConvInteger", "MatMulInteger")
                 or [one.op for one in after] != ["Cast"]):
             continue
-        scaled = consumers.get(after[0].outputs[0], [])
+        scaled = consumers.get(after[0].result, [])
         factors = [makers.get(name) for one in scaled for name in one.inputs
-                   if name != after[0].outputs[0]]
+                   if name != after[0].result]
         if [one.op for one in scaled] != ["Mul"] or not factors or factors[0] is None:
             continue
         scale = next((name for name in factors[0].inputs if name in model.constants), None)
@@ -141,7 +141,7 @@ def join_dynamic(model: OnnxModel) -> None:
                                 0 if convolves else 1)
         made[id(node)] = [weights, Node(
             op=node.op.removesuffix("Integer"), name=node.name, attributes=node.attributes,
-            inputs=[quantizer.inputs[0], weights.outputs[0]], outputs=scaled[0].outputs)]
+            inputs=[quantizer.source, weights.result], outputs=scaled[0].outputs)]
         for one in (after[0], scaled[0]):
             made[id(one)] = []
     if made:
@@ -181,20 +181,20 @@ def _dequantise_later(model: OnnxModel) -> None:
     made: list[Node] = []
     for node in model.nodes:
         made.append(node)
-        if (node.op == "DequantizeLinear" and node.inputs[0] not in model.constants
+        if (node.op == "DequantizeLinear" and node.source not in model.constants
                 and _is_whole(model, node)):
-            real[node.outputs[0]] = node
+            real[node.result] = node
         before = real.get(node.input(0)) if node.op in _MOVING else None
         if before is None or any(reader.op == "QuantizeLinear"
-                                 for reader in consumers.get(node.outputs[0], [])):
+                                 for reader in consumers.get(node.result, [])):
             continue
-        integers = f"{node.outputs[0]}/integers"
+        integers = f"{node.result}/integers"
         after = Node(op="DequantizeLinear", name="", outputs=list(node.outputs[:1]),
                      inputs=[integers, *before.inputs[1:]])
-        _describe(model, integers, node.outputs[0], model.dtypes[before.inputs[0]])
-        node.inputs, node.outputs = [before.inputs[0], *node.inputs[1:]], [integers]
+        _describe(model, integers, node.result, model.dtypes[before.source])
+        node.inputs, node.outputs = [before.source, *node.inputs[1:]], [integers]
         made.append(after)
-        real[after.outputs[0]] = after
+        real[after.result] = after
     model.nodes = made
 
 
@@ -205,7 +205,7 @@ def _quantise_earlier(model: OnnxModel) -> None:
     made: list[Node] = []
 
     def note(node: Node) -> None:
-        source = node.inputs[0]
+        source = node.source
         if len(consumers.get(source, [])) == 1 and source not in model.outputs:
             ends[source] = node
 
@@ -213,15 +213,15 @@ def _quantise_earlier(model: OnnxModel) -> None:
         made.append(node)
         if node.op == "QuantizeLinear" and _is_whole(model, node):
             note(node)
-        end = ends.pop(node.outputs[0], None) if node.op in _MOVING else None
+        end = ends.pop(node.result, None) if node.op in _MOVING else None
         maker = makers.get(node.input(0))
         if end is None or maker is None or maker.op == "DequantizeLinear":
             continue
         gone.add(id(end))
-        integers = f"{end.outputs[0]}/integers"
-        first = Node(op="QuantizeLinear", name="", inputs=[node.inputs[0], *end.inputs[1:]],
+        integers = f"{end.result}/integers"
+        first = Node(op="QuantizeLinear", name="", inputs=[node.source, *end.inputs[1:]],
                      outputs=[integers], attributes=dict(end.attributes))
-        _describe(model, integers, node.inputs[0], model.dtypes[end.outputs[0]])
+        _describe(model, integers, node.source, model.dtypes[end.result])
         node.inputs, node.outputs = [integers, *node.inputs[1:]], end.outputs[:1]
         made.append(first)
         note(first)
@@ -245,15 +245,15 @@ def merge_quantizers(model: OnnxModel) -> None:
     kept = []
     for node in model.nodes:
         node.inputs = [renamed.get(name, name) for name in node.inputs]
-        if node.op == "QuantizeLinear" and node.outputs[0] not in model.outputs:
+        if node.op == "QuantizeLinear" and node.result not in model.outputs:
             amounts = [model.constants.get(name) for name in node.inputs[1:3]]
             if all(values is not None for values in amounts):
-                key = (node.inputs[0], node.attributes.get("axis", 1),
+                key = (node.source, node.option("axis", 1),
                        *((str(values.dtype), values.tobytes()) for values in amounts
                          if values is not None))
                 if key in known:
-                    renamed[node.outputs[0]] = known[key]
+                    renamed[node.result] = known[key]
                     continue
-                known[key] = node.outputs[0]
+                known[key] = node.result
         kept.append(node)
     model.nodes = kept

@@ -74,7 +74,7 @@ def guess_layout(name: str, rank: int, consumers: Mapping[str, list[Node]]) -> s
     waiting, seen = [name], {name}
     while waiting:
         for node in consumers.get(waiting.pop(), []):
-            perm = list(node.attributes.get("perm", ()))
+            perm = list(node.option("perm", ()))
             # A network exported channels last starts by putting channels first.
             if node.op in _REORDERING or perm in ([0, 3, 1, 2], [0, 2, 1]):
                 return PLAIN

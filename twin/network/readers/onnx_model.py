@@ -109,8 +109,8 @@ def _prepare(path: str, content: bytes, proto: Any, axes: dict[str, int]) -> Onn
     model.nodes = _make_nodes(model, proto.graph)
     join_dynamic(model)
     for node in model.nodes:
-        if node.outputs and node.outputs[0] in axes:
-            node.attributes["axis"] = axes[node.outputs[0]]
+        if node.outputs and node.result in axes:
+            node.attributes["axis"] = axes[node.result]
     settle_shapes(model, proto, lambda graph: _make_nodes(model, graph), Budget(path, len(content)))
     merge_quantizers(model)
     move_integers(model)
@@ -234,10 +234,10 @@ def _drop_identities(model: OnnxModel, named: set[str], nodes: list[Node]) -> li
     kept = []
     for node in nodes:
         node.inputs = [renamed.get(name, name) for name in node.inputs]
-        if node.op in ("Identity", "Dropout") and node.outputs[0] not in named:
-            renamed[node.outputs[0]] = node.inputs[0]
+        if node.op in ("Identity", "Dropout") and node.result not in named:
+            renamed[node.result] = node.source
         elif node.op == "Constant":
-            model.add_constant(node.outputs[0], _constant_value(model, node))
+            model.add_constant(node.result, _constant_value(model, node))
         else:
             kept.append(node)
     return kept
@@ -253,7 +253,7 @@ def _constant_value(model: OnnxModel, node: Node) -> np.ndarray:
             return np.asarray(value, np.float32)
         if key in ("value_int", "value_ints"):
             return np.asarray(value, np.int64)
-    raise ModelError(f"{model.path}: Constant {node.outputs[0]!r}: only dense numbers are read")
+    raise ModelError(f"{model.path}: Constant {node.result!r}: only dense numbers are read")
 
 
 def check_shapes(model: OnnxModel) -> None:

@@ -34,15 +34,15 @@ def convert_concat(reader: OnnxReader, group: Group) -> None:
 def convert_split(reader: OnnxReader, group: Group) -> None:
     """Split: sizes follow from the outputs."""
     node = group.node
-    layout = reader.layout(node.inputs[0])
-    rank = len(reader.shape(node.inputs[0]))
+    layout = reader.layout(node.source)
+    rank = len(reader.shape(node.source))
     reader.emit(group, "split", [reader.data(group, 0, layout)], layout, outputs=node.outputs,
-                axis=stored_axis(node.attributes.get("axis", 0), rank, layout))
+                axis=stored_axis(node.option("axis", 0), rank, layout))
 
 
 def convert_identity(reader: OnnxReader, group: Group) -> None:
     """Identity, and what is one here: the same values under another name."""
-    layout = reader.layout(group.node.inputs[0])
+    layout = reader.layout(group.node.source)
     reader.alias(group, reader.data(group, 0, layout), layout)
 
 
@@ -50,9 +50,9 @@ def convert_gather(reader: OnnxReader, group: Group) -> None:
     """Gather: indices of one dimension keep the layout."""
     node = group.node
     rank, picks = (len(reader.shape(name)) for name in node.inputs[:2])
-    layout = reader.layout(node.inputs[0]) if picks == 1 else PLAIN
-    axis = node.attributes.get("axis", 0)
-    if reader.is_constant(node.inputs[0]):
+    layout = reader.layout(node.source) if picks == 1 else PLAIN
+    axis = node.option("axis", 0)
+    if reader.is_constant(node.source):
         layout = PLAIN
     indices = reader.plain(node.inputs[1])
     reader.emit(group, "gather", [reader.data(group, 0, layout), indices], layout,
@@ -67,7 +67,7 @@ def convert_scattered(reader: OnnxReader, group: Group, op: str) -> None:
 
 def convert_repetition(reader: OnnxReader, group: Group, op: str) -> None:
     """Tile, Expand: repeats its input; nothing where it is one time."""
-    name = group.node.inputs[0]
+    name = group.node.source
     shape, made = reader.shape(name), reader.shape(group.output)
     if shape == made:
         convert_identity(reader, group)
@@ -79,7 +79,7 @@ def convert_repetition(reader: OnnxReader, group: Group, op: str) -> None:
 def convert_blocks(reader: OnnxReader, group: Group, op: str) -> None:
     """SpaceToDepth, DepthToSpace: moves blocks of pixels into channels, or back."""
     node = group.node
-    options: dict[str, Any] = {"order": "crd"} if node.attributes.get("mode") == "CRD" else {}
+    options: dict[str, Any] = {"order": "crd"} if node.option("mode") == "CRD" else {}
     reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
                 block=node.attributes["blocksize"], **options)
 
@@ -87,11 +87,11 @@ def convert_blocks(reader: OnnxReader, group: Group, op: str) -> None:
 def convert_slice(reader: OnnxReader, group: Group) -> None:
     """Slice with constant bounds; nothing where all is taken."""
     node = group.node
-    shape = reader.shape(node.inputs[0])
+    shape = reader.shape(node.source)
     if shape == reader.shape(group.output) and min(reader.integers(node, 4, "steps") or [1]) > 0:
         convert_identity(reader, group)
         return
-    layout = reader.layout(node.inputs[0])
+    layout = reader.layout(node.source)
     starts = reader.integers(node, 1, "starts") or []
     axes = reader.integers(node, 3, "axes") or list(range(len(starts)))
     steps = reader.integers(node, 4, "steps") or [1] * len(starts)
@@ -109,8 +109,8 @@ def convert_slice(reader: OnnxReader, group: Group) -> None:
 def convert_pad(reader: OnnxReader, group: Group) -> None:
     """Pad by constant amounts."""
     node = group.node
-    rank = len(reader.shape(node.inputs[0]))
-    layout = reader.layout(node.inputs[0])
+    rank = len(reader.shape(node.source))
+    layout = reader.layout(node.source)
     amounts = reader.integers(node, 1, "pads") or []
     axes = reader.integers(node, 3, "") or list(range(rank))
     if any(amount < 0 for amount in amounts):
@@ -119,16 +119,16 @@ def convert_pad(reader: OnnxReader, group: Group) -> None:
     for number, axis in enumerate(axes):
         place = stored_axis(axis, rank, layout)
         paddings[place] = (amounts[number], amounts[number + len(axes)])
-    mode = node.attributes.get("mode", "constant")
+    mode = node.option("mode", "constant")
     given = reader.model.constants.get(node.input(2)) if node.input(2) else None
-    value = node.attributes.get("value", 0.0) if given is None else float(given.reshape(-1)[0])
+    value = node.option("value", 0.0) if given is None else float(given.reshape(-1)[0])
     reader.emit(group, "pad", [reader.data(group, 0, layout)], layout, value=float(value),
                 paddings=tuple(paddings), mode="constant" if mode == "constant" else "mirror")
 
 
 def convert_reshape(reader: OnnxReader, group: Group) -> None:
     """Reshape, Flatten, Squeeze, Unsqueeze: an alias unless channels have to move first."""
-    name = group.node.inputs[0]
+    name = group.node.source
     shape, made = reader.shape(name), reader.shape(group.output)
     source = reader.layout(name)
     if source == CHANNELS_LAST and not _same_order(shape, CHANNELS_LAST, PLAIN):
@@ -155,10 +155,10 @@ def _same_order(shape: Shape, before: str, after: str) -> bool:
 
 def convert_transpose(reader: OnnxReader, group: Group) -> None:
     """Transpose: nothing where stored channels last makes it so, an alias, or a real one."""
-    name = group.node.inputs[0]
+    name = group.node.source
     shape, made = reader.shape(name), reader.shape(group.output)
     rank = len(shape)
-    perm = group.node.attributes.get("perm", list(range(rank))[::-1])
+    perm = group.node.option("perm", list(range(rank))[::-1])
     source = reader.layout(name)
     data = reader.data(group, 0, source)
     before = [axis for axis in stored_axes(rank, source) if axis >= 0]

@@ -42,6 +42,20 @@ class Node:
     attributes: dict[str, Any] = field(default_factory=dict)
     proto: Any = None
 
+    @property
+    def source(self) -> str:
+        """Name of the first input."""
+        return self.inputs[0]
+
+    @property
+    def result(self) -> str:
+        """Name of the first output."""
+        return self.outputs[0]
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """Return the attribute of that name, or the default."""
+        return self.attributes.get(name, default)
+
     def input(self, place: int) -> str:
         """Return the name of an input, "" when absent."""
         return self.inputs[place] if place < len(self.inputs) else ""
@@ -125,15 +139,15 @@ class Rewriter:
 
     def constant(self, values: np.ndarray | float | Sequence[int], dtype: str = "") -> str:
         """Add a constant and return its name."""
-        name = f"{self.node.outputs[0]}/constant{len(self.model.constants)}"
-        kind = dtype or self.model.dtypes[self.node.outputs[0]]
+        name = f"{self.node.result}/constant{len(self.model.constants)}"
+        kind = dtype or self.model.dtypes[self.node.result]
         return self.model.add_constant(name, np.asarray(values).astype(kind))
 
     def add(self, op: str, inputs: Sequence[str], shape: Sequence[int] | None = None,
             **attributes: Any) -> str:
         """Add a node and return its output, which has the shape of what is replaced by default."""
-        output = f"{self.node.outputs[0]}/{op}{len(self.made)}"
-        first = self.node.outputs[0]
+        output = f"{self.node.result}/{op}{len(self.made)}"
+        first = self.node.result
         self.model.shapes[output] = self.model.shapes[first] if shape is None else tuple(shape)
         self.model.dtypes[output] = self.model.dtypes[first]
         self.made.append(Node(op=op, name=self.node.name, inputs=list(inputs), outputs=[output],

@@ -52,19 +52,19 @@ class Converter:
 def _window(reader: OnnxReader, group: Group, kernel: tuple[int, ...]) -> Window:
     """Window of a convolution or pooling; signals slide along their length only."""
     node = group.node
-    size = reader.shape(node.inputs[0])[2:]
+    size = reader.shape(node.source)[2:]
     made = reader.shape(group.output)[2:]
     ones = (1,) * len(size)
-    stride = tuple(node.attributes.get("strides", ones))
-    dilation = tuple(node.attributes.get("dilations", ones))
-    pads = list(node.attributes.get("pads", (0,) * 2 * len(size)))
+    stride = tuple(node.option("strides", ones))
+    dilation = tuple(node.option("dilations", ones))
+    pads = list(node.option("pads", (0,) * 2 * len(size)))
     before, after = pads[:len(size)], pads[len(size):]
-    mode = node.attributes.get("auto_pad", "NOTSET")
+    mode = node.option("auto_pad", "NOTSET")
     for axis in range(len(size)):
         if mode.startswith("SAME"):
             pair = same_padding(size[axis], kernel[axis], stride[axis], dilation[axis])
             before[axis], after[axis] = pair if mode == "SAME_UPPER" else pair[::-1]
-        if node.attributes.get("ceil_mode", 0):
+        if node.option("ceil_mode", 0):
             reach = (kernel[axis] - 1) * dilation[axis] + 1
             short = (made[axis] - 1) * stride[axis] + reach - (
                 size[axis] + before[axis] + after[axis])
@@ -92,9 +92,9 @@ def _check_rank(reader: OnnxReader, name: str) -> None:
 
 def _conv(reader: OnnxReader, group: Group) -> None:
     node = group.node
-    _check_rank(reader, node.inputs[0])
-    shape, kernel = reader.shape(node.inputs[0]), reader.shape(node.inputs[1])
-    groups = node.attributes.get("group", 1)
+    _check_rank(reader, node.source)
+    shape, kernel = reader.shape(node.source), reader.shape(node.inputs[1])
+    groups = node.option("group", 1)
     depthwise = groups > 1 and groups == shape[1]
     order = (1, 2, 3, 0) if depthwise else (0, 2, 3, 1)
     data = reader.data(group, 0, CHANNELS_LAST)
@@ -109,8 +109,8 @@ def _conv(reader: OnnxReader, group: Group) -> None:
 
 def _conv_transpose(reader: OnnxReader, group: Group) -> None:
     node = group.node
-    _check_rank(reader, node.inputs[0])
-    if node.attributes.get("group", 1) != 1:
+    _check_rank(reader, node.source)
+    if node.option("group", 1) != 1:
         raise UnsupportedError("grouped")
     data = reader.data(group, 0, CHANNELS_LAST)
     weights = reader.weights(group, 1, lambda values: _four_axes(values).transpose(1, 2, 3, 0))
@@ -124,15 +124,15 @@ def _conv_transpose(reader: OnnxReader, group: Group) -> None:
 def _pool(op: str, whole: bool = False) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
-        _check_rank(reader, node.inputs[0])
-        size = reader.shape(node.inputs[0])[2:]
+        _check_rank(reader, node.source)
+        size = reader.shape(node.source)[2:]
         if whole:
             padded = (1,) * (2 - len(size)) + size
             window = Window(kernel=(padded[0], padded[1]), stride=(padded[0], padded[1]))
         else:
             window = _window(reader, group, tuple(node.attributes["kernel_shape"]))
         data = reader.data(group, 0, CHANNELS_LAST)
-        if node.attributes.get("count_include_pad", 0) and any(window.padding):
+        if node.option("count_include_pad", 0) and any(window.padding):
             reader.emit(group, op, [data], CHANNELS_LAST, window=window, count_include_pad=True)
         else:
             reader.emit(group, op, [data], CHANNELS_LAST, window=window)
@@ -153,7 +153,7 @@ def _product(reader: OnnxReader, group: Group) -> None:
                   for place in (0, 1)]
         reader.emit(group, "batch_matmul", inputs, PLAIN, adj_x=False, adj_y=False)
         return
-    flat = reader.flattened(node.inputs[0])
+    flat = reader.flattened(node.source)
 
     def arrange(values: np.ndarray) -> np.ndarray:
         rows = values if attributes.get("transB", 0) else values.T
@@ -202,8 +202,8 @@ def _power(reader: OnnxReader, group: Group) -> None:
 def _unary(op: str, **defaults: Any) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
-        layout = reader.layout(node.inputs[0])
-        options = {key: node.attributes.get(key, value) for key, value in defaults.items()}
+        layout = reader.layout(node.source)
+        options = {key: node.option(key, value) for key, value in defaults.items()}
         reader.emit(group, op, [reader.data(group, 0, layout)], layout, **options)
 
     return convert
@@ -211,7 +211,7 @@ def _unary(op: str, **defaults: Any) -> Convert:
 
 def _cast(reader: OnnxReader, group: Group) -> None:
     """Cast: nothing where the type stays."""
-    name = group.node.inputs[0]
+    name = group.node.source
     if reader.model.dtypes[name] == reader.model.dtypes[group.output]:
         convert_identity(reader, group)
     else:
@@ -220,7 +220,7 @@ def _cast(reader: OnnxReader, group: Group) -> None:
 
 def _clip(reader: OnnxReader, group: Group) -> None:
     op = clip_activation(reader.model, group.node)
-    layout = reader.layout(group.node.inputs[0])
+    layout = reader.layout(group.node.source)
     data = [reader.data(group, 0, layout)]
     if op in ("relu", "relu6"):
         reader.emit(group, op, data, layout)
@@ -233,9 +233,9 @@ def _clip(reader: OnnxReader, group: Group) -> None:
 def _softmax(op: str) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
-        axis = node.attributes.get("axis", -1 if reader.model.opset >= 13 else 1)
-        layout = reader.layout(node.inputs[0])
-        rank = len(reader.shape(node.inputs[0]))
+        axis = node.option("axis", -1 if reader.model.opset >= 13 else 1)
+        layout = reader.layout(node.source)
+        rank = len(reader.shape(node.source))
         options: dict[str, Any] = {"beta": 1.0} if op == "softmax" else {}
         reader.emit(group, op, [reader.data(group, 0, layout)], layout,
                     axis=stored_axis(axis, rank, layout), **options)
@@ -256,14 +256,14 @@ def _kept_layout(reader: OnnxReader, name: str, axes: set[int], keep: bool) -> s
 def _reduction(op: str) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
-        rank = len(reader.shape(node.inputs[0]))
+        rank = len(reader.shape(node.source))
         given = reader.integers(node, 1, "axes")
-        if not given and node.attributes.get("noop_with_empty_axes", 0):
+        if not given and node.option("noop_with_empty_axes", 0):
             convert_identity(reader, group)
             return
         axes = {axis % rank for axis in (given if given else range(rank))}
-        keep = bool(node.attributes.get("keepdims", 1))
-        layout = _kept_layout(reader, node.inputs[0], axes, keep)
+        keep = bool(node.option("keepdims", 1))
+        layout = _kept_layout(reader, node.source, axes, keep)
         stored = tuple(place for place, axis in enumerate(stored_axes(rank, layout))
                        if axis in axes or (axis < 0 and not keep))
         reader.emit(group, op, [reader.data(group, 0, layout)], layout if keep else PLAIN,
@@ -275,10 +275,10 @@ def _reduction(op: str) -> Convert:
 def _choice(op: str) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
-        rank = len(reader.shape(node.inputs[0]))
-        axis = node.attributes.get("axis", 0) % rank
-        keep = bool(node.attributes.get("keepdims", 1))
-        layout = _kept_layout(reader, node.inputs[0], {axis}, keep)
+        rank = len(reader.shape(node.source))
+        axis = node.option("axis", 0) % rank
+        keep = bool(node.option("keepdims", 1))
+        layout = _kept_layout(reader, node.source, {axis}, keep)
         reader.emit(group, op, [reader.data(group, 0, layout)], layout if keep else PLAIN,
                     axis=stored_axis(axis, rank, layout))
 
@@ -288,12 +288,12 @@ def _choice(op: str) -> Convert:
 def _top(reader: OnnxReader, group: Group) -> None:
     """TopK: values and places, whichever are read."""
     node = group.node
-    layout = reader.layout(node.inputs[0])
-    rank = len(reader.shape(node.inputs[0]))
+    layout = reader.layout(node.source)
+    rank = len(reader.shape(node.source))
     used = [name for name in node.outputs if name
             and (reader.has_consumers(name) or name in reader.model.outputs)]
     reader.emit(group, "top_k", [reader.data(group, 0, layout)], layout, outputs=used,
-                axis=stored_axis(node.attributes.get("axis", -1), rank, layout))
+                axis=stored_axis(node.option("axis", -1), rank, layout))
 
 
 def _suppression(reader: OnnxReader, group: Group) -> None:
@@ -303,7 +303,7 @@ def _suppression(reader: OnnxReader, group: Group) -> None:
 
 
 def _prelu(reader: OnnxReader, group: Group) -> None:
-    layout = reader.layout(group.node.inputs[0])
+    layout = reader.layout(group.node.source)
     rank = len(reader.shape(group.output))
     inputs = [reader.operand(group, place, layout, rank) for place in (0, 1)]
     reader.emit(group, "prelu", inputs, layout)
@@ -311,12 +311,12 @@ def _prelu(reader: OnnxReader, group: Group) -> None:
 
 def _resize(reader: OnnxReader, group: Group) -> None:
     node = group.node
-    op = RESIZES.get(node.attributes.get("mode", "nearest"))
-    shape = reader.shape(node.inputs[0])
+    op = RESIZES.get(node.option("mode", "nearest"))
+    shape = reader.shape(node.source)
     if op is None or len(shape) not in (3, 4) or shape[:2] != reader.shape(group.output)[:2]:
-        raise UnsupportedError(f"mode {node.attributes.get('mode', 'nearest')}, "
+        raise UnsupportedError(f"mode {node.option('mode', 'nearest')}, "
                                f"{len(shape)} dimensions")
-    mode = node.attributes.get("coordinate_transformation_mode",
+    mode = node.option("coordinate_transformation_mode",
                                "asymmetric" if node.op == "Upsample" else "half_pixel")
     reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
                 align_corners=mode == "align_corners", half_pixel_centers="half_pixel" in mode)

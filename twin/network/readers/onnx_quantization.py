@@ -23,12 +23,12 @@ def find_quantization(model: OnnxModel) -> dict[str, Quantization]:
     found: dict[str, Quantization] = {}
     for node in model.nodes:
         if node.op in QUANTISING:
-            name = node.outputs[0] if node.op == "QuantizeLinear" else node.inputs[0]
+            name = node.result if node.op == "QuantizeLinear" else node.source
             found.setdefault(name, read_quantization(model, node))
     for node in reversed(model.nodes):
         # What moves integers without looking at them has one scale on both sides.
-        if node.op in _MOVING and node.outputs[0] in found:
-            found.setdefault(node.inputs[0], found[node.outputs[0]])
+        if node.op in _MOVING and node.result in found:
+            found.setdefault(node.source, found[node.result])
     return found
 
 
@@ -43,14 +43,14 @@ def read_quantization(model: OnnxModel, node: Node) -> Quantization:
     scales = model.constants.get(node.inputs[1])
     zeros = model.constants.get(node.input(2)) if node.input(2) else None
     if scales is None or (node.input(2) and zeros is None):
-        raise ModelError(f"{model.path}: {node.op} of {node.inputs[0]!r}: scale and zero point "
+        raise ModelError(f"{model.path}: {node.op} of {node.source!r}: scale and zero point "
                          "must be constants")
     if zeros is None:
         zeros = np.zeros(scales.shape, np.int64)
-    rank = len(model.shapes[node.inputs[0]])
-    if scales.size > 1 and (node.attributes.get("block_size", 0) or not rank):
-        raise ModelError(f"{model.path}: {node.op} of {node.inputs[0]!r}: scales for blocks; "
+    rank = len(model.shapes[node.source])
+    if scales.size > 1 and (node.option("block_size", 0) or not rank):
+        raise ModelError(f"{model.path}: {node.op} of {node.source!r}: scales for blocks; "
                          "accepted: one scale for all, or one a channel")
-    axis = node.attributes.get("axis", 1) % rank if scales.size > 1 else None
+    axis = node.option("axis", 1) % rank if scales.size > 1 else None
     return Quantization(scales=tuple(map(float, scales.reshape(-1))),
                         zero_points=tuple(map(int, zeros.reshape(-1))), axis=axis)

@@ -43,20 +43,20 @@ def convert_recurrent(op: str, gates: tuple[int, ...]) -> Callable[[OnnxReader, 
 
 
 def _is_reversed(node: Node) -> bool:
-    return node.attributes.get("direction", "forward") == "reverse"
+    return node.option("direction", "forward") == "reverse"
 
 
 def _check_lengths(reader: OnnxReader, node: Node) -> None:
     """Refuse a batch; a sequence shorter than its tensor is taken to fill it."""
-    shape = reader.shape(node.inputs[0])
-    time, batch = shape[:2] if not node.attributes.get("layout", 0) else shape[1::-1]
+    shape = reader.shape(node.source)
+    time, batch = shape[:2] if not node.option("layout", 0) else shape[1::-1]
     if batch != 1:
         raise UnsupportedError(f"a batch of {batch} sequences")
     if not node.input(_SEQUENCES):
         return
     lengths = reader.model.constants.get(node.inputs[_SEQUENCES])
     if lengths is None or int(lengths.reshape(-1)[0]) != time:
-        reader.model.notes.append(f"{node.op} {node.outputs[0]!r} is taken to run all {time} "
+        reader.model.notes.append(f"{node.op} {node.result!r} is taken to run all {time} "
                                   "steps of its sequence (assumed)")
 
 
@@ -91,7 +91,7 @@ def _inputs(reader: OnnxReader, group: Group, gates: tuple[int, ...], direction:
 def _cut(reader: OnnxReader, group: Group, place: int, direction: int) -> int:
     """One direction's part of a state."""
     shape = reader.shape(group.node.inputs[place])
-    axis = 1 if group.node.attributes.get("layout", 0) else 0
+    axis = 1 if group.node.option("layout", 0) else 0
     made = [1 if each == axis else size for each, size in enumerate(shape)]
     begin = tuple(direction if each == axis else 0 for each in range(len(shape)))
     return reader.add_layer("slice", [reader.data(group, place, PLAIN)], [made],
@@ -100,7 +100,7 @@ def _cut(reader: OnnxReader, group: Group, place: int, direction: int) -> int:
 
 def _emit_both(reader: OnnxReader, group: Group, op: str, gates: tuple[int, ...],
                used: list[str]) -> None:
-    node, last = group.node, bool(group.node.attributes.get("layout", 0))
+    node, last = group.node, bool(group.node.option("layout", 0))
     whole = {name: place for place, name in enumerate(node.outputs) if name in used}
     # The directions stand behind the time in Y, and in front of all in the last states.
     axes = {name: (2 if last else 1) if place == 0 else (1 if last else 0)

@@ -111,8 +111,8 @@ def _describe(model: OnnxModel, node: Node, opsets: Mapping[str, int],
     """Note shapes and types of a node's outputs."""
     first = node.input(0)
     if node.op in _LIKE_FIRST and first in model.shapes:
-        model.shapes[node.outputs[0]] = model.shapes[first]
-        model.dtypes[node.outputs[0]] = _type_like(model, node)
+        model.shapes[node.result] = model.shapes[first]
+        model.dtypes[node.result] = _type_like(model, node)
         return
     for name, (shape, dtype) in _infer(model, node, opsets).items():
         if dtype is not None:
@@ -123,11 +123,11 @@ def _describe(model: OnnxModel, node: Node, opsets: Mapping[str, int],
         if name and name not in model.shapes and name in declared:
             model.shapes[name] = declared[name]
     bound = _BOUNDS.get(node.op)
-    if bound is not None and node.outputs[0] not in model.shapes:
+    if bound is not None and node.result not in model.shapes:
         shape = bound(model, node)
         if shape is not None:
-            model.shapes[node.outputs[0]] = shape
-            model.notes.append(f"{node.op} {node.outputs[0]!r} is taken to find {shape}, the most "
+            model.shapes[node.result] = shape
+            model.notes.append(f"{node.op} {node.result!r} is taken to find {shape}, the most "
                                "it can (assumed)")
 
 
@@ -135,9 +135,9 @@ def _type_like(model: OnnxModel, node: Node) -> str:
     """Type of a result that has the shape of the first input."""
     if node.op == "QuantizeLinear":
         zero = node.input(2)
-        stated = node.attributes.get("output_dtype", 0) or _NUMBERS["uint8"]
+        stated = node.option("output_dtype", 0) or _NUMBERS["uint8"]
         return model.dtypes[zero] if zero else DTYPES[stated]
-    source = node.inputs[1] if node.op == "DequantizeLinear" else node.inputs[0]
+    source = node.inputs[1] if node.op == "DequantizeLinear" else node.source
     return model.dtypes.get(source, "float32")
 
 
@@ -159,7 +159,7 @@ def _infer(model: OnnxModel, node: Node, opsets: Mapping[str, int],
         made = onnx.shape_inference.infer_node_outputs(
             schema, to_proto(node), types, data, opset_imports=imports)
     except onnx.shape_inference.InferenceError as error:
-        raise ModelError(f"{model.path}: {node.op} {node.outputs[0]!r}: inputs do not fit: "
+        raise ModelError(f"{model.path}: {node.op} {node.result!r}: inputs do not fit: "
                          f"{str(error).strip().splitlines()[0]}") from None
     return {name: (_fixed(value.tensor_type), DTYPES.get(value.tensor_type.elem_type))
             for name, value in made.items()}

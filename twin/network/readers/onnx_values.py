@@ -39,7 +39,7 @@ class OnnxReader:
         self._called: set[str] = set()
         self._stored: dict[tuple[str, str], int] = {}
         self._consumers = model.consumers()
-        self._real = {node.outputs[0]: node for node in model.nodes
+        self._real = {node.result: node for node in model.nodes
                       if node.op == "DequantizeLinear"}
         self._quantized = find_quantization(model)
         self._flattened: dict[str, Shape] = {}
@@ -61,7 +61,7 @@ class OnnxReader:
         node = self._real.get(name)
         if node is None:
             return self.model.constants.get(name)
-        values = self.model.constants.get(node.inputs[0])
+        values = self.model.constants.get(node.source)
         if values is None:
             return None
         quantization = read_quantization(self.model, node)
@@ -75,7 +75,7 @@ class OnnxReader:
     def is_constant(self, name: str) -> bool:
         """Whether a value is known, or known integers dequantised."""
         node = self._real.get(name)
-        return (name if node is None else node.inputs[0]) in self.model.constants
+        return (name if node is None else node.source) in self.model.constants
 
     def layout(self, name: str) -> str:
         """Layout a value is stored in."""
@@ -89,7 +89,7 @@ class OnnxReader:
             if values is None:
                 raise UnsupportedError(f"{attribute} computed at run time")
             return [int(value) for value in values.reshape(-1)]
-        given = node.attributes.get(attribute)
+        given = node.option(attribute)
         return None if given is None else [int(value) for value in np.atleast_1d(given)]
 
     def data(self, group: Group, place: int, layout: str | None = None) -> int:
@@ -99,7 +99,7 @@ class OnnxReader:
         if self.is_constant(name) and not self._is_stored(name):
             return self.operand(group, place, layout, len(self.shape(name)))
         if group.quantised and name in self._real:
-            name = self._real[name].inputs[0]
+            name = self._real[name].source
         elif name in self._real and not self._is_stored(name):
             self._dequantise(name)
         return self._in_layout(name, layout)
@@ -119,11 +119,11 @@ class OnnxReader:
         name = group.node.inputs[place]
         node = self._real.get(name)
         if node is not None and (group.quantised or name in self.model.dynamic):
-            values = self.model.constants.get(node.inputs[0])
+            values = self.model.constants.get(node.source)
             quantization = read_quantization(self.model, node)
             if quantization.axis is not None:
                 quantization = replace(quantization, axis=channel_axis)
-            name = node.inputs[0]
+            name = node.source
         else:
             values, quantization = self.constant(name), None
         if values is None:
@@ -135,9 +135,9 @@ class OnnxReader:
         node = self._real.get(name)
         entry, kernel = (self._tensors[i].quantization for i in (data, weights))
         exact = kernel is None or entry is None
-        integers = None if node is None or exact else self.model.constants.get(node.inputs[0])
+        integers = None if node is None or exact else self.model.constants.get(node.source)
         if node is not None and integers is not None and integers.dtype in (np.int32, np.int64):
-            return self._constant_tensor(node.inputs[0], integers,
+            return self._constant_tensor(node.source, integers,
                                          read_quantization(self.model, node))
         values = self.constant(name)
         if values is None:
@@ -154,7 +154,7 @@ class OnnxReader:
         """Tensor of an element-wise operand; a constant is permuted to the layout."""
         name = group.node.inputs[place]
         integers = group.quantised and name in self._real
-        source = self._real[name].inputs[0] if integers else name
+        source = self._real[name].source if integers else name
         values = self.model.constants.get(source) if integers else self.constant(name)
         if values is None:
             return self.data(group, place, layout)
@@ -188,10 +188,10 @@ class OnnxReader:
             readers = self._consumers.get(name, [])
             if not readers or name in self.model.outputs or not all(
                     node.op in QUANTISING or (
-                        node.op in ("Gemm", "MatMul") and node.inputs[0] == name
+                        node.op in ("Gemm", "MatMul") and node.source == name
                         and self.is_constant(node.inputs[1])) for node in readers):
                 return False
-            waiting += [node.outputs[0] for node in readers if node.op in QUANTISING]
+            waiting += [node.result for node in readers if node.op in QUANTISING]
         return True
 
     def has_consumers(self, name: str) -> bool:
@@ -248,10 +248,10 @@ class OnnxReader:
     def add_quantizer(self, group: Group) -> None:
         """Add the layer of a QuantizeLinear, unless the layer before writes integers itself."""
         node = group.node
-        name = node.outputs[0]
+        name = node.result
         if self._is_stored(name):
             return
-        source = self._source(node.inputs[0])
+        source = self._source(node.source)
         layout = self.layout(source)
         data = self._in_layout(source, layout)
         made = self._store(name, layout, replace(
@@ -272,7 +272,7 @@ class OnnxReader:
     def finish(self) -> Graph:
         """Return the graph."""
         outputs = []
-        makers = {layer.outputs[0]: place for place, layer in enumerate(self._layers)}
+        makers = {layer.target_id: place for place, layer in enumerate(self._layers)}
         for name in self.model.outputs:
             if name in self._real and not self._is_stored(name):
                 self._dequantise(name)
@@ -308,7 +308,7 @@ class OnnxReader:
     def _source(self, name: str) -> str:
         """Name of the integers behind a dequantised value nobody made yet, else the name."""
         return name if name not in self._real or self._is_stored(name) \
-            else self._real[name].inputs[0]
+            else self._real[name].source
 
     def _quantizer(self, name: str) -> Node | None:
         """Return the QuantizeLinear that alone reads a value."""
@@ -319,7 +319,7 @@ class OnnxReader:
     def _stored_name(self, group: Group, name: str) -> str:
         """Name the output of a layer is stored under: the quantised value's where it is one."""
         quantizer = self._quantizer(name) if group.quantised else None
-        return name if quantizer is None else quantizer.outputs[0]
+        return name if quantizer is None else quantizer.result
 
     def _store(self, name: str, layout: str, tensor: Tensor) -> int:
         self._tensors.append(tensor)
@@ -385,7 +385,7 @@ class OnnxReader:
         return len(self._tensors) - 1
 
     def _dequantise(self, name: str) -> None:
-        source = self._real[name].inputs[0]
+        source = self._real[name].source
         layout = self.layout(source)
         data = self._in_layout(source, layout)
         made = self._store(name, layout, replace(

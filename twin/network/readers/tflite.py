@@ -273,7 +273,7 @@ def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> 
             unknown.append(f"{node.index} {node.builtin}{refusal.suffix}")
             made = copy_layer(node.inputs, node.outputs, node.builtin)
         for layer in (made,) if isinstance(made, Layer) else made:
-            name = node.tensor(layer.outputs[0]).name if layer.outputs else ""
+            name = node.tensor(layer.target_id).name if layer.outputs else ""
             layers.append(replace(layer, index=len(layers), name=name, repeats=node.repeats))
     refuse_unknown(file.path, unknown, assume_unsupported)
     return layers

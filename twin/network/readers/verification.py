@@ -114,7 +114,7 @@ def _verify_connections(graph: Graph) -> None:
             raise ModelError(f"{where}: writes a tensor that does not exist")
         if not layer.inputs or not all(-1 <= i < count for i in layer.inputs):
             raise ModelError(f"{where}: reads a tensor that does not exist")
-        if layer.inputs[0] < 0:
+        if layer.source_id < 0:
             raise ModelError(f"{where}: has no data input")
         for i in layer.inputs:
             if i >= 0 and i not in available:

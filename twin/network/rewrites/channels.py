@@ -131,7 +131,7 @@ def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Gra
 
 def _take_constants(channels: Channels, layer: Layer,
                     take: Callable[[int, int, np.ndarray], None]) -> None:
-    graph, output = channels.graph, channels.numbers[layer.outputs[0]]
+    graph, output = channels.graph, channels.numbers[layer.target_id]
     bias = layer.bias
     operator, columns = traits(layer), channels.columns.get(layer.index)
     if operator.filters is not None and (columns is not None or operator.is_depthwise):
@@ -162,34 +162,34 @@ def _freeze(channels: Channels, layer: Layer) -> None:
 def _produce(channels: Channels, layer: Layer) -> None:
     """Give filters numbers of their own; remember which channels their columns read."""
     graph = channels.graph
-    source, weights = layer.inputs[0], graph.input(layer, 1)
+    source, weights = layer.source_id, graph.input(layer, 1)
     read = channels.numbers.get(source)
     if (layer.groups != 1 or not weights.is_constant or read is None
             or weights.shape[-1] % len(read)):
         _freeze(channels, layer)
         return
     channels.columns[layer.index] = np.tile(read, weights.shape[-1] // len(read))
-    channels.numbers[layer.outputs[0]] = channels.fresh(weights.shape[0])
+    channels.numbers[layer.target_id] = channels.fresh(weights.shape[0])
 
 
 def _filter_each(channels: Channels, layer: Layer) -> None:
     """Follow a depthwise convolution: its channels are those it reads, times its multiplier."""
     graph = channels.graph
-    read = channels.numbers[layer.inputs[0]]
+    read = channels.numbers[layer.source_id]
     written = graph.output(layer).shape[-1]
     if not graph.input(layer, 1).is_constant:
         _freeze(channels, layer)
         return
-    channels.numbers[layer.outputs[0]] = np.repeat(read, written // len(read))
+    channels.numbers[layer.target_id] = np.repeat(read, written // len(read))
 
 
 def _keep(channels: Channels, layer: Layer) -> None:
     """Follow an operator that treats every channel by itself."""
-    read = channels.numbers.get(layer.inputs[0])
+    read = channels.numbers.get(layer.source_id)
     if read is None or len(read) != _width(channels.graph.output(layer)):
         _freeze(channels, layer)
         return
-    channels.numbers[layer.outputs[0]] = read
+    channels.numbers[layer.target_id] = read
 
 
 def _join_all(channels: Channels, layer: Layer) -> None:
@@ -212,7 +212,7 @@ def _tie(channels: Channels, layer: Layer, read: Sequence[np.ndarray]) -> None:
     """Let the channels of all inputs of a layer be those of its output."""
     for other in read[1:]:
         channels.join(other, read[0])
-    channels.numbers[layer.outputs[0]] = read[0]
+    channels.numbers[layer.target_id] = read[0]
 
 
 def _concatenate(channels: Channels, layer: Layer) -> None:
@@ -222,7 +222,7 @@ def _concatenate(channels: Channels, layer: Layer) -> None:
         return
     read = [channels.numbers[i] for i in layer.inputs]
     if layer.option("axis", 0) == len(graph.output(layer).shape) - 1:
-        channels.numbers[layer.outputs[0]] = np.concatenate(read)
+        channels.numbers[layer.target_id] = np.concatenate(read)
         return
     _tie(channels, layer, read)
 
@@ -230,12 +230,12 @@ def _concatenate(channels: Channels, layer: Layer) -> None:
 def _reshape(channels: Channels, layer: Layer) -> None:
     """Follow a change of shape that keeps the last axis, or flattens leading ones into it."""
     graph = channels.graph
-    read = channels.numbers.get(layer.inputs[0])
+    read = channels.numbers.get(layer.source_id)
     shape, width = (graph.input(layer).shape, _width(graph.output(layer)))
     if read is None or width % len(read) or (width != len(read) and width != math.prod(shape[1:])):
         _freeze(channels, layer)
         return
-    channels.numbers[layer.outputs[0]] = np.tile(read, width // len(read))
+    channels.numbers[layer.target_id] = np.tile(read, width // len(read))
 
 
 def _reduce(channels: Channels, layer: Layer) -> None:

@@ -47,7 +47,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
         return graph
     edit = _Edit(graph=graph, tensors=list(graph.tensors))
     for layer in graph.layers:
-        edit.narrow_constants(layer, dropped.get(layer.inputs[0]), dropped.get(layer.outputs[0]))
+        edit.narrow_constants(layer, dropped.get(layer.source_id), dropped.get(layer.target_id))
     for tensor_id, gone in dropped.items():
         edit.narrow(tensor_id, -1, gone)
     layers = group_depthwise(graph, edit.tensors)
@@ -60,7 +60,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
 
 def group_depthwise(graph: Graph, tensors: Sequence[Tensor]) -> tuple[Layer, ...]:
     """Return the layers of a graph, depthwise ones with a group for each channel they read."""
-    return tuple(replace(layer, groups=tensors[layer.inputs[0]].shape[3])
+    return tuple(replace(layer, groups=tensors[layer.source_id].shape[3])
                  if traits(layer).is_depthwise else layer for layer in graph.layers)
 
 
@@ -68,7 +68,7 @@ def _zero_channels(graph: Graph) -> Masks:
     """Channels that hold real zero whatever the input is."""
     zero: Masks = {}
     for layer in graph.layers:
-        source = zero.get(layer.inputs[0])
+        source = zero.get(layer.source_id)
         mask = None
         if _mixes_channels(graph, layer):
             weights = _values(graph, layer, 1)
@@ -81,7 +81,7 @@ def _zero_channels(graph: Graph) -> Masks:
         if mask is not None:
             mask = mask & _clamped(graph, layer)
             if mask.any():
-                zero[layer.outputs[0]] = mask
+                zero[layer.target_id] = mask
     return zero
 
 
@@ -121,8 +121,8 @@ def _needed_channels(graph: Graph, zero: Masks) -> Masks:
     for layer in reversed(graph.layers):
         mask: np.ndarray | bool = True
         if shared.isdisjoint(layer.inputs):
-            mask = _read_channels(graph, layer, zero, needed.get(layer.outputs[0]))
-        need(layer.inputs[0], mask)
+            mask = _read_channels(graph, layer, zero, needed.get(layer.target_id))
+        need(layer.source_id, mask)
         for tensor_id in layer.inputs[1:]:
             if tensor_id >= 0:
                 need(tensor_id, True)
@@ -142,7 +142,7 @@ def _read_channels(graph: Graph, layer: Layer, zero: Masks,
     if weights.shape[-1] != graph.input(layer).shape[-1]:
         return True
     read = weights.reshape(len(weights), -1, weights.shape[-1])[needed_output].any(axis=(0, 1))
-    return read & ~zero.get(layer.inputs[0], np.zeros(1, bool))
+    return read & ~zero.get(layer.source_id, np.zeros(1, bool))
 
 
 def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
@@ -150,7 +150,7 @@ def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
     dropped: Masks = {}
     shared = shared_constants(graph)
     for layer in graph.layers:
-        output = layer.outputs[0]
+        output = layer.target_id
         if not shared.isdisjoint(layer.inputs) or output not in needed:
             continue
         if _mixes_channels(graph, layer):
@@ -158,8 +158,8 @@ def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
             gone[0] &= not gone.all()
             if gone.any():
                 dropped[output] = gone
-        elif layer.inputs[0] in dropped and _keeps_channels(graph, layer):
-            dropped[output] = dropped[layer.inputs[0]]
+        elif layer.source_id in dropped and _keeps_channels(graph, layer):
+            dropped[output] = dropped[layer.source_id]
     return dropped
 
 

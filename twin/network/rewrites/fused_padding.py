@@ -32,19 +32,19 @@ def fuse_padding(graph: Graph) -> Graph:
     the least value there is, so that a padded position never wins.
     """
     readers = find_readers(graph)
-    fused = {layer.outputs[0]: layer for layer in graph.layers
+    fused = {layer.target_id: layer for layer in graph.layers
              if traits(layer).form is Form.PAD and _can_be_fused(graph, layer, readers)}
     if not fused:
         return graph
     tensors = list(graph.tensors)
     layers = list(graph.layers)
     for position, layer in enumerate(graph.layers):
-        if layer.outputs[0] in fused:
-            output = layer.outputs[0]
-            tensors[output] = replace(tensors[output], shape=tensors[layer.inputs[0]].shape)
+        if layer.target_id in fused:
+            output = layer.target_id
+            tensors[output] = replace(tensors[output], shape=tensors[layer.source_id].shape)
             layers[position] = replace(layer, op=RESHAPE, options=())
-        elif layer.inputs and layer.inputs[0] in fused:
-            amounts = dict(fused[layer.inputs[0]].options)["paddings"]
+        elif layer.inputs and layer.source_id in fused:
+            amounts = dict(fused[layer.source_id].options)["paddings"]
             added = (*amounts[1], *amounts[2])
             padding = tuple(a + b for a, b in zip(layer.sliding_window.padding, added, strict=True))
             layers[position] = replace(layer, window=replace(layer.sliding_window, padding=padding))
@@ -55,7 +55,7 @@ def fuse_padding(graph: Graph) -> Graph:
 def _can_be_fused(graph: Graph, layer: Layer, readers: dict[int, list[Layer]]) -> bool:
     options = dict(layer.options)
     amounts = options.get("paddings", ())
-    output = layer.outputs[0]
+    output = layer.target_id
     return (options.get("mode") == "constant" and options.get("value") == 0.0
             and len(amounts) == 4 and not any((*amounts[0], *amounts[3]))
             and all(amount >= 0 for pair in amounts for amount in pair)
@@ -64,7 +64,7 @@ def _can_be_fused(graph: Graph, layer: Layer, readers: dict[int, list[Layer]]) -
 
 
 def _pads_for_itself(graph: Graph, reader: Layer, tensor_id: int) -> bool:
-    if reader.inputs[0] != tensor_id or tensor_id in reader.inputs[1:]:
+    if reader.source_id != tensor_id or tensor_id in reader.inputs[1:]:
         return False
     operator = traits(reader)
     if operator.takes_largest:

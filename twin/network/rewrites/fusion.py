@@ -50,13 +50,13 @@ def fuse_pads(graph: Graph) -> Graph:
         if layer.op != PAD or reader is None or not traits(reader).is_convolution:
             continue
         window = _pad_window(graph, layer, reader)
-        if window is not None and reader.inputs[0] == layer.outputs[0]:
-            windows[reader.index], dropped[layer.outputs[0]] = window, layer.inputs[0]
+        if window is not None and reader.source_id == layer.target_id:
+            windows[reader.index], dropped[layer.target_id] = window, layer.source_id
     return _or_same(graph, dropped, lambda: rebuild(graph, graph.tensors, (
         replace(layer, window=windows[layer.index],
-                inputs=(dropped[layer.inputs[0]], *layer.inputs[1:]))
+                inputs=(dropped[layer.source_id], *layer.inputs[1:]))
         if layer.index in windows else layer
-        for layer in graph.layers if layer.outputs[0] not in dropped)))
+        for layer in graph.layers if layer.target_id not in dropped)))
 
 
 def _pad_window(graph: Graph, pad: Layer, reader: Layer) -> Window | None:
@@ -87,7 +87,7 @@ def fuse_sums(graph: Graph) -> Graph:
             continue
         constant = next((i for i in reader.inputs if tensors[i].is_constant), None)
         bias = layer.bias
-        channels = tensors[layer.outputs[0]].shape[-1]
+        channels = tensors[layer.target_id].shape[-1]
         if (constant is None or bias < 0 or not tensors[bias].is_constant
                 or tensors[constant].elements not in (1, channels)
                 or len(readers.get(bias, ())) > 1):
@@ -109,7 +109,7 @@ def _sum_bias(tensors: list[Tensor], layer: Layer, bias: int, constant: int) -> 
               + real_values(tensors[constant]).reshape(-1)).reshape(tensors[bias].shape)
     if tensors[bias].dtype == "float32":
         return replace(tensors[bias], data=values.astype(np.float32))
-    source = tensors[layer.inputs[0]].quantization
+    source = tensors[layer.source_id].quantization
     weights = tensors[layer.inputs[1]].quantization
     assert source is not None and weights is not None
     real = replace(tensors[bias], data=values, dtype="float32", quantization=None)
@@ -134,16 +134,16 @@ def take_apart(graph: Graph) -> Graph:
         window, padded = layer.window, layer
         if traits(layer).is_convolution and window is not None and any(window.padding):
             top, bottom, left, right = window.padding
-            batch, height, width, channels = tensors[layer.inputs[0]].shape
+            batch, height, width, channels = tensors[layer.source_id].shape
             made = between(layer, (batch, height + top + bottom, width + left + right, channels),
-                           layer.inputs[0], "pad")
-            layers.append(pad_layer(f"{layer.name}/pad", layer.inputs[0], made, (top, bottom),
+                           layer.source_id, "pad")
+            layers.append(pad_layer(f"{layer.name}/pad", layer.source_id, made, (top, bottom),
                                     (left, right)))
             padded = replace(layer, inputs=(made, *layer.inputs[1:]),
                              window=replace(window, padding=(0, 0, 0, 0)))
         if layer.activation is not None and layer.activation in CLAMPS and (
                 traits(layer).fuses_clamp):
-            made = between(layer, tensors[layer.outputs[0]].shape, layer.outputs[0], "sum")
+            made = between(layer, tensors[layer.target_id].shape, layer.target_id, "sum")
             layers.append(replace(padded, activation=None, outputs=(made,)))
             layers.append(Layer(index=0, name=layer.name, op=layer.activation, inputs=(made,),
                                 outputs=layer.outputs))
@@ -154,8 +154,8 @@ def take_apart(graph: Graph) -> Graph:
 
 def _only_reader(graph: Graph, readers: dict[int, list[Layer]], layer: Layer) -> Layer | None:
     """Return the one layer that reads what a layer writes; None: several, or an output."""
-    found = readers.get(layer.outputs[0], [])
-    return found[0] if len(found) == 1 and layer.outputs[0] not in graph.outputs else None
+    found = readers.get(layer.target_id, [])
+    return found[0] if len(found) == 1 and layer.target_id not in graph.outputs else None
 
 
 def _or_same(graph: Graph, changed: object, make: Callable[[], Graph]) -> Graph:

@@ -28,7 +28,7 @@ def feed_channels_last(graph: Graph) -> Graph:
     for layer in graph.layers:
         if layer.op != TRANSPOSE or len(layer.option("perm", ())) != 4:
             continue
-        source, target = layer.inputs[0], layer.outputs[0]
+        source, target = layer.source_id, layer.target_id
         if source in inputs and len(readers[source]) == 1:
             inputs[inputs.index(source)] = target
         elif target in outputs and len(readers[source]) == 1:

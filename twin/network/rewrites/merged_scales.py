@@ -20,9 +20,9 @@ def merge_scales(graph: Graph) -> Graph:
     """
     readers = find_readers(graph)
     constants = {place for place, tensor in enumerate(graph.tensors) if tensor.is_constant}
-    products = {layer.outputs[0] for layer in graph.layers
+    products = {layer.target_id for layer in graph.layers
                 if layer.op == "mul" and constants & {*layer.inputs}
-                and len(readers.get(layer.outputs[0], ())) == 1}
+                and len(readers.get(layer.target_id, ())) == 1}
     layers = tuple(
         replace(layer, op=RESHAPE, options=(), inputs=tuple(products & {*layer.inputs}))
         if layer.op == ADD and constants & {*layer.inputs} and products & {*layer.inputs}

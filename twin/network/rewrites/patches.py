@@ -71,7 +71,7 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
     for stage in stages:
         if depth not in (None, len(stage)):
             continue
-        _, height, width, _ = graph.tensors[stage[-1].outputs[0]].shape
+        _, height, width, _ = graph.tensors[stage[-1].target_id].shape
         if height < rows or width < columns:
             break
         split = _Split(graph=graph, stage=stage, rows=rows, columns=columns).build()
@@ -115,9 +115,9 @@ def _find_stages(graph: Graph) -> tuple[tuple[Layer, ...], ...]:
     for place, layer in enumerate(graph.layers):
         if not _is_split(graph, layer, made):
             break
-        made.add(layer.outputs[0])
+        made.add(layer.target_id)
         alive = {i for i in made if last.get(i, -1) > place}
-        if alive == {layer.outputs[0]}:
+        if alive == {layer.target_id}:
             found.append(graph.layers[:place + 1])
     return tuple(found)
 
@@ -150,7 +150,7 @@ class _Split:
     def build(self) -> Graph:
         """Return the graph: every patch, then all joined, then the layers behind."""
         self.tensors = list(self.graph.tensors)
-        output = self.stage[-1].outputs[0]
+        output = self.stage[-1].target_id
         _, height, width, _ = self.tensors[output].shape
         bands = []
         for band in _cut(height, self.rows):
@@ -162,24 +162,24 @@ class _Split:
 
     def _compute(self, band: Span, part: Span) -> int:
         """Add the layers of one patch and return what they write."""
-        areas: dict[int, Area] = {self.stage[-1].outputs[0]: (band, part)}
+        areas: dict[int, Area] = {self.stage[-1].target_id: (band, part)}
         for layer in reversed(self.stage):
             for i in self.graph.list_data(layer):
-                need = self._reach(layer, i, areas[layer.outputs[0]])
+                need = self._reach(layer, i, areas[layer.target_id])
                 areas[i] = _hull(areas[i], need) if i in areas else need
         label, source = f"patch_{band[0]}_{part[0]}", self.graph.inputs[0]
         whole = self.graph.tensors[source].shape
         patches = {source: self._slice(source, areas[source], ((0, whole[1]), (0, whole[2])),
                                        f"{label}/slice")}
         for layer in self.stage:
-            after = areas[layer.outputs[0]]
+            after = areas[layer.target_id]
             sources = []
             for place, i in enumerate(self.graph.list_data(layer)):
                 need = self._reach(layer, i, after)
                 sources.append(self._slice(patches[i], need, areas[i],
                                            f"{label}/{layer.name}/slice_{place}"))
-            patches[layer.outputs[0]] = self._apply(layer, sources, after, label)
-        return patches[self.stage[-1].outputs[0]]
+            patches[layer.target_id] = self._apply(layer, sources, after, label)
+        return patches[self.stage[-1].target_id]
 
     def _reach(self, layer: Layer, source: int, after: Area) -> Area:
         """Return what a layer reads of a tensor for an area of what it writes."""
@@ -207,10 +207,10 @@ class _Split:
 
     def _apply(self, layer: Layer, sources: list[int], after: Area, label: str) -> int:
         """Add one layer on one patch, its border padded where the image ends."""
-        window, like, source = layer.window, layer.outputs[0], sources[0]
+        window, like, source = layer.window, layer.target_id, sources[0]
         if window is not None:
             shape = self.graph.input(layer).shape
-            before = self._reach(layer, layer.inputs[0], after)
+            before = self._reach(layer, layer.source_id, after)
             rows, columns = (_pads(before[place], after[place], window, place, shape[place + 1])
                              for place in (0, 1))
             source, window = self._pad(layer, source, window, (rows, columns), label)

@@ -86,13 +86,13 @@ def _to_float(graph: Graph, dtype: str) -> Graph:
     for layer in graph.layers:
         inputs = tuple(renamed.get(i, i) for i in layer.inputs)
         converts = traits(layer).converts
-        if converts and layer.outputs[0] not in graph.outputs:
-            renamed[layer.outputs[0]] = inputs[0]
+        if converts and layer.target_id not in graph.outputs:
+            renamed[layer.target_id] = inputs[0]
             continue
         layers.append(replace(layer, inputs=inputs, op=COPY if converts else layer.op))
     if layers and layers[-1].op == COPY:
         last = layers.pop()
-        renamed[last.outputs[0]] = last.inputs[0]
+        renamed[last.target_id] = last.source_id
     return rebuild(graph, (_float_tensor(tensor, dtype) for tensor in graph.tensors), layers,
                    outputs=tuple(renamed.get(i, i) for i in graph.outputs))
 
@@ -131,7 +131,7 @@ def _store(tensor: Tensor, dtype: str, within: tuple[float, float]) -> Tensor:
 def _store_output(tensors: list[Tensor], layer: Layer, place: int, dtype: str,
                   ranges: Ranges) -> Tensor:
     tensor, i = tensors[layer.outputs[place]], layer.outputs[place]
-    source = tensors[layer.inputs[0]]
+    source = tensors[layer.source_id]
     operator = traits(layer)
     if operator.keeps_scale and source.dtype == dtype:
         return replace(tensor, dtype=dtype, quantization=source.quantization)
@@ -146,7 +146,7 @@ def _store_output(tensors: list[Tensor], layer: Layer, place: int, dtype: str,
 
 def _store_constants(tensors: list[Tensor], layer: Layer, dtype: str) -> None:
     """Quantise what a layer reads besides activations."""
-    source, axis = tensors[layer.inputs[0]], traits(layer).filters
+    source, axis = tensors[layer.source_id], traits(layer).filters
     for place, i in enumerate(layer.inputs):
         if i < 0 or not tensors[i].is_constant or (axis is not None and place == 2):
             continue
@@ -206,7 +206,7 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
     for layer in graph.layers:
         if traits(layer).filters is None or layer.inputs[1] in shared:
             continue
-        weights, source = tensors[layer.inputs[1]], tensors[layer.inputs[0]].quantization
+        weights, source = tensors[layer.inputs[1]], tensors[layer.source_id].quantization
         if not weights.is_constant or weights.quantization is None or source is None or (
                 weights.dtype == dtype or weights.dtype not in ("int8", "int4")
                 or np.any(weights.quantization.zero_points)):

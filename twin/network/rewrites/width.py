@@ -167,7 +167,7 @@ def _norms(channels: Channels) -> tuple[dict[int, float], dict[int, set[int]]]:
         if layer.index not in channels.columns:
             continue
         filters = _filter_norms(graph.input(layer, 1))
-        for root, norm in zip(channels.roots(channels.numbers[layer.outputs[0]]), filters,
+        for root, norm in zip(channels.roots(channels.numbers[layer.target_id]), filters,
                               strict=True):
             norms[int(root)] = norms.get(int(root), 0.0) + float(norm)
             writers.setdefault(int(root), set()).add(layer.index)

@@ -32,7 +32,7 @@ def _weighted(output: Output, layer: Layer, order: tuple[int, ...], axis: int = 
     weights = output.graph.input(layer, 1).data
     if weights is None:
         raise output.refuse(layer, "weights computed at run time")
-    names = [output.real(layer.inputs[0]),
+    names = [output.real(layer.source_id),
              output.real(layer.inputs[1], weights.transpose(order), axis)]
     if len(layer.inputs) > 2 and layer.inputs[2] >= 0:
         names.append(output.real(layer.inputs[2]))
@@ -47,7 +47,7 @@ def _conv(output: Output, layer: Layer, results: list[str]) -> None:
 
 def _transpose_conv(output: Output, layer: Layer, results: list[str]) -> None:
     window = _window(layer)
-    source, made = output.shape(layer.inputs[0]), output.shape(layer.outputs[0])
+    source, made = output.shape(layer.source_id), output.shape(layer.target_id)
     top, left, bottom, right = window["pads"]
     extra = [made[2 + i] - ((source[2 + i] - 1) * window["strides"][i]
                             + window["kernel_shape"][i] - pads)
@@ -77,7 +77,7 @@ def _pool(op: str) -> Encode:
             # Average pooling learned dilation in operator set 19 only.
             del window["dilations"]
             window["count_include_pad"] = int(layer.option("count_include_pad", False))
-        output.node(op, [output.real(layer.inputs[0])], results, **window)
+        output.node(op, [output.real(layer.source_id)], results, **window)
 
     return encode
 
@@ -104,20 +104,20 @@ def _elementwise(op: str) -> Encode:
 def _unary(op: str, **attributes: float) -> Encode:
     def encode(output: Output, layer: Layer, results: list[str]) -> None:
         chosen = {key: layer.option(key, value) for key, value in attributes.items()}
-        output.node(op, [output.real(layer.inputs[0])], results, **chosen)
+        output.node(op, [output.real(layer.source_id)], results, **chosen)
 
     return encode
 
 
 def _relu6(output: Output, layer: Layer, results: list[str]) -> None:
-    output.clamp("relu6", output.real(layer.inputs[0]), results[0])
+    output.clamp("relu6", output.real(layer.source_id), results[0])
 
 
 def _softmax(output: Output, layer: Layer, results: list[str]) -> None:
     rank = _rank(output, layer)
     if layer.option("beta", 1.0) != 1.0:
         raise output.refuse(layer, f"beta {layer.option('beta')}")
-    output.node("Softmax", [output.real(layer.inputs[0])], results,
+    output.node("Softmax", [output.real(layer.source_id)], results,
                 axis=to_file_axis(layer.option("axis", rank - 1), rank))
 
 
@@ -128,7 +128,7 @@ def _reduction(op: str) -> Encode:
             shape = output.graph.input(layer).shape
             if any(axis not in axes and shape[axis] > 1 for axis in (1, 2)):
                 raise output.refuse(layer, "height or width left beside channels")
-        output.node(op, [output.real(layer.inputs[0])], results,
+        output.node(op, [output.real(layer.source_id)], results,
                     axes=sorted(to_file_axis(axis, rank) for axis in axes),
                     keepdims=int(layer.option("keep_dims", False)))
 
@@ -144,7 +144,7 @@ def _concatenation(output: Output, layer: Layer, results: list[str]) -> None:
 def _split(output: Output, layer: Layer, results: list[str]) -> None:
     rank, axis = _rank(output, layer), layer.option("axis")
     lengths = [output.graph.tensors[i].shape[axis] for i in layer.outputs]
-    output.node("Split", [output.real(layer.inputs[0]),
+    output.node("Split", [output.real(layer.source_id),
                           output.integers(layer, "lengths", lengths)], results,
                 axis=to_file_axis(axis, rank))
 
@@ -159,7 +159,7 @@ def _slice(output: Output, layer: Layer, results: list[str]) -> None:
            for start, size, stride in zip(begin, made, strides, strict=True)]
     parts = (("begin", begin), ("end", end),
              ("axes", [to_file_axis(axis, rank) for axis in range(rank)]), ("strides", strides))
-    output.node("Slice", [output.real(layer.inputs[0]),
+    output.node("Slice", [output.real(layer.source_id),
                           *(output.integers(layer, what, values) for what, values in parts)],
                 results)
 
@@ -169,16 +169,16 @@ def _pad(output: Output, layer: Layer, results: list[str]) -> None:
     order = TO_FILE if rank == 4 else range(rank)
     amounts = [paddings[axis][0] for axis in order] + [paddings[axis][1] for axis in order]
     constant = layer.option("mode", "constant") == "constant"
-    inputs = [output.real(layer.inputs[0]), output.integers(layer, "pads", amounts)]
+    inputs = [output.real(layer.source_id), output.integers(layer, "pads", amounts)]
     if constant and layer.option("value", 0.0):
-        inputs.append(output.constant(f"{output.names[layer.outputs[0]]}/value",
+        inputs.append(output.constant(f"{output.names[layer.target_id]}/value",
                                       np.asarray(layer.option("value"), output.real_type)))
     output.node("Pad", inputs, results, mode="constant" if constant else "reflect")
 
 
 def _reshape(output: Output, layer: Layer, results: list[str]) -> None:
     """Reshape the stored values themselves; images go through channels last and back."""
-    source_id, made_id = layer.inputs[0], layer.outputs[0]
+    source_id, made_id = layer.source_id, layer.target_id
     source, made = (output.graph.tensors[i] for i in (source_id, made_id))
     if source.quantization != made.quantization or source.data is not None:
         raise output.refuse(layer, "constant data, or quantisation changes")
@@ -199,7 +199,7 @@ def _transpose(output: Output, layer: Layer, results: list[str]) -> None:
     perm = layer.option("perm")
     if len(perm) == 4:
         perm = tuple(to_file_axis(perm[TO_FILE[axis]], 4) for axis in range(4))
-    output.node("Transpose", [output.real(layer.inputs[0])], results, perm=perm)
+    output.node("Transpose", [output.real(layer.source_id)], results, perm=perm)
 
 
 def _resize(mode: str) -> Encode:
@@ -209,20 +209,20 @@ def _resize(mode: str) -> Encode:
             coordinates = "align_corners"
         elif layer.option("half_pixel_centers", False):
             coordinates = "half_pixel"
-        sizes = output.integers(layer, "sizes", output.shape(layer.outputs[0]))
-        output.node("Resize", [output.real(layer.inputs[0]), "", "", sizes], results, mode=mode,
+        sizes = output.integers(layer, "sizes", output.shape(layer.target_id))
+        output.node("Resize", [output.real(layer.source_id), "", "", sizes], results, mode=mode,
                     coordinate_transformation_mode=coordinates)
 
     return encode
 
 
 def _quantize(output: Output, layer: Layer, results: list[str]) -> None:
-    output.node("QuantizeLinear", [output.real(layer.inputs[0]),
-                                   *output.scale(layer.outputs[0])], results)
+    output.node("QuantizeLinear", [output.real(layer.source_id),
+                                   *output.scale(layer.target_id)], results)
 
 
 def _dequantize(output: Output, layer: Layer, results: list[str]) -> None:
-    source = layer.inputs[0]
+    source = layer.source_id
     output.node("DequantizeLinear", [output.names[source], *output.scale(source)], results)
 
 

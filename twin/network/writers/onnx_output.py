@@ -48,7 +48,7 @@ class Output:
 
     def integers(self, layer: Layer, what: str, values: Any) -> str:
         """Add an int64 initializer for a layer and return its name."""
-        return self.constant(f"{self.names[layer.outputs[0]]}/{what}", np.asarray(values, np.int64))
+        return self.constant(f"{self.names[layer.target_id]}/{what}", np.asarray(values, np.int64))
 
     def node(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
         """Add a node."""

@@ -58,7 +58,7 @@ def _int32(values: Any) -> np.ndarray:
 
 
 def _with_constant(layer: Layer, add: AddConstant, what: str, values: Any) -> tuple[int, ...]:
-    return (layer.inputs[0], add(f"{layer.name}/{what}", _int32(values)))
+    return (layer.source_id, add(f"{layer.name}/{what}", _int32(values)))
 
 
 def _padding(graph: Graph, layer: Layer, size: tuple[int, ...]) -> int:
@@ -128,7 +128,7 @@ def _pool(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 def _split(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     axis = layer.option("axis")
     lengths = [graph.tensors[i].shape[axis] for i in layer.outputs]
-    inputs = (layer.inputs[0], add(f"{layer.name}/lengths", _int32(lengths)),
+    inputs = (layer.source_id, add(f"{layer.name}/lengths", _int32(lengths)),
               add(f"{layer.name}/axis", _int32(axis)))
     return _encoded(layer, "SPLIT_V", "SplitVOptions", inputs, num_splits=len(lengths))
 
@@ -139,7 +139,7 @@ def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     output = graph.output(layer).shape
     boxed = set(strides) == {1} and not layer.option("strided", False)
     if boxed and len(output) == len(source):
-        inputs = (layer.inputs[0], add(f"{layer.name}/begin", _int32(begin)),
+        inputs = (layer.source_id, add(f"{layer.name}/begin", _int32(begin)),
                   add(f"{layer.name}/size", _int32(output)))
         return _same(layer, inputs)
     if len(output) != len(source) or min(strides) < 1:
@@ -149,7 +149,7 @@ def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
            for start, size, stride in zip(begin, output, strides, strict=True)]
     parts = (("begin", begin), ("end", end), ("strides", strides))
     added = [add(f"{layer.name}/{what}", _int32(values)) for what, values in parts]
-    return _encoded(layer, "STRIDED_SLICE", "StridedSliceOptions", (layer.inputs[0], *added))
+    return _encoded(layer, "STRIDED_SLICE", "StridedSliceOptions", (layer.source_id, *added))
 
 
 def _pad(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:

@@ -143,7 +143,7 @@ def match_program(document: Mapping[str, Any], graph: Graph,
                 trips * (codes[name].mac_lanes if multiplies else codes[name].products)
                 for name, (trips, _) in ran_in.items())))
     pairs = match_layers(graph, ran, where)
-    producers = {graph.layers[place].outputs[0]: at for place, at in pairs}
+    producers = {graph.layers[place].target_id: at for place, at in pairs}
     seen = []
     for place, at in pairs:
         layer = graph.layers[place]

@@ -89,7 +89,7 @@ class Ai8x(UnitRules):
 
     def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
         """Return which limit of the accelerator a layer exceeds, or ""."""
-        shapes = [graph.tensors[i].shape for i in (layer.inputs[0], *layer.outputs)]
+        shapes = [graph.tensors[i].shape for i in (layer.source_id, *layer.outputs)]
         instance = npu.pools[0].size_bytes // self.data_instances
         for shape in shapes:
             lies = math.prod(shape[1:-1]) * math.ceil(shape[-1] / PROCESSORS) * _WRITTEN_TOGETHER
@@ -118,7 +118,7 @@ class Ai8x(UnitRules):
         return ""
 
     def _explain_dense(self, graph: Graph, layer: Layer) -> str:
-        inputs, outputs = (graph.tensors[i].shape[-1] for i in (layer.inputs[0], layer.outputs[0]))
+        inputs, outputs = (graph.tensors[i].shape[-1] for i in (layer.source_id, layer.target_id))
         pixels = _flattened_pixels(graph, layer)
         most = self.most_flattened if pixels > 1 else self.most_channels
         if inputs > most or outputs > self.most_channels or pixels > self.most_pixels:
@@ -299,7 +299,7 @@ def _flattened_pixels(graph: Graph, layer: Layer) -> int:
     """Pixels of the image a fully connected layer reads as one vector."""
     if layer.op != "fully_connected":
         return 1
-    shape = graph.tensors[find_source(graph, layer.inputs[0])].shape
+    shape = graph.tensors[find_source(graph, layer.source_id)].shape
     whole = graph.input(layer).shape[-1]
     return max(1, whole // shape[-1]) if len(shape) == 4 else 1
 

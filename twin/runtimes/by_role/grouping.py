@@ -60,7 +60,7 @@ def explain_host(graph: Graph, layer: Layer, planner: Planner, rules: LayerRules
     npu, offload = planner.npu, planner.offload
     if layer.op in planner.host or str(layer.index) in planner.host:
         return Reason("kept there by offload.host", Why.ASKED)
-    types = dict.fromkeys(graph.tensors[i].dtype for i in (layer.inputs[0], *layer.outputs))
+    types = dict.fromkeys(graph.tensors[i].dtype for i in (layer.source_id, *layer.outputs))
     wide = [dtype for dtype in types if DTYPE_BITS[dtype] not in rules.activation_bits]
     if wide:
         bits = " and ".join(f"{one}-bit" for one in rules.activation_bits)
@@ -157,8 +157,8 @@ class _Cut:
 
     def only_reader(self, position: int) -> int | None:
         layer = self.graph.layers[position]
-        readers = self.readers.get(layer.outputs[0], [])
-        alone = len(layer.outputs) == 1 and layer.outputs[0] not in self.graph.outputs
+        readers = self.readers.get(layer.target_id, [])
+        alone = len(layer.outputs) == 1 and layer.target_id not in self.graph.outputs
         return readers[0] if alone and len(readers) == 1 else None
 
     def _fits(self, chain: tuple[int, ...]) -> bool:
@@ -170,7 +170,7 @@ class _Cut:
                 and self._count_channels(chain) <= npu.engines)
 
     def _count_channels(self, chain: tuple[int, ...]) -> int:
-        made = {self.graph.layers[i].outputs[0] for i in chain}
+        made = {self.graph.layers[i].target_id for i in chain}
         read = sum(1 for i in chain
                    for tensor_id in streamed_inputs(self.graph.layers[i], made, self.work(i)))
         return read + sum(self.work(i).weight_streams for i in chain) + 1

@@ -106,7 +106,7 @@ class _Plan:
     def _chain_step(self, group: Group) -> Step:
         fed = self._transfers(group.chain)
         if group.joined:  # The stream starts where the joined layers read.
-            source_id = self.graph.layers[group.joined[0]].inputs[0]
+            source_id = self.graph.layers[group.joined[0]].source_id
             size = self.graph.tensors[source_id].size_bytes
             fed[0] = (replace(fed[0][0], bytes=size, buffer_bytes=size,
                               pool=self.pool(source_id)), 0)
@@ -131,7 +131,7 @@ class _Plan:
 
         Those in are the first input, weights and second operands.
         """
-        made = {self.graph.layers[i].outputs[0] for i in chain}
+        made = {self.graph.layers[i].target_id for i in chain}
         fed: list[tuple[Transfer, int]] = []
         unit = 0
         for i in chain:
@@ -145,7 +145,7 @@ class _Plan:
                 own += [(one, unit) for one in read_weights(work, self.pool(layer.inputs[1]))]
             fed += [(_repeat(one, work), feeds) for one, feeds in own]
             unit += len(work.units)
-        result = self.graph.layers[chain[-1]].outputs[0]
+        result = self.graph.layers[chain[-1]].target_id
         fed.append((_repeat(write_activation(
             self.graph.tensors[result], self.pool(result),
             scattered=self.grouping.works[chain[0]].scattered),

@@ -91,7 +91,7 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
                              buffer_bytes=piece.size_bytes,
                              operand="output" if split else "input")
         other = replace(plain, direction="in" if split else "out",
-                        pool=pool(inputs[0] if split else layer.outputs[0]),
+                        pool=pool(inputs[0] if split else layer.target_id),
                         operand="input" if split else "output",
                         pattern="contiguous" if whole else "strided",
                         run_bytes=0 if whole else run)

@@ -270,7 +270,7 @@ def _tensor_of(name: str) -> int:
 
 
 def _explain(layer: Layer, compilation: Compilation) -> str:
-    name = f"t{layer.outputs[0]}"
+    name = f"t{layer.target_id}"
     line_found = next((line for line in compilation.warnings if f"'{name}'" in line
                  or f" {name} " in line), "")
     return line_found or f"Vela {compilation.version} leaves it to the CPU"

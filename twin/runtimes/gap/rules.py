@@ -76,7 +76,7 @@ class Gap(UnitRules):
         if traits(layer).is_depthwise and graph.input(layer).shape[-1] != (
                 graph.output(layer).shape[-1]):
             return "several filters a channel"
-        _, ways = self._find_ways(graph, layer, layer.inputs[0], npu, None, 2)
+        _, ways = self._find_ways(graph, layer, layer.source_id, npu, None, 2)
         scratch = npu.scratch
         return "" if ways or scratch is None else Reason(
             f"{scratch.name} of {scratch.size_bytes:,} bytes holds no row of it, even for one core",
@@ -86,7 +86,7 @@ class Gap(UnitRules):
         """Yield which convolutions leave cores idle, whose columns would find no room."""
         npu, scratch = planner.npu, planner.npu.scratch
         fewer = [layer.index for layer in graph.layers if traits(layer).is_convolution
-                 and self._find_ways(graph, layer, layer.inputs[0], npu, None, 2)[0] is not npu]
+                 and self._find_ways(graph, layer, layer.source_id, npu, None, 2)[0] is not npu]
         if fewer and scratch is not None:
             yield (f"{scratch.name} of {scratch.size_bytes:,} bytes has no room for the columns all"
                    f" cores copy windows to: layers {list_first(fewer, 8)} leave cores idle")
@@ -102,7 +102,7 @@ class Gap(UnitRules):
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return the layer's work as one tile; `schedule` cuts it."""
         weights = graph.input(layer, 1).size_bytes if (traits(layer).filters is not None) else 0
-        shape = read_shape(graph, layer, layer.inputs[0])
+        shape = read_shape(graph, layer, layer.source_id)
         part = cluster.Part(rows=shape.rows, columns=shape.columns, channels=shape.channels)
         return Work(units=(self._work(graph, layer, part, npu),), operations=((layer.op, 1),),
                     weight_bytes=weights)
@@ -142,10 +142,10 @@ class Gap(UnitRules):
               pools: Mapping[int, str], kept: str) -> list[Step]:
         """Return the steps of a layer."""
         npu, layer = planner.npu, graph.layers[group.chain[0]]
-        source = graph.layers[group.joined[0]].inputs[0] if group.joined else layer.inputs[0]
+        source = graph.layers[group.joined[0]].source_id if group.joined else layer.source_id
         arena = pool_of(npu, planner.arena).name
         places = {"weights": kept, "input": pools.get(source, arena),
-                  "output": pools.get(graph.layers[group.chain[-1]].outputs[0], arena)}
+                  "output": pools.get(graph.layers[group.chain[-1]].target_id, arena)}
         tiles, buffers = self._choose_tiles(graph, layer, source, npu, planner.tile_rows,
                                             planner.buffers or 2, tuple(places.items()))
         share = tuple(1 / len(group.layers) for _ in group.layers)

@@ -252,7 +252,7 @@ class NeuralArt(UnitRules):
         source, result = graph.input(layer), graph.output(layer)
         depth, outputs = source.shape[-1], result.shape[-1]
         channels = _divide(depth, self.window_channels)
-        narrow = layer.inputs[0] in graph.inputs or _is_clipped(graph, layer)
+        narrow = layer.source_id in graph.inputs or _is_clipped(graph, layer)
         kernels = _divide(outputs, self.window_kernels if narrow else self.window_kernels // 2)
         parts = depth // channels * math.prod(-(-size // _KERNEL_ROWS) for size in layer.kernel)
         count = _divide(parts, _list_counts(npu, self._unit(npu, layer))[-1])
@@ -286,7 +286,7 @@ class NeuralArt(UnitRules):
 
 def _is_clipped(graph: Graph, layer: Layer) -> bool:
     """Whether an activation clips what a layer reads at zero; else it is 16 bits wide."""
-    return any(other.outputs[0] == layer.inputs[0] and bool(other.activation or not (
+    return any(other.target_id == layer.source_id and bool(other.activation or not (
         traits(other).filters is not None or traits(other).form is Form.BROADCAST))
         for other in graph.layers)
 

@@ -151,7 +151,7 @@ def _weights(context: Context, layer: Layer, position: int) -> dict[str, object]
 def _ends(context: Context, layer: Layer) -> tuple[str, ...]:
     """Addresses of the data inputs and the output."""
     inputs = context.graph.list_data(layer)
-    return tuple(context.arena(tensor) for tensor in (*inputs, layer.outputs[0]))
+    return tuple(context.arena(tensor) for tensor in (*inputs, layer.target_id))
 
 
 def _border(context: Context, layer: Layer) -> Fields:
@@ -263,21 +263,21 @@ def _write_concatenation(context: Context, layer: Layer, position: int) -> tuple
         fields = {"rows": math.prod(part.shape[:axis]), "in_bytes": in_bytes,
                   "out_bytes": out_bytes, "offset_bytes": offset}
         calls.append(Call(kernel="concat_part", fields=fields, arguments=(
-            context.arena(tensor), context.arena(layer.outputs[0]))))
+            context.arena(tensor), context.arena(layer.target_id))))
         offset += in_bytes
     return tuple(calls)
 
 
 def _write_lookup(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     if context.floating(layer):
-        return _write_quantisation(context, layer, "quantize_s8", layer.outputs[0])
+        return _write_quantisation(context, layer, "quantize_s8", layer.target_id)
     return _call(context, layer, "lookup", {
         "count": context.graph.output(layer).elements,
         "table": context.constant("int8_t", context.image.table[position])})
 
 
 def _write_dequantise(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    return _write_quantisation(context, layer, "dequantize_s8", layer.inputs[0])
+    return _write_quantisation(context, layer, "dequantize_s8", layer.source_id)
 
 
 def _write_quantisation(context: Context, layer: Layer, kernel: str,

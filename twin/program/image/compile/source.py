@@ -189,7 +189,7 @@ def _call_list(context: Context, positions: list[int]) -> str:
     rows = []
     for position in positions:
         layer = context.graph.layers[position]
-        slot = context.placement.slot(layer.outputs[0])
+        slot = context.placement.slot(layer.target_id)
         assert slot is not None, f"layer {layer.index} has no output in the arena"
         size = context.graph.output(layer).size_bytes
         rows.append(f"    {{run_{position}, {_quoted(layer.op + ' ' + layer.name, 63)}, "

@@ -199,7 +199,7 @@ def _compare(graph: Graph, arrays: dict[int, np.ndarray], counts: dict[int, floa
     layers = [layer for layer in graph.layers if not is_alias(layer)]
     found = []
     for place, layer in enumerate(layers):
-        expected = arrays[layer.outputs[0]]
+        expected = arrays[layer.target_id]
         equal = None
         if expected.dtype == np.int8:
             equal = checksums.get(place) == {zlib.crc32(expected.tobytes())}

@@ -37,7 +37,7 @@ def describe_layer(graph: Graph, layer: Layer) -> Work:
 def _count_window(graph: Graph, layer: Layer, window: Window) -> dict[str, float]:
     """Return parts of windows: rows and taps inside, what is copied, pooling in two passes."""
     (_, height, width, depth), (_, lines, across, channels) = (
-        graph.tensors[place].shape for place in (layer.inputs[0], layer.outputs[0]))
+        graph.tensors[place].shape for place in (layer.source_id, layer.target_id))
     rows, columns = count_inside(window, (1, height, width), (1, lines, across))
     size, pixels = window.kernel[0] * window.kernel[1], lines * across
     parts: dict[str, float] = {f"{name}{end}": often * times for name, often in (

@@ -67,7 +67,7 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
 
 def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
     """Return the work of products of matrices."""
-    left, right, target = (graph.tensors[place] for place in (*layer.inputs[:2], layer.outputs[0]))
+    left, right, target = (graph.tensors[place] for place in (*layer.inputs[:2], layer.target_id))
     turned, kept = bool(layer.option("adj_x", False)), bool(layer.option("adj_y", False))
     rows, columns = target.shape[-2], target.shape[-1]
     depth = left.shape[-2 if turned else -1]
