@@ -13,7 +13,7 @@ from hwmodels.files import MISSHAPEN
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.readers.extended import find_converter
-from twin.network.readers.onnx_fusion import Group, fuse_nodes, group_nodes
+from twin.network.readers.onnx_fusion import fuse_nodes, group_nodes
 from twin.network.readers.onnx_model import check_shapes, load_onnx
 from twin.network.readers.onnx_nodes import OnnxModel
 from twin.network.readers.onnx_operators import CONVERTERS, Converter
@@ -70,11 +70,12 @@ def _convert(model: OnnxModel, assume_unsupported: str | None) -> Graph:
     check_shapes(model)
     reader = OnnxReader(model)
     for number, group in enumerate(groups):
+        reader.group = group
         try:
-            _add_group(reader, group)
+            _add_group(reader)
         except UnsupportedError as refusal:
             unknown.append(f"{number} {group.node.op}{refusal.suffix}")
-            reader.add_copy(group)
+            reader.add_copy()
         except (KeyError, IndexError, TypeError, ValueError, AssertionError) as error:
             raise ModelError(f"{model.path}: operator {number} {group.node.op} "
                              f"{group.node.name!r}: cannot be read: {error!r}") from None
@@ -86,14 +87,15 @@ def _find_converter(op: str) -> Converter | None:
     return CONVERTERS.get(op) or find_converter("ONNX", op)
 
 
-def _add_group(reader: OnnxReader, group: Group) -> None:
-    if group.node.op == "QuantizeLinear":
-        reader.add_quantizer(group)
-    elif group.node.op != "DequantizeLinear":
+def _add_group(reader: OnnxReader) -> None:
+    node = reader.node
+    if node.op == "QuantizeLinear":
+        reader.add_quantizer()
+    elif node.op != "DequantizeLinear":
         # A DequantizeLinear becomes a layer only when somebody reads real numbers.
-        converter = _find_converter(group.node.op)
+        converter = _find_converter(node.op)
         if converter is None:
             raise UnsupportedError("")
-        places = converter.places or range(len(group.node.inputs))
-        group.quantised = reader.is_quantised(group, places)
-        converter.convert(reader, group)
+        places = converter.places or range(len(node.inputs))
+        reader.group.quantised = reader.is_quantised(places)
+        converter.convert(reader)

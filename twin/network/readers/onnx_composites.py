@@ -63,8 +63,7 @@ def _rms_normalization(rewriter: Rewriter) -> list[Node]:
     squared = rewriter.add("Pow", [node.source, rewriter.constant(2.0)], shape)
     mean = rewriter.reduce("ReduceMean", squared, list(range(first, len(shape))))
     kept = model.shapes[mean]
-    safe = rewriter.add("Add", [mean, rewriter.constant(node.option("epsilon", 1e-5))],
-                        kept)
+    safe = rewriter.add("Add", [mean, rewriter.constant(node.option("epsilon", 1e-5))], kept)
     whole = rewriter.add("Div", [node.source, rewriter.add("Sqrt", [safe], kept)], shape)
     return _scaled(rewriter, whole, node.inputs[1], "")
 
@@ -90,8 +89,7 @@ def _channels(rewriter: Rewriter, place: int, rank: int) -> str:
 def _instance_normalization(rewriter: Rewriter) -> list[Node]:
     node = rewriter.node
     rank = len(rewriter.model.shapes[node.source])
-    whole = _normalise(rewriter, node.source, list(range(2, rank)),
-                       node.option("epsilon", 1e-5))
+    whole = _normalise(rewriter, node.source, list(range(2, rank)), node.option("epsilon", 1e-5))
     return _scaled(rewriter, whole, _channels(rewriter, 1, rank), _channels(rewriter, 2, rank))
 
 

@@ -54,8 +54,7 @@ def fold(model: OnnxModel, node: Node, budget: Budget) -> bool:
         model.add_constant(node.result, np.asarray(chosen, np.int64))
         return True
     if node.op == "Size" and node.source in model.shapes:
-        model.add_constant(node.result,
-                           np.asarray(math.prod(model.shapes[node.source]), np.int64))
+        model.add_constant(node.result, np.asarray(math.prod(model.shapes[node.source]), np.int64))
         return True
     names = [name for name in node.inputs if name]
     if (not names or "." in node.op or node.op in _NEVER

@@ -10,8 +10,8 @@ import numpy as np
 
 from hwmodels.frozen import frozen
 from twin.network.graph import Window, same_padding
-from twin.network.readers.onnx_fusion import Group, clip_activation, clip_bounds
-from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_axis
+from twin.network.readers.onnx_fusion import clip_activation, clip_bounds
+from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes
 from twin.network.readers.onnx_movement import (
     convert_blocks,
     convert_concat,
@@ -30,7 +30,7 @@ from twin.network.readers.onnx_rows import RESIZES, ROWS
 from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
-Convert = Callable[[OnnxReader, Group], None]
+Convert = Callable[[OnnxReader], None]
 
 
 @frozen
@@ -40,7 +40,7 @@ class Converter:
     Parameters
     ----------
     convert
-        (reader, group) -> None; emits layers.
+        (reader) -> None; emits layers of `reader.group`.
     places
         Inputs that must be dequantised integers for the layer to be an integer one; empty: all.
     """
@@ -49,11 +49,10 @@ class Converter:
     places: tuple[int, ...]
 
 
-def _window(reader: OnnxReader, group: Group, kernel: tuple[int, ...]) -> Window:
+def _window(reader: OnnxReader, kernel: tuple[int, ...]) -> Window:
     """Window of a convolution or pooling; signals slide along their length only."""
-    node = group.node
-    size = reader.shape(node.source)[2:]
-    made = reader.shape(group.output)[2:]
+    node = reader.node
+    size, made = reader.source_shape[2:], reader.result_shape[2:]
     ones = (1,) * len(size)
     stride = tuple(node.option("strides", ones))
     dilation = tuple(node.option("dilations", ones))
@@ -81,8 +80,8 @@ def _four_axes(weights: np.ndarray) -> np.ndarray:
     return weights[:, :, None, :] if weights.ndim == 3 else weights
 
 
-def _check_rank(reader: OnnxReader, name: str) -> None:
-    shape = reader.shape(name)
+def _check_rank(reader: OnnxReader) -> None:
+    shape = reader.source_shape
     if len(shape) not in (3, 4):
         raise UnsupportedError(f"{len(shape) - 2} spatial dimensions")
     batches = {1, *(size for one in reader.model.inputs for size in reader.shape(one)[:1])}
@@ -90,68 +89,51 @@ def _check_rank(reader: OnnxReader, name: str) -> None:
         raise UnsupportedError(f"a batch of {shape[0]}; export the model with batch 1")
 
 
-def _conv(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    _check_rank(reader, node.source)
-    shape, kernel = reader.shape(node.source), reader.shape(node.inputs[1])
-    groups = node.option("group", 1)
-    depthwise = groups > 1 and groups == shape[1]
+def _conv(reader: OnnxReader) -> None:
+    _check_rank(reader)
+    groups = reader.node.option("group", 1)
+    depthwise = groups > 1 and groups == reader.source_shape[1]
     order = (1, 2, 3, 0) if depthwise else (0, 2, 3, 1)
-    data = reader.data(group, 0, CHANNELS_LAST)
-    weights = reader.weights(group, 1, lambda values: _four_axes(values).transpose(order),
+    inputs = reader.weighted(CHANNELS_LAST, lambda values: _four_axes(values).transpose(order),
                              channel_axis=3 if depthwise else 0)
-    inputs = [data, weights]
-    if node.input(2):
-        inputs.append(reader.bias(node.inputs[2], data, weights))
-    reader.emit(group, "depthwise_conv_2d" if depthwise else "conv_2d", inputs, CHANNELS_LAST,
-                window=_window(reader, group, kernel[2:]), groups=groups)
+    reader.emit("depthwise_conv_2d" if depthwise else "conv_2d", inputs, CHANNELS_LAST,
+                window=_window(reader, reader.kernel_shape[2:]), groups=groups)
 
 
-def _conv_transpose(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    _check_rank(reader, node.source)
-    if node.option("group", 1) != 1:
+def _conv_transpose(reader: OnnxReader) -> None:
+    _check_rank(reader)
+    if reader.node.option("group", 1) != 1:
         raise UnsupportedError("grouped")
-    data = reader.data(group, 0, CHANNELS_LAST)
-    weights = reader.weights(group, 1, lambda values: _four_axes(values).transpose(1, 2, 3, 0))
-    inputs = [data, weights]
-    if node.input(2):
-        inputs.append(reader.bias(node.inputs[2], data, weights))
-    reader.emit(group, "transpose_conv_2d", inputs, CHANNELS_LAST,
-                window=_window(reader, group, reader.shape(node.inputs[1])[2:]))
+    inputs = reader.weighted(CHANNELS_LAST, lambda values: _four_axes(values).transpose(1, 2, 3, 0))
+    reader.emit("transpose_conv_2d", inputs, CHANNELS_LAST,
+                window=_window(reader, reader.kernel_shape[2:]))
 
 
-def _pool(op: str, whole: bool = False) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        _check_rank(reader, node.source)
-        size = reader.shape(node.source)[2:]
-        if whole:
-            padded = (1,) * (2 - len(size)) + size
-            window = Window(kernel=(padded[0], padded[1]), stride=(padded[0], padded[1]))
-        else:
-            window = _window(reader, group, tuple(node.attributes["kernel_shape"]))
-        data = reader.data(group, 0, CHANNELS_LAST)
-        if node.option("count_include_pad", 0) and any(window.padding):
-            reader.emit(group, op, [data], CHANNELS_LAST, window=window, count_include_pad=True)
-        else:
-            reader.emit(group, op, [data], CHANNELS_LAST, window=window)
-
-    return convert
+def _pool(reader: OnnxReader, op: str, whole: bool = False) -> None:
+    node = reader.node
+    _check_rank(reader)
+    size = reader.source_shape[2:]
+    if whole:
+        padded = (1,) * (2 - len(size)) + size
+        window = Window(kernel=(padded[0], padded[1]), stride=(padded[0], padded[1]))
+    else:
+        window = _window(reader, tuple(node.attributes["kernel_shape"]))
+    counted = node.option("count_include_pad", 0) and any(window.padding)
+    options: dict[str, Any] = {"count_include_pad": True} if counted else {}
+    reader.emit(op, [reader.data(CHANNELS_LAST)], CHANNELS_LAST, window=window, **options)
 
 
-def _product(reader: OnnxReader, group: Group) -> None:
+def _product(reader: OnnxReader) -> None:
     """Gemm, and MatMul with constant weights; any other MatMul multiplies two activations."""
-    node = group.node
+    node = reader.node
     attributes = node.attributes
     if attributes.get("transA", 0) or any(attributes.get(key, 1.0) != 1.0
                                           for key in ("alpha", "beta")):
         raise UnsupportedError("transA, alpha or beta")
-    kernel = reader.shape(node.inputs[1])
-    if not reader.is_constant(node.inputs[1]) or len(kernel) != 2:
-        inputs = [reader.operand(group, place, PLAIN, len(reader.shape(node.inputs[place])))
+    if not reader.is_constant(node.inputs[1]) or len(reader.kernel_shape) != 2:
+        inputs = [reader.operand(place, PLAIN, len(reader.shape(node.inputs[place])))
                   for place in (0, 1)]
-        reader.emit(group, "batch_matmul", inputs, PLAIN, adj_x=False, adj_y=False)
+        reader.emit("batch_matmul", inputs, PLAIN, adj_x=False, adj_y=False)
         return
     flat = reader.flattened(node.source)
 
@@ -163,89 +145,63 @@ def _product(reader: OnnxReader, group: Group) -> None:
         order = [axis for axis in stored_axes(1 + len(flat), CHANNELS_LAST) if axis > 0]
         return rows.reshape(len(rows), *flat).transpose(0, *order).reshape(rows.shape)
 
-    data = reader.data(group, 0, PLAIN)
-    weights = reader.weights(group, 1, arrange)
-    inputs = [data, weights]
-    bias = group.bias or node.input(2)
-    if bias:
-        inputs.append(reader.bias(bias, data, weights))
-    reader.emit(group, "fully_connected", inputs, PLAIN)
+    reader.emit("fully_connected", reader.weighted(PLAIN, arrange), PLAIN)
 
 
-def _elementwise(op: str, operands: int = 2) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        names = group.node.inputs
-        if len(names) != operands:
-            raise UnsupportedError(f"{len(names)} operands")
-        rank = len(reader.shape(group.output))
-        computed = [name for name in names if not reader.is_constant(name)]
-        last = any(reader.layout(name) == CHANNELS_LAST for name in computed)
-        full = all(len(reader.shape(name)) == rank for name in computed)
-        layout = CHANNELS_LAST if last and full else PLAIN
-        inputs = [reader.operand(group, place, layout, rank) for place in range(operands)]
-        reader.emit(group, op, inputs, layout)
-
-    return convert
+def _elementwise(reader: OnnxReader, op: str, operands: int = 2) -> None:
+    if len(reader.node.inputs) != operands:
+        raise UnsupportedError(f"{len(reader.node.inputs)} operands")
+    reader.emit(op, *reader.operands())
 
 
-def _power(reader: OnnxReader, group: Group) -> None:
+def _power(reader: OnnxReader) -> None:
     """Pow: a square or a root where the exponent is one."""
-    exponent = reader.constant(group.node.inputs[1])
+    exponent = reader.constant(reader.node.inputs[1])
     value = None if exponent is None or exponent.size != 1 else float(exponent.reshape(-1)[0])
     op = {2.0: "square", 0.5: "sqrt"}.get(value or 0.0)
-    if op is None or group.quantised:
-        _elementwise("pow")(reader, group)
+    if op is None or reader.group.quantised:
+        _elementwise(reader, "pow")
     else:
-        _unary(op)(reader, group)
+        _unary(reader, op)
 
 
-def _unary(op: str, **defaults: Any) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        layout = reader.layout(node.source)
-        options = {key: node.option(key, value) for key, value in defaults.items()}
-        reader.emit(group, op, [reader.data(group, 0, layout)], layout, **options)
-
-    return convert
+def _unary(reader: OnnxReader, op: str, **defaults: Any) -> None:
+    layout = reader.source_layout
+    options = {key: reader.node.option(key, value) for key, value in defaults.items()}
+    reader.emit(op, [reader.data(layout)], layout, **options)
 
 
-def _cast(reader: OnnxReader, group: Group) -> None:
+def _cast(reader: OnnxReader) -> None:
     """Cast: nothing where the type stays."""
-    name = group.node.source
-    if reader.model.dtypes[name] == reader.model.dtypes[group.output]:
-        convert_identity(reader, group)
+    name = reader.node.source
+    if reader.model.dtypes[name] == reader.model.dtypes[reader.group.output]:
+        convert_identity(reader)
     else:
-        _unary("cast")(reader, group)
+        _unary(reader, "cast")
 
 
-def _clip(reader: OnnxReader, group: Group) -> None:
-    op = clip_activation(reader.model, group.node)
-    layout = reader.layout(group.node.source)
-    data = [reader.data(group, 0, layout)]
+def _clip(reader: OnnxReader) -> None:
+    op = clip_activation(reader.model, reader.node)
+    layout = reader.source_layout
+    data = [reader.data(layout)]
     if op in ("relu", "relu6"):
-        reader.emit(group, op, data, layout)
+        reader.emit(op, data, layout)
         return
-    bounds = zip(("low", "high"), clip_bounds(reader.model, group.node), strict=True)
+    bounds = zip(("low", "high"), clip_bounds(reader.model, reader.node), strict=True)
     options: dict[str, Any] = {name: value for name, value in bounds if value is not None}
-    reader.emit(group, "clip", data, layout, **options)
+    reader.emit("clip", data, layout, **options)
 
 
-def _softmax(op: str) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        axis = node.option("axis", -1 if reader.model.opset >= 13 else 1)
-        layout = reader.layout(node.source)
-        rank = len(reader.shape(node.source))
-        options: dict[str, Any] = {"beta": 1.0} if op == "softmax" else {}
-        reader.emit(group, op, [reader.data(group, 0, layout)], layout,
-                    axis=stored_axis(axis, rank, layout), **options)
-
-    return convert
+def _softmax(reader: OnnxReader, op: str) -> None:
+    axis = reader.node.option("axis", -1 if reader.model.opset >= 13 else 1)
+    layout = reader.source_layout
+    options: dict[str, Any] = {"beta": 1.0} if op == "softmax" else {}
+    reader.emit(op, [reader.data(layout)], layout, axis=reader.stored_axis(axis, layout), **options)
 
 
-def _kept_layout(reader: OnnxReader, name: str, axes: set[int], keep: bool) -> str:
+def _kept_layout(reader: OnnxReader, axes: set[int], keep: bool) -> str:
     """Layout in which the axes that stay are in the file's order, if some are dropped."""
-    shape, layout = reader.shape(name), reader.layout(name)
+    shape, layout = reader.source_shape, reader.source_layout
     if layout == PLAIN or keep:
         return layout
     left = [axis for axis in stored_axes(len(shape), layout)
@@ -253,80 +209,60 @@ def _kept_layout(reader: OnnxReader, name: str, axes: set[int], keep: bool) -> s
     return layout if left == sorted(left) else PLAIN
 
 
-def _reduction(op: str) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        rank = len(reader.shape(node.source))
-        given = reader.integers(node, 1, "axes")
-        if not given and node.option("noop_with_empty_axes", 0):
-            convert_identity(reader, group)
-            return
-        axes = {axis % rank for axis in (given if given else range(rank))}
-        keep = bool(node.option("keepdims", 1))
-        layout = _kept_layout(reader, node.source, axes, keep)
-        stored = tuple(place for place, axis in enumerate(stored_axes(rank, layout))
-                       if axis in axes or (axis < 0 and not keep))
-        reader.emit(group, op, [reader.data(group, 0, layout)], layout if keep else PLAIN,
-                    axes=stored, keep_dims=keep)
-
-    return convert
+def _reduction(reader: OnnxReader, op: str) -> None:
+    rank, node = reader.rank, reader.node
+    given = reader.integers(1, "axes")
+    if not given and node.option("noop_with_empty_axes", 0):
+        convert_identity(reader)
+        return
+    axes = {axis % rank for axis in (given if given else range(rank))}
+    keep = bool(node.option("keepdims", 1))
+    layout = _kept_layout(reader, axes, keep)
+    stored = tuple(place for place, axis in enumerate(stored_axes(rank, layout))
+                   if axis in axes or (axis < 0 and not keep))
+    reader.emit(op, [reader.data(layout)], layout if keep else PLAIN, axes=stored, keep_dims=keep)
 
 
-def _choice(op: str) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        rank = len(reader.shape(node.source))
-        axis = node.option("axis", 0) % rank
-        keep = bool(node.option("keepdims", 1))
-        layout = _kept_layout(reader, node.source, {axis}, keep)
-        reader.emit(group, op, [reader.data(group, 0, layout)], layout if keep else PLAIN,
-                    axis=stored_axis(axis, rank, layout))
-
-    return convert
+def _choice(reader: OnnxReader, op: str) -> None:
+    axis = reader.node.option("axis", 0) % reader.rank
+    keep = bool(reader.node.option("keepdims", 1))
+    layout = _kept_layout(reader, {axis}, keep)
+    reader.emit(op, [reader.data(layout)], layout if keep else PLAIN,
+                axis=reader.stored_axis(axis, layout))
 
 
-def _top(reader: OnnxReader, group: Group) -> None:
+def _top(reader: OnnxReader) -> None:
     """TopK: values and places, whichever are read."""
-    node = group.node
-    layout = reader.layout(node.source)
-    rank = len(reader.shape(node.source))
-    used = [name for name in node.outputs if name
-            and (reader.has_consumers(name) or name in reader.model.outputs)]
-    reader.emit(group, "top_k", [reader.data(group, 0, layout)], layout, outputs=used,
-                axis=stored_axis(node.option("axis", -1), rank, layout))
+    layout = reader.source_layout
+    reader.emit("top_k", [reader.data(layout)], layout, outputs=reader.read_results(),
+                axis=reader.stored_axis(reader.node.option("axis", -1), layout))
 
 
-def _suppression(reader: OnnxReader, group: Group) -> None:
+def _suppression(reader: OnnxReader) -> None:
     """NonMaxSuppression of boxes by their scores."""
-    inputs = [reader.data(group, place, PLAIN) for place in (0, 1)]
-    reader.emit(group, "non_max_suppression", inputs, PLAIN)
+    reader.emit("non_max_suppression", [reader.data(PLAIN), reader.data(PLAIN, 1)], PLAIN)
 
 
-def _prelu(reader: OnnxReader, group: Group) -> None:
-    layout = reader.layout(group.node.source)
-    rank = len(reader.shape(group.output))
-    inputs = [reader.operand(group, place, layout, rank) for place in (0, 1)]
-    reader.emit(group, "prelu", inputs, layout)
+def _prelu(reader: OnnxReader) -> None:
+    layout = reader.source_layout
+    inputs = [reader.operand(place, layout, len(reader.result_shape)) for place in (0, 1)]
+    reader.emit("prelu", inputs, layout)
 
 
-def _resize(reader: OnnxReader, group: Group) -> None:
-    node = group.node
+def _resize(reader: OnnxReader) -> None:
+    node = reader.node
     op = RESIZES.get(node.option("mode", "nearest"))
-    shape = reader.shape(node.source)
-    if op is None or len(shape) not in (3, 4) or shape[:2] != reader.shape(group.output)[:2]:
-        raise UnsupportedError(f"mode {node.option('mode', 'nearest')}, "
-                               f"{len(shape)} dimensions")
+    shape = reader.source_shape
+    if op is None or len(shape) not in (3, 4) or shape[:2] != reader.result_shape[:2]:
+        raise UnsupportedError(f"mode {node.option('mode', 'nearest')}, {len(shape)} dimensions")
     mode = node.option("coordinate_transformation_mode",
-                               "asymmetric" if node.op == "Upsample" else "half_pixel")
-    reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
+                       "asymmetric" if node.op == "Upsample" else "half_pixel")
+    reader.emit(op, [reader.data(CHANNELS_LAST)], CHANNELS_LAST,
                 align_corners=mode == "align_corners", half_pixel_centers="half_pixel" in mode)
 
 
-def _refuse(reason: str) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        raise UnsupportedError(reason)
-
-    return convert
+def _refuse(reader: OnnxReader) -> None:
+    raise UnsupportedError("not behind a convolution with constant weights")
 
 
 def _one(convert: Convert) -> Converter:
@@ -337,19 +273,19 @@ def _two(convert: Convert) -> Converter:
     return Converter(convert=convert, places=(0, 1))
 
 
-_FAMILIES: Mapping[str, Callable[..., Convert]] = {
+_FAMILIES: Mapping[str, Callable[..., None]] = {
     "pool": _pool, "reduction": _reduction, "choice": _choice, "pair": _elementwise,
     "unary": _unary}
 
 CONVERTERS: Mapping[str, Converter] = {
     **{row.name: (_two if row.family == "pair" else _one)(
-        _FAMILIES[row.family](row.op, **row.attributes)) for row in ROWS},
+        partial(_FAMILIES[row.family], op=row.op, **row.attributes)) for row in ROWS},
     "Conv": _two(_conv), "ConvTranspose": _two(_conv_transpose),
     "Gemm": _two(_product), "MatMul": _two(_product),
-    "GlobalAveragePool": _one(_pool("average_pool_2d", whole=True)),
-    "GlobalMaxPool": _one(_pool("max_pool_2d", whole=True)),
+    "GlobalAveragePool": _one(partial(_pool, op="average_pool_2d", whole=True)),
+    "GlobalMaxPool": _one(partial(_pool, op="max_pool_2d", whole=True)),
     "Pow": Converter(convert=_power, places=(0,)),
-    "Where": Converter(convert=_elementwise("select", 3), places=(1, 2)),
+    "Where": Converter(convert=partial(_elementwise, op="select", operands=3), places=(1, 2)),
     "Concat": Converter(convert=convert_concat, places=()), "Split": _one(convert_split),
     "Slice": _one(convert_slice), "Pad": _one(convert_pad), "Gather": _one(convert_gather),
     **{name: _one(partial(convert_repetition, op=op)) for name, op in (
@@ -360,17 +296,17 @@ CONVERTERS: Mapping[str, Converter] = {
     "DepthToSpace": _one(partial(convert_blocks, op="depth_to_space")),
     "SpaceToDepth": _one(partial(convert_blocks, op="space_to_depth")),
     **{name: _one(convert_reshape) for name in ("Reshape", "Flatten", "Squeeze", "Unsqueeze")},
-    "Transpose": _one(convert_transpose), "Softmax": _one(_softmax("softmax")),
-    "LogSoftmax": _one(_softmax("log_softmax")), "Cast": _one(_cast),
+    "Transpose": _one(convert_transpose), "Softmax": _one(partial(_softmax, op="softmax")),
+    "LogSoftmax": _one(partial(_softmax, op="log_softmax")), "Cast": _one(_cast),
     **{name: _one(convert_identity) for name in ("Identity", "Dropout")},
     "Clip": _one(_clip),
     "PRelu": _two(_prelu),
     "Resize": _one(_resize), "Upsample": _one(_resize), "TopK": _one(_top),
     "NonMaxSuppression": _two(_suppression),
     # The file orders LSTM gates input, output, forget, cell.
-    "LSTM": Converter(convert=convert_recurrent("lstm", (0, 2, 3, 1)), places=(0, 1, 2)),
-    "GRU": Converter(convert=convert_recurrent("gru", (0, 1, 2)), places=(0, 1, 2)),
-    "RNN": Converter(convert=convert_recurrent("rnn", (0,)), places=(0, 1, 2)),
-    "BatchNormalization": _one(_refuse("not behind a convolution with constant weights")),
+    **{name: Converter(convert=partial(convert_recurrent, op=name.lower(), gates=gates),
+                       places=(0, 1, 2)) for name, gates in (
+        ("LSTM", (0, 2, 3, 1)), ("GRU", (0, 1, 2)), ("RNN", (0,)))},
+    "BatchNormalization": _one(_refuse),
 }
 """Operators this reads, besides QuantizeLinear and DequantizeLinear."""

@@ -30,7 +30,12 @@ _CONSTANT = "constant"  # where constants stand, as a layout of their own
 
 
 class OnnxReader:
-    """A graph being made; converters ask it for inputs and hand it layers."""
+    """A graph being made; converters ask it for inputs and hand it layers.
+
+    `group` is what is being converted.
+    """
+
+    group: Group
 
     def __init__(self, model: OnnxModel) -> None:
         self.model = model
@@ -39,8 +44,7 @@ class OnnxReader:
         self._called: set[str] = set()
         self._stored: dict[tuple[str, str], int] = {}
         self._consumers = model.consumers()
-        self._real = {node.result: node for node in model.nodes
-                      if node.op == "DequantizeLinear"}
+        self._real = {node.result: node for node in model.nodes if node.op == "DequantizeLinear"}
         self._quantized = find_quantization(model)
         self._flattened: dict[str, Shape] = {}
         for name in model.inputs:
@@ -51,6 +55,45 @@ class OnnxReader:
         self._inputs = tuple(range(len(model.inputs)))
 
     # What converters ask
+
+    @property
+    def node(self) -> Node:
+        """The operator being converted."""
+        return self.group.node
+
+    @property
+    def source_shape(self) -> Shape:
+        """Shape of its first input as the file has it."""
+        return self.shape(self.node.source)
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of its first input."""
+        return len(self.source_shape)
+
+    def stored_axis(self, axis: int, layout: str) -> int:
+        """Return the stored axis of an axis of its first input, which may be negative."""
+        return stored_axes(self.rank, layout).index(axis % self.rank)
+
+    def read_results(self) -> list[str]:
+        """Names of what it writes and somebody reads."""
+        return [name for name in self.node.outputs
+                if name and (self._consumers.get(name) or name in self.model.outputs)]
+
+    @property
+    def source_layout(self) -> str:
+        """Layout its first input is stored in."""
+        return self.layout(self.node.source)
+
+    @property
+    def kernel_shape(self) -> Shape:
+        """Shape of its second input, the weights of a weighted one, as the file has it."""
+        return self.shape(self.node.inputs[1])
+
+    @property
+    def result_shape(self) -> Shape:
+        """Shape of its result as the file has it."""
+        return self.shape(self.group.output)
 
     def shape(self, name: str) -> Shape:
         """Shape of a value as the file has it."""
@@ -82,23 +125,23 @@ class OnnxReader:
         source = self._source(name)
         return CHANNELS_LAST if (source, CHANNELS_LAST) in self._stored else PLAIN
 
-    def integers(self, node: Node, place: int, attribute: str) -> list[int] | None:
-        """Integers an operator takes as a constant input or, in older files, an attribute."""
-        if node.input(place):
-            values = self.model.constants.get(node.input(place))
+    def integers(self, place: int, attribute: str) -> list[int] | None:
+        """Integers it takes as a constant input or, in older files, an attribute."""
+        if self.node.input(place):
+            values = self.model.constants.get(self.node.input(place))
             if values is None:
                 raise UnsupportedError(f"{attribute} computed at run time")
             return [int(value) for value in values.reshape(-1)]
-        given = node.option(attribute)
+        given = self.node.option(attribute)
         return None if given is None else [int(value) for value in np.atleast_1d(given)]
 
-    def data(self, group: Group, place: int, layout: str | None = None) -> int:
+    def data(self, layout: str | None = None, place: int = 0) -> int:
         """Tensor of an input in a layout, by default the one it is stored in."""
-        name = group.node.inputs[place]
+        name = self.node.inputs[place]
         layout = layout or self.layout(name)
         if self.is_constant(name) and not self._is_stored(name):
-            return self.operand(group, place, layout, len(self.shape(name)))
-        if group.quantised and name in self._real:
+            return self.operand(place, layout, len(self.shape(name)))
+        if self.group.quantised and name in self._real:
             name = self._real[name].source
         elif name in self._real and not self._is_stored(name):
             self._dequantise(name)
@@ -113,12 +156,12 @@ class OnnxReader:
             self._dequantise(name)
         return self._in_layout(name, PLAIN)
 
-    def weights(self, group: Group, place: int, arrange: Callable[[np.ndarray], np.ndarray],
+    def weights(self, place: int, arrange: Callable[[np.ndarray], np.ndarray],
                 channel_axis: int = 0) -> int:
         """Tensor of constant weights, rearranged; per-channel scales follow `channel_axis`."""
-        name = group.node.inputs[place]
+        name = self.node.inputs[place]
         node = self._real.get(name)
-        if node is not None and (group.quantised or name in self.model.dynamic):
+        if node is not None and (self.group.quantised or name in self.model.dynamic):
             values = self.model.constants.get(node.source)
             quantization = read_quantization(self.model, node)
             if quantization.axis is not None:
@@ -130,6 +173,13 @@ class OnnxReader:
             raise UnsupportedError("weights computed at run time")
         return self._constant_tensor(name, arrange(values), quantization)
 
+    def weighted(self, layout: str, arrange: Callable[[np.ndarray], np.ndarray],
+                 channel_axis: int = 0) -> list[int]:
+        """Tensors of a weighted operator: data, weights as `weights` has them, bias if any."""
+        inputs = [self.data(layout), self.weights(1, arrange, channel_axis)]
+        bias = self.group.bias or self.node.input(2)
+        return [*inputs, self.bias(bias, *inputs)] if bias else inputs
+
     def bias(self, name: str, data: int, weights: int) -> int:
         """Tensor of a bias; one of few bits beside integer weights is quantised as they are."""
         node = self._real.get(name)
@@ -137,8 +187,7 @@ class OnnxReader:
         exact = kernel is None or entry is None
         integers = None if node is None or exact else self.model.constants.get(node.source)
         if node is not None and integers is not None and integers.dtype in (np.int32, np.int64):
-            return self._constant_tensor(node.source, integers,
-                                         read_quantization(self.model, node))
+            return self._constant_tensor(node.source, integers, read_quantization(self.model, node))
         values = self.constant(name)
         if values is None:
             raise UnsupportedError("bias computed at run time")
@@ -150,14 +199,14 @@ class OnnxReader:
                                     axis=0 if len(scales) > 1 else None)
         return self._constant_tensor(name, stored, quantization)
 
-    def operand(self, group: Group, place: int, layout: str, rank: int) -> int:
+    def operand(self, place: int, layout: str, rank: int) -> int:
         """Tensor of an element-wise operand; a constant is permuted to the layout."""
-        name = group.node.inputs[place]
-        integers = group.quantised and name in self._real
+        name = self.node.inputs[place]
+        integers = self.group.quantised and name in self._real
         source = self._real[name].source if integers else name
         values = self.model.constants.get(source) if integers else self.constant(name)
         if values is None:
-            return self.data(group, place, layout)
+            return self.data(layout, place)
         quantization = None
         if integers:
             quantization = read_quantization(self.model, self._real[name])
@@ -172,9 +221,19 @@ class OnnxReader:
             values = moved
         return self._constant_tensor(source, values, quantization)
 
-    def set_flattened(self, group: Group, shape: Shape) -> None:
+    def operands(self) -> tuple[list[int], str]:
+        """Tensors of all inputs in one layout, and it: channels last where one is computed so."""
+        rank = len(self.result_shape)
+        computed = [name for name in self.node.inputs if not self.is_constant(name)]
+        last = any(self.layout(name) == CHANNELS_LAST for name in computed)
+        full = all(len(self.shape(name)) == rank for name in computed)
+        layout = CHANNELS_LAST if last and full else PLAIN
+        places = range(len(self.node.inputs))
+        return [self.operand(place, layout, rank) for place in places], layout
+
+    def set_flattened(self, shape: Shape) -> None:
         """Note that the group's flat output keeps the stored order of a value of that shape."""
-        self._flattened[self._stored_name(group, group.output)] = shape
+        self._flattened[self._stored_name(self.group.output)] = shape
 
     def flattened(self, name: str) -> Shape | None:
         """Shape in the file of what a flat value was, None when its order is the file's."""
@@ -198,18 +257,18 @@ class OnnxReader:
         """Whether any node reads a value."""
         return bool(self._consumers.get(name))
 
-    def alias(self, group: Group, tensor: int, layout: str) -> None:
+    def alias(self, tensor: int, layout: str) -> None:
         """Let the group's output be a tensor that exists, without a layer."""
-        self._stored[self._stored_name(group, group.output), layout] = tensor
+        self._stored[self._stored_name(self.group.output), layout] = tensor
 
-    def emit(self, group: Group, op: str, inputs: Sequence[int], layout: str, *,
+    def emit(self, op: str, inputs: Sequence[int], layout: str, *,
              outputs: Sequence[str] = (), window: Window | None = None, groups: int = 1,
              activation: str | None = None, **options: Any) -> None:
         """Add a layer that writes the group's output, or several named ones."""
-        names = list(outputs) or [group.output]
+        names = list(outputs) or [self.group.output]
         made = []
         for name in names:
-            stored = self._stored_name(group, name)
+            stored = self._stored_name(name)
             quantization = self._quantized.get(stored)
             dtype = self.model.dtypes[stored]
             if quantization is None and dtype in ("int8", "uint8", "int16", "uint16"):
@@ -217,8 +276,8 @@ class OnnxReader:
             shape = stored_shape(self.model.shapes[name], layout)
             made.append(self._store(stored, layout, Tensor(
                 name=stored, shape=shape, dtype=dtype, quantization=quantization)))
-        self._layer(op, inputs, made, window=window, groups=groups,
-                    activation=group.activation or activation, called=group.node.name, **options)
+        self._layer(op, inputs, made, window, groups, self.group.activation or activation,
+                    self.node.name, **options)
 
     def add_layer(self, op: str, inputs: Sequence[int], shapes: Sequence[Sequence[int]],
                   **options: Any) -> list[int]:
@@ -235,19 +294,19 @@ class OnnxReader:
 
     # What the driver asks
 
-    def is_quantised(self, group: Group, places: Sequence[int]) -> bool:
+    def is_quantised(self, places: Sequence[int]) -> bool:
         """Whether a group reads dequantised integers only and its outputs are quantised again."""
-        names = [group.node.input(place) for place in places if group.node.input(place)]
-        made = [group.output, *(name for name in group.node.outputs[1:]
+        names = [self.node.input(place) for place in places if self.node.input(place)]
+        made = [self.group.output, *(name for name in self.node.outputs[1:]
                                 if name and self.has_consumers(name))]
-        if group.node.op == "Split" and not self.has_consumers(group.output):
+        if self.node.op == "Split" and not self.has_consumers(self.group.output):
             made = made[1:]
         return (bool(made) and all(self._quantizer(name) is not None for name in made)
                 and all(name in self._real for name in names))
 
-    def add_quantizer(self, group: Group) -> None:
+    def add_quantizer(self) -> None:
         """Add the layer of a QuantizeLinear, unless the layer before writes integers itself."""
-        node = group.node
+        node = self.node
         name = node.result
         if self._is_stored(name):
             return
@@ -259,14 +318,14 @@ class OnnxReader:
             quantization=self._quantized[name], data=None))
         self._layer("quantize", (data,), (made,))
 
-    def add_copy(self, group: Group) -> None:
+    def add_copy(self) -> None:
         """Stand an assumed copy in for a group."""
-        group.quantised = False
-        node = group.node
-        inputs = [self.data(group, place) for place, name in enumerate(node.inputs)
+        self.group.quantised = False
+        node = self.node
+        inputs = [self.data(place=place) for place, name in enumerate(node.inputs)
                   if name and not self.is_constant(name)]
         outputs = [name for name in node.outputs[1:] if self.has_consumers(name)]
-        self.emit(group, "copy", inputs, PLAIN, outputs=[group.output, *outputs], of=node.op)
+        self.emit("copy", inputs, PLAIN, outputs=[self.group.output, *outputs], of=node.op)
         self._layers[-1] = replace(self._layers[-1], assumed=True)
 
     def finish(self) -> Graph:
@@ -316,9 +375,9 @@ class OnnxReader:
         alone = len(readers) == 1 and name not in self.model.outputs
         return readers[0] if alone and readers[0].op == "QuantizeLinear" else None
 
-    def _stored_name(self, group: Group, name: str) -> str:
+    def _stored_name(self, name: str) -> str:
         """Name the output of a layer is stored under: the quantised value's where it is one."""
-        quantizer = self._quantizer(name) if group.quantised else None
+        quantizer = self._quantizer(name) if self.group.quantised else None
         return name if quantizer is None else quantizer.result
 
     def _store(self, name: str, layout: str, tensor: Tensor) -> int:
