@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,22 +41,19 @@ _KINDS: Mapping[str, Callable[[Any], Any]] = {
     "int": int, "float": float, "bool": bool, "not": operator.not_}
 
 
-def _plain(*, op: str, operands: int | None = 1, axis: int | None = None,
-           **options: Any) -> Convert:
+def _plain(reader: Reader, *, op: str, operands: int | None = 1, axis: int | None = None,
+           **options: Any) -> None:
     """Of an operator whose first tensors are its operands; numbers become constants."""
-    def convert(reader: Reader) -> None:
-        like, found = reader.call.outputs[0], reader.tensors()[:operands]
-        inputs = [reader.data(i, like) for i in found]
-        if operands is not None and len(found) < operands:
-            inputs.append(reader.constant(np.array(reader.argument(len(found))).astype(
-                reader.program.values[found[0]].dtype)))
-        values = {name: _KINDS[value["kind"]](reader.argument(value["place"], value["default"]))
-                  if isinstance(value, dict) else value for name, value in options.items()}
-        if axis is not None:
-            values["axis"] = reader.axis(found[0], reader.argument(axis, -1 if axis else 0))
-        reader.emit(op, inputs, **values)
-
-    return convert
+    like, found = reader.call.outputs[0], reader.tensors()[:operands]
+    inputs = [reader.data(i, like) for i in found]
+    if operands is not None and len(found) < operands:
+        inputs.append(reader.constant(np.array(reader.argument(len(found))).astype(
+            reader.program.values[found[0]].dtype)))
+    values = {name: _KINDS[value["kind"]](reader.argument(value["place"], value["default"]))
+              if isinstance(value, dict) else value for name, value in options.items()}
+    if axis is not None:
+        values["axis"] = reader.axis(found[0], reader.argument(axis, -1 if axis else 0))
+    reader.emit(op, inputs, **values)
 
 
 def _clamp(reader: Reader) -> None:
@@ -67,16 +65,13 @@ def _clamp(reader: Reader) -> None:
     reader.emit(op, [reader.data(reader.tensors()[0])], **bounds)
 
 
-def _reduction(op: str) -> Convert:
-    def convert(reader: Reader) -> None:
-        value, keep = reader.tensors()[0], bool(reader.argument(2, False))
-        rank = len(reader.shape(value))
-        axes = {axis % rank for axis in reader.argument(1) or range(rank)}
-        stored = tuple(place for place, axis in enumerate(reader.axes(value))
-                       if axis in axes or (axis < 0 and not keep))
-        reader.emit(op, [reader.data(value)], axes=stored, keep_dims=keep)
-
-    return convert
+def _reduction(reader: Reader, op: str) -> None:
+    value, keep = reader.tensors()[0], bool(reader.argument(2, False))
+    rank = len(reader.shape(value))
+    axes = {axis % rank for axis in reader.argument(1) or range(rank)}
+    stored = tuple(place for place, axis in enumerate(reader.axes(value))
+                   if axis in axes or (axis < 0 and not keep))
+    reader.emit(op, [reader.data(value)], axes=stored, keep_dims=keep)
 
 
 def _slice(reader: Reader) -> None:
@@ -141,23 +136,20 @@ def _fill(reader: Reader) -> None:
     reader.emit("broadcast_to", [reader.constant(np.zeros(1, dtype))])
 
 
-def _product(data: int, weights: int, bias: int | None = None) -> Convert:
+def _product(reader: Reader, data: int, weights: int, bias: int | None = None) -> None:
     """Of products with a matrix [in, out] or, of `linear`, [out, in]; places are arguments."""
-    def convert(reader: Reader) -> None:
-        inputs, name = reader.call.inputs, reader.call.name
-        known, source = reader.values(inputs[weights]), reader.data(inputs[data])
-        if known is None or known.ndim != 2:
-            if bias is not None:
-                raise UnsupportedError("weights computed at run time")
-            reader.emit("batch_matmul", [source, reader.data(inputs[weights])], adj_x=False,
-                        adj_y=name.startswith("cortex_m"))
-            return
-        scales = _scales(reader.argument(7), reader.argument(8)) if "quantized" in name else None
-        found = [source, _weights(reader, inputs[weights], known if "linear" in name else known.T,
-                                  scales, None)]
-        reader.emit("fully_connected", found + _bias(reader, bias))
-
-    return convert
+    inputs, name = reader.call.inputs, reader.call.name
+    known, source = reader.values(inputs[weights]), reader.data(inputs[data])
+    if known is None or known.ndim != 2:
+        if bias is not None:
+            raise UnsupportedError("weights computed at run time")
+        reader.emit("batch_matmul", [source, reader.data(inputs[weights])], adj_x=False,
+                    adj_y=name.startswith("cortex_m"))
+        return
+    scales = _scales(reader.argument(7), reader.argument(8)) if "quantized" in name else None
+    found = [source, _weights(reader, inputs[weights], known if "linear" in name else known.T,
+                              scales, None)]
+    reader.emit("fully_connected", found + _bias(reader, bias))
 
 
 def _bias(reader: Reader, place: int | None) -> list[int]:
@@ -222,16 +214,13 @@ def _convolution(reader: Reader) -> None:
     _emit_filters(reader, op, weights.transpose(order), groups, 5)
 
 
-def _cortex_convolution(op: str, dilation: int, multipliers: int) -> Convert:
+def _cortex_convolution(reader: Reader, op: str, dilation: int, multipliers: int) -> None:
     """CMSIS-NN's: weights as its kernels take them, multipliers and shifts of each channel."""
-    def convert(reader: Reader) -> None:
-        weights = _filters(reader)
-        scales = _scales(*(reader.values(reader.call.inputs[place])
-                           for place in (multipliers, multipliers + 1)))
-        groups = weights.shape[3] // reader.argument(6) if op == "depthwise_conv_2d" else 1
-        _emit_filters(reader, op, weights, groups, dilation, scales)
-
-    return convert
+    weights = _filters(reader)
+    scales = _scales(*(reader.values(reader.call.inputs[place])
+                       for place in (multipliers, multipliers + 1)))
+    groups = weights.shape[3] // reader.argument(6) if op == "depthwise_conv_2d" else 1
+    _emit_filters(reader, op, weights, groups, dilation, scales)
 
 
 def _filters(reader: Reader) -> np.ndarray:
@@ -259,24 +248,21 @@ def _emit_filters(reader: Reader, op: str, weights: np.ndarray, groups: int, dil
                      *_bias(reader, 2)], window=window, groups=groups)
 
 
-def _pool(op: str) -> Convert:
+def _pool(reader: Reader, op: str) -> None:
     """Of pools (kernel, stride, padding, ...); adaptive ones state what they write."""
-    def convert(reader: Reader) -> None:
-        value, largest = reader.tensors()[0], op == "max_pool_2d"
-        rank = len(reader.shape(value))
-        if "adaptive" in reader.call.name:
-            sizes, wanted = _extents(reader)
-            kernel = (sizes[0] // max(1, wanted[0]), sizes[1] // max(1, wanted[1]))
-            window = _window(reader, kernel, kernel, (0, 0))
-        else:
-            kernel = _pair(reader.argument(1), 1, rank)
-            window = _window(
-                reader, kernel, _pair(reader.argument(2) or kernel, 1, rank),
-                _pair(reader.argument(3), 0, rank),
-                _pair(reader.argument(4), 1, rank) if largest else (1, 1))
-        reader.emit(op, [reader.data(value)], window=window)
-
-    return convert
+    value, largest = reader.tensors()[0], op == "max_pool_2d"
+    rank = len(reader.shape(value))
+    if "adaptive" in reader.call.name:
+        sizes, wanted = _extents(reader)
+        kernel = (sizes[0] // max(1, wanted[0]), sizes[1] // max(1, wanted[1]))
+        window = _window(reader, kernel, kernel, (0, 0))
+    else:
+        kernel = _pair(reader.argument(1), 1, rank)
+        window = _window(
+            reader, kernel, _pair(reader.argument(2) or kernel, 1, rank),
+            _pair(reader.argument(3), 0, rank),
+            _pair(reader.argument(4), 1, rank) if largest else (1, 1))
+    reader.emit(op, [reader.data(value)], window=window)
 
 
 def _normalise(reader: Reader) -> None:
@@ -285,38 +271,34 @@ def _normalise(reader: Reader) -> None:
                 assumed=True)
 
 
-def _quantizer(op: str) -> Convert:
-    def convert(reader: Reader) -> None:
-        value = reader.tensors()[0]
-        known, source = reader.values(value), reader.data(value)
-        if op == "dequantize" and known is not None:
-            reader.learn(known.astype(np.float32))
-        made = reader.emit(op, [source])
-        if "per_tensor" in reader.call.name:
-            reader.set_quantization(made if op == "quantize" else source, reader.argument(1),
-                                    reader.argument(2))
-
-    return convert
+def _quantizer(reader: Reader, op: str) -> None:
+    value = reader.tensors()[0]
+    known, source = reader.values(value), reader.data(value)
+    if op == "dequantize" and known is not None:
+        reader.learn(known.astype(np.float32))
+    made = reader.emit(op, [source])
+    if "per_tensor" in reader.call.name:
+        reader.set_quantization(made if op == "quantize" else source, reader.argument(1),
+                                reader.argument(2))
 
 
-def _lookup(data: int, places: int) -> Convert:
-    return lambda reader: reader.emit("gather", [
-        reader.data(reader.call.inputs[place]) for place in (data, places)], axis=0)
+def _lookup(reader: Reader, data: int, places: int) -> None:
+    reader.emit("gather", [reader.data(reader.call.inputs[place]) for place in (data, places)],
+                axis=0)
 
 
 SHAPED = ("view", "squeeze", "unsqueeze")
 """Kernels that copy into another shape."""
 
-_DIRECT: Mapping[str, Convert] = {
+_CONVERTERS: Mapping[str, Callable[..., None]] = {
     "clamp": _clamp, "slice": _slice, "pad": _pad, "permute": _permute, "fill": _fill,
-    "convolution": _convolution, "normalise": _normalise, "delegate": _delegate}
-_MADE: Mapping[str, Callable[..., Convert]] = {
+    "convolution": _convolution, "normalise": _normalise, "delegate": _delegate,
     "plain": _plain, "reduction": _reduction, "product": _product, "pool": _pool,
     "cortex_convolution": _cortex_convolution, "quantizer": _quantizer, "lookup": _lookup}
 
 
 def _read_kernel(*, convert: str = "plain", tie: str = "keep", **facts: Any) -> Kernel:
-    return Kernel(_DIRECT.get(convert) or _MADE[convert](**facts), Tie[tie.upper()])
+    return Kernel(partial(_CONVERTERS[convert], **facts), Tie[tie.upper()])
 
 
 KERNELS: Mapping[str, Kernel] = {

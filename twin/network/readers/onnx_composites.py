@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -119,44 +120,37 @@ def _batch_normalization(rewriter: Rewriter) -> list[Node] | None:
                    rewriter.constant((beta - mean * factor).reshape(behind)))
 
 
-def _norm(op: str, root: bool) -> Callable[[Rewriter], list[Node] | None]:
+def _norm(rewriter: Rewriter, op: str, root: bool) -> list[Node] | None:
     """Sum of squares or magnitudes along axes, with or without the root."""
-    def write(rewriter: Rewriter) -> list[Node] | None:
-        node, model = rewriter.node, rewriter.model
-        shape = model.shapes[node.source]
-        axes = node.option("axes")
-        if node.input(1):
-            given = model.constants.get(node.inputs[1])
-            if given is None:
-                return None
-            axes = given.reshape(-1).tolist()
-        axes = [axis % len(shape) for axis in axes or range(len(shape))]
-        each = rewriter.add(op, [node.source] * (2 if op == "Mul" else 1), shape)
-        keep = bool(node.option("keepdims", 1))
-        total = rewriter.reduce("ReduceSum", each, axes, keep=keep)
-        if root:
-            rewriter.add("Sqrt" if op == "Mul" else "Log", [total])
-        return rewriter.finish()
-
-    return write
-
-
-def _chain(op: str) -> Callable[[Rewriter], list[Node] | None]:
-    """One operator of many operands as many of two."""
-    def write(rewriter: Rewriter) -> list[Node] | None:
-        names = rewriter.node.inputs
-        if rewriter.node.op == op and len(names) == 2:
+    node, model = rewriter.node, rewriter.model
+    shape = model.shapes[node.source]
+    axes = node.option("axes")
+    if node.input(1):
+        given = model.constants.get(node.inputs[1])
+        if given is None:
             return None
-        total = names[0]
-        shapes = rewriter.model.shapes
-        for name in names[1:]:
-            total = rewriter.add(op, [total, name],
-                                 np.broadcast_shapes(shapes[total], shapes[name]))
-        if rewriter.node.op == "Mean":
-            rewriter.add("Mul", [total, rewriter.constant(1 / len(names))])
-        return rewriter.finish() if rewriter.made else None
+        axes = given.reshape(-1).tolist()
+    axes = [axis % len(shape) for axis in axes or range(len(shape))]
+    each = rewriter.add(op, [node.source] * (2 if op == "Mul" else 1), shape)
+    keep = bool(node.option("keepdims", 1))
+    total = rewriter.reduce("ReduceSum", each, axes, keep=keep)
+    if root:
+        rewriter.add("Sqrt" if op == "Mul" else "Log", [total])
+    return rewriter.finish()
 
-    return write
+
+def _chain(rewriter: Rewriter, op: str) -> list[Node] | None:
+    """One operator of many operands as many of two."""
+    names = rewriter.node.inputs
+    if rewriter.node.op == op and len(names) == 2:
+        return None
+    total = names[0]
+    shapes = rewriter.model.shapes
+    for name in names[1:]:
+        total = rewriter.add(op, [total, name], np.broadcast_shapes(shapes[total], shapes[name]))
+    if rewriter.node.op == "Mean":
+        rewriter.add("Mul", [total, rewriter.constant(1 / len(names))])
+    return rewriter.finish() if rewriter.made else None
 
 
 def _gemm(rewriter: Rewriter) -> list[Node] | None:
@@ -213,9 +207,11 @@ COMPOSITES: Mapping[str, Callable[[Rewriter], list[Node] | None]] = {
     f"{MICROSOFT}.SkipLayerNormalization": _skip_layer_normalization,
     "InstanceNormalization": _instance_normalization, "GroupNormalization": _group_normalization,
     "BatchNormalization": _batch_normalization,
-    "ReduceL2": _norm("Mul", True), "ReduceSumSquare": _norm("Mul", False),
-    "ReduceL1": _norm("Abs", False), "ReduceLogSumExp": _norm("Exp", True),
-    "Sum": _chain("Add"), "Mean": _chain("Add"), "Max": _chain("Max"), "Min": _chain("Min"),
+    **{f"Reduce{name}": partial(_norm, op=op, root=root) for name, op, root in (
+        ("L2", "Mul", True), ("SumSquare", "Mul", False), ("L1", "Abs", False),
+        ("LogSumExp", "Exp", True))},
+    **{name: partial(_chain, op=op) for name, op in (
+        ("Sum", "Add"), ("Mean", "Add"), ("Max", "Max"), ("Min", "Min"))},
     "Gemm": _gemm, "Einsum": write_einsum,
     **{f"{MICROSOFT}.{name}": _biased_gelu for name in (
         "Gelu", "FastGelu", "BiasGelu", "QuickGelu")},

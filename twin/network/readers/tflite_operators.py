@@ -6,7 +6,7 @@ Shapes, axes and amounts that the file keeps as constant tensors become options;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,16 +39,14 @@ def _kernel(node: Node) -> RowsColumns:
     return shape[1], shape[2]
 
 
-def _conv(op: str, table: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        options = node.options(table)
-        dilation = (options.DilationHFactor(), options.DilationWFactor())
-        window = _window(node, _kernel(node), options, dilation)
-        each = 1 if OPERATORS[op].is_depthwise else node.shape(1)[3]
-        return node.layer(op, window=window, groups=max(1, node.shape(0)[3] // each),
-                          activation=node.activation(options.FusedActivationFunction()))
-
-    return convert
+def _conv(node: Node) -> Layer:
+    traits = OPERATORS[node.builtin.lower()]
+    options = node.options("DepthwiseConv2DOptions" if traits.is_depthwise else "Conv2DOptions")
+    dilation = (options.DilationHFactor(), options.DilationWFactor())
+    window = _window(node, _kernel(node), options, dilation)
+    each = 1 if traits.is_depthwise else node.shape(1)[3]
+    return node.layer(traits.name, window=window, groups=max(1, node.shape(0)[3] // each),
+                      activation=node.activation(options.FusedActivationFunction()))
 
 
 def _transpose_conv(node: Node) -> Layer:
@@ -70,17 +68,14 @@ def _transpose_conv(node: Node) -> Layer:
                       activation=node.activation(options.FusedActivationFunction()))
 
 
-def _pool(op: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        options = node.options("Pool2DOptions")
-        if len(node.shape(0)) != 4:
-            raise ModelError(f"{node.place}: data of shape {node.shape(0)}; four dimensions "
-                             "are needed")
-        window = _window(node, (options.FilterHeight(), options.FilterWidth()), options)
-        return node.layer(op, window=window,
-                          activation=node.activation(options.FusedActivationFunction()))
-
-    return convert
+def _pool(node: Node) -> Layer:
+    options = node.options("Pool2DOptions")
+    if len(node.shape(0)) != 4:
+        raise ModelError(f"{node.place}: data of shape {node.shape(0)}; four dimensions "
+                         "are needed")
+    window = _window(node, (options.FilterHeight(), options.FilterWidth()), options)
+    return node.layer(node.builtin.lower(), window=window,
+                      activation=node.activation(options.FusedActivationFunction()))
 
 
 def _split(node: Node) -> Layer:
@@ -116,14 +111,12 @@ def _strided_slice(node: Node) -> Layer:
         layer, options=tuple(sorted((*layer.options, ("strided", True)))))
 
 
-def _pad(mode: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        amounts = node.values(1).reshape(-1, 2).tolist()
-        value = float(node.values(2).reshape(-1)[0]) if len(node.inputs) > 2 else 0.0
-        return node.layer("pad", node.inputs[:1], mode=mode, value=value,
-                          paddings=tuple((int(a), int(b)) for a, b in amounts))
-
-    return convert
+def _pad(node: Node) -> Layer:
+    amounts = node.values(1).reshape(-1, 2).tolist()
+    value = float(node.values(2).reshape(-1)[0]) if len(node.inputs) > 2 else 0.0
+    mode = "mirror" if node.builtin == "MIRROR_PAD" else "constant"
+    return node.layer("pad", node.inputs[:1], mode=mode, value=value,
+                      paddings=tuple((int(a), int(b)) for a, b in amounts))
 
 
 def _reshape(node: Node) -> Layer:
@@ -135,29 +128,25 @@ def _softmax(node: Node) -> Layer:
     return node.layer("softmax", axis=len(node.shape(0)) - 1, beta=beta)
 
 
-def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
-    def convert(node: Node) -> Layer:
-        pairs = node.values(2).reshape(-1, 2).tolist()
-        layer = node.layer(op, node.inputs[:1], block=node.integers(1))
-        given = (amounts, tuple((int(a), int(b)) for a, b in pairs))
-        return replace(layer, options=tuple(sorted((*layer.options, given))))
-
-    return convert
+def _batches(node: Node) -> Layer:
+    pairs = node.values(2).reshape(-1, 2).tolist()
+    layer = node.layer(node.builtin.lower(), node.inputs[:1], block=node.integers(1))
+    given = ("paddings" if node.builtin == "SPACE_TO_BATCH_ND" else "crops",
+             tuple((int(a), int(b)) for a, b in pairs))
+    return replace(layer, options=tuple(sorted((*layer.options, given))))
 
 
 CONVERTERS: Mapping[str, Converter] = {
     **list_converters(),
-    "CONV_2D": _all(_conv("conv_2d", "Conv2DOptions")),
-    "DEPTHWISE_CONV_2D": _all(_conv("depthwise_conv_2d", "DepthwiseConv2DOptions")),
+    "CONV_2D": _all(_conv), "DEPTHWISE_CONV_2D": _all(_conv),
     "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
-    "AVERAGE_POOL_2D": _one(_pool("average_pool_2d")), "MAX_POOL_2D": _one(_pool("max_pool_2d")),
+    "AVERAGE_POOL_2D": _one(_pool), "MAX_POOL_2D": _one(_pool),
     "SPLIT": Converter(convert=_split, data=(1,)), "SPLIT_V": _one(_split_v),
     "SLICE": _one(_slice), "STRIDED_SLICE": _one(_strided_slice),
-    "PAD": _one(_pad("constant")), "PADV2": _one(_pad("constant")),
-    "MIRROR_PAD": _one(_pad("mirror")), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
+    "PAD": _one(_pad), "PADV2": _one(_pad),
+    "MIRROR_PAD": _one(_pad), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
     "SOFTMAX": _one(_softmax), "L2_NORMALIZATION": _one(plain("l2_normalization")),
     "SELECT": _all(plain("select")),
-    "SPACE_TO_BATCH_ND": _one(_batches("space_to_batch_nd", "paddings")),
-    "BATCH_TO_SPACE_ND": _one(_batches("batch_to_space_nd", "crops")), **RECURRENT, **RARE,
+    "SPACE_TO_BATCH_ND": _one(_batches), "BATCH_TO_SPACE_ND": _one(_batches), **RECURRENT, **RARE,
 }
 """Builtin operators this reads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,16 +71,13 @@ def _batch_matmul(output: Output, layer: Layer, results: list[str]) -> None:
     output.node("MatMul", [output.real(i) for i in layer.inputs], results)
 
 
-def _pool(op: str) -> Encode:
-    def encode(output: Output, layer: Layer, results: list[str]) -> None:
-        window = _window(layer)
-        if op == "AveragePool":
-            # Average pooling learned dilation in operator set 19 only.
-            del window["dilations"]
-            window["count_include_pad"] = int(layer.option("count_include_pad", False))
-        output.node(op, [output.real(layer.source_id)], results, **window)
-
-    return encode
+def _pool(output: Output, layer: Layer, results: list[str], op: str) -> None:
+    window = _window(layer)
+    if op == "AveragePool":
+        # Average pooling learned dilation in operator set 19 only.
+        del window["dilations"]
+        window["count_include_pad"] = int(layer.option("count_include_pad", False))
+    output.node(op, [output.real(layer.source_id)], results, **window)
 
 
 def _operand(output: Output, tensor_id: int, rank: int) -> str:
@@ -93,20 +91,14 @@ def _operand(output: Output, tensor_id: int, rank: int) -> str:
     return output.real(tensor_id, lifted.transpose(TO_FILE))
 
 
-def _elementwise(op: str) -> Encode:
-    def encode(output: Output, layer: Layer, results: list[str]) -> None:
-        rank = len(output.graph.output(layer).shape)
-        output.node(op, [_operand(output, i, rank) for i in layer.inputs], results)
-
-    return encode
+def _elementwise(output: Output, layer: Layer, results: list[str], op: str) -> None:
+    rank = len(output.graph.output(layer).shape)
+    output.node(op, [_operand(output, i, rank) for i in layer.inputs], results)
 
 
-def _unary(op: str, **attributes: float) -> Encode:
-    def encode(output: Output, layer: Layer, results: list[str]) -> None:
-        chosen = {key: layer.option(key, value) for key, value in attributes.items()}
-        output.node(op, [output.real(layer.source_id)], results, **chosen)
-
-    return encode
+def _unary(output: Output, layer: Layer, results: list[str], op: str, **attributes: float) -> None:
+    chosen = {key: layer.option(key, value) for key, value in attributes.items()}
+    output.node(op, [output.real(layer.source_id)], results, **chosen)
 
 
 def _relu6(output: Output, layer: Layer, results: list[str]) -> None:
@@ -121,18 +113,15 @@ def _softmax(output: Output, layer: Layer, results: list[str]) -> None:
                 axis=to_file_axis(layer.option("axis", rank - 1), rank))
 
 
-def _reduction(op: str) -> Encode:
-    def encode(output: Output, layer: Layer, results: list[str]) -> None:
-        rank, axes = _rank(output, layer), layer.option("axes")
-        if rank == 4 and not layer.option("keep_dims") and 3 not in axes:
-            shape = output.graph.input(layer).shape
-            if any(axis not in axes and shape[axis] > 1 for axis in (1, 2)):
-                raise output.refuse(layer, "height or width left beside channels")
-        output.node(op, [output.real(layer.source_id)], results,
-                    axes=sorted(to_file_axis(axis, rank) for axis in axes),
-                    keepdims=int(layer.option("keep_dims", False)))
-
-    return encode
+def _reduction(output: Output, layer: Layer, results: list[str], op: str) -> None:
+    rank, axes = _rank(output, layer), layer.option("axes")
+    if rank == 4 and not layer.option("keep_dims") and 3 not in axes:
+        shape = output.graph.input(layer).shape
+        if any(axis not in axes and shape[axis] > 1 for axis in (1, 2)):
+            raise output.refuse(layer, "height or width left beside channels")
+    output.node(op, [output.real(layer.source_id)], results,
+                axes=sorted(to_file_axis(axis, rank) for axis in axes),
+                keepdims=int(layer.option("keep_dims", False)))
 
 
 def _concatenation(output: Output, layer: Layer, results: list[str]) -> None:
@@ -202,18 +191,15 @@ def _transpose(output: Output, layer: Layer, results: list[str]) -> None:
     output.node("Transpose", [output.real(layer.source_id)], results, perm=perm)
 
 
-def _resize(mode: str) -> Encode:
-    def encode(output: Output, layer: Layer, results: list[str]) -> None:
-        coordinates = "asymmetric"
-        if layer.option("align_corners", False):
-            coordinates = "align_corners"
-        elif layer.option("half_pixel_centers", False):
-            coordinates = "half_pixel"
-        sizes = output.integers(layer, "sizes", output.shape(layer.target_id))
-        output.node("Resize", [output.real(layer.source_id), "", "", sizes], results, mode=mode,
-                    coordinate_transformation_mode=coordinates)
-
-    return encode
+def _resize(output: Output, layer: Layer, results: list[str], mode: str) -> None:
+    coordinates = "asymmetric"
+    if layer.option("align_corners", False):
+        coordinates = "align_corners"
+    elif layer.option("half_pixel_centers", False):
+        coordinates = "half_pixel"
+    sizes = output.integers(layer, "sizes", output.shape(layer.target_id))
+    output.node("Resize", [output.real(layer.source_id), "", "", sizes], results, mode=mode,
+                coordinate_transformation_mode=coordinates)
 
 
 def _quantize(output: Output, layer: Layer, results: list[str]) -> None:
@@ -226,15 +212,16 @@ def _dequantize(output: Output, layer: Layer, results: list[str]) -> None:
     output.node("DequantizeLinear", [output.names[source], *output.scale(source)], results)
 
 
-_FAMILIES: Mapping[str, Callable[..., Encode]] = {
+_FAMILIES: Mapping[str, Callable[..., None]] = {
     "pool": _pool, "reduction": _reduction, "pair": _elementwise, "unary": _unary}
 
 ENCODERS: Mapping[str, Encode] = {
-    **{row.op: _FAMILIES[row.family](row.name, **row.attributes) for row in ROWS if row.written},
-    **{op: _resize(mode) for mode, op in RESIZES.items()},
+    **{row.op: partial(_FAMILIES[row.family], op=row.name, **row.attributes)
+       for row in ROWS if row.written},
+    **{op: partial(_resize, mode=mode) for mode, op in RESIZES.items()},
     "conv_2d": _conv, "depthwise_conv_2d": _conv, "transpose_conv_2d": _transpose_conv,
     "fully_connected": _fully_connected, "batch_matmul": _batch_matmul,
-    "prelu": _elementwise("PRelu"), "concatenation": _concatenation, "split": _split,
+    "prelu": partial(_elementwise, op="PRelu"), "concatenation": _concatenation, "split": _split,
     "slice": _slice, "pad": _pad, "reshape": _reshape, "transpose": _transpose,
     "softmax": _softmax, "relu6": _relu6, "quantize": _quantize, "dequantize": _dequantize,
 }

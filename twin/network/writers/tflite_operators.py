@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -172,17 +173,14 @@ def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     return _same(layer, beta=layer.option("beta", 1.0))
 
 
-def _row(row: Row) -> Encoder:
-    def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-        inputs = None if row.constant is None else _with_constant(
-            layer, add, row.constant.name, row.constant.values(graph, layer))
-        return _encoded(layer, row.builtin, row.table, inputs, **row.options(graph, layer))
-
-    return encode
+def _row(row: Row, graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+    inputs = None if row.constant is None else _with_constant(
+        layer, add, row.constant.name, row.constant.values(graph, layer))
+    return _encoded(layer, row.builtin, row.table, inputs, **row.options(graph, layer))
 
 
 ENCODERS: Mapping[str, Encoder] = {
-    **{row.op: _row(row) for row in ROWS},
+    **{row.op: partial(_row, row) for row in ROWS},
     "conv_2d": _conv, "depthwise_conv_2d": _conv, "transpose_conv_2d": _transpose_conv,
     "average_pool_2d": _pool, "max_pool_2d": _pool, "split": _split, "slice": _slice, "pad": _pad,
     "softmax": _softmax,
