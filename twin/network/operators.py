@@ -287,7 +287,7 @@ def _stated_macs(graph: Graph, layer: Layer) -> int:
     return int(layer.option("macs", 0))
 
 
-ADD, PAD, SLICE, CONCATENATION = "add", "pad", "slice", "concatenation"
+ADD, MUL, PAD, SLICE, CONCATENATION = "add", "mul", "pad", "slice", "concatenation"
 TRANSPOSE = "transpose"
 RESHAPE, RESHAPE_COPY, COPY, FUNCTION = "reshape", "reshape_copy", "copy", "function"
 """Operators that rewrites put into a graph, or take out of it."""

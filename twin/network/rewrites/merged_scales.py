@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from twin.network.graph import Graph
-from twin.network.operators import ADD, RESHAPE
+from twin.network.operators import ADD, MUL, RESHAPE
 from twin.network.rewrites.rewrite import derive, find_readers
 
 
@@ -21,7 +21,7 @@ def merge_scales(graph: Graph) -> Graph:
     readers = find_readers(graph)
     constants = {place for place, tensor in enumerate(graph.tensors) if tensor.is_constant}
     products = {layer.target_id for layer in graph.layers
-                if layer.op == "mul" and constants & {*layer.inputs}
+                if layer.op == MUL and constants & {*layer.inputs}
                 and len(readers.get(layer.target_id, ())) == 1}
     layers = tuple(
         replace(layer, op=RESHAPE, options=(), inputs=tuple(products & {*layer.inputs}))
