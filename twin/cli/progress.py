@@ -29,9 +29,8 @@ class Terminal(Watcher):
     """Shows a measurement as it goes on; bars only where stderr is a terminal."""
 
     def __init__(self) -> None:
-        self._bars: Bars | None = None
-        self._temperature = ""
-        self._task: Any = None
+        self._bar = _Bar("")
+        self._temperature = self._bound = ""
         self._due_s = 0.0
 
     def __enter__(self) -> Terminal:
@@ -40,22 +39,26 @@ class Terminal(Watcher):
 
     def __exit__(self, *how: object) -> None:
         """Take the bar away."""
-        self._stop()
+        self._bar.stop()
 
     def progress(self, progress: Progress, describe: Callable[[], Any] | None) -> None:
         """Move the bar; now and then, in a tenth of the time, say what bounds the network."""
         if describe is None or not sys.stderr.isatty():
             return
-        bars = self._start(progress)
-        bars.update(self._task, completed=progress.done, total=progress.total)
+        if self._temperature != progress.temperature:
+            self._bar.stop()
+            self._bar = _Bar(progress.temperature, stays=True)
+            self._temperature, self._bound, self._due_s = progress.temperature, "", 0.0
+        self._bar.move(progress.done, progress.total, self._bound)
         begin = time.monotonic()
         if begin >= self._due_s:
             worst = describe().whole.bottleneck
-            bars.update(self._task, bound=f"{worst.kind} {worst.severity:.0%}: {worst.evidence} "
-                                          f"[{worst.origin}]" if worst.kind else worst.evidence)
+            self._bound = (f"{worst.kind} {worst.severity:.0%}: {worst.evidence} "
+                           f"[{worst.origin}]" if worst.kind else worst.evidence)
+            self._bar.move(progress.done, progress.total, self._bound)
             self._due_s = time.monotonic() + 10 * (time.monotonic() - begin)
         if progress.done >= progress.total:
-            self._stop()
+            self._bar.stop()
 
     def remark(self, text: str) -> None:
         """Write a warning."""
@@ -63,7 +66,7 @@ class Terminal(Watcher):
 
     def keep(self, folder: Path, resumable: bool) -> None:
         """Say where samples are."""
-        self._stop()
+        self._bar.stop()
         note_written(f"{folder}, as far as it came"
                      + ("; --resume goes on with it" if resumable else ""))
 
@@ -73,21 +76,6 @@ class Terminal(Watcher):
 
         show(open_console(), energy_table(measurement))
         note_written(folder)
-
-    def _start(self, progress: Progress) -> Bars:
-        """Return the bar of a temperature, started with its first block."""
-        if self._bars is None or self._temperature != progress.temperature:
-            self._stop()
-            self._bars = _make_bars("{task.description}", "{task.fields[bound]}", stays=True)
-            self._task = self._bars.add_task(progress.temperature, total=progress.total, bound="")
-            self._temperature, self._due_s = progress.temperature, 0.0
-            self._bars.start()
-        return self._bars
-
-    def _stop(self) -> None:
-        if self._bars is not None:
-            self._bars.stop()
-            self._bars = None
 
 
 LEAST_SHARE = 0.5
@@ -102,8 +90,7 @@ class Rate:
 
     def __init__(self, of: str = "predicted") -> None:
         self._of = of
-        self._bars: Bars | None = None
-        self._task: Any = None
+        self._bar = _Bar(of)
         self._began_s = time.monotonic()
         self._due_s = self._began_s + PATIENCE_S
         self._come = self._written = (0, 0)
@@ -114,8 +101,7 @@ class Rate:
 
     def __exit__(self, kind: type[BaseException] | None, *how: object) -> None:
         """Take the bar away; of an interrupted study, say what is not lost."""
-        if self._bars is not None:
-            self._bars.stop()
+        self._bar.stop()
         done, total = self._come
         if kind is None and self._written[0] and self._written != self._come:
             print(f"{done} of {total} {self._of}", file=sys.stderr)
@@ -138,11 +124,7 @@ class Rate:
                 print(f"{done} of {total} {self._of}" + left * (done >= LEAST_SHARE * total),
                       file=sys.stderr)
             return
-        if self._bars is None:
-            self._bars = _make_bars(self._of, "{task.fields[status]}")
-            self._task = self._bars.add_task("", total=total, status="")
-            self._bars.start()
-        self._bars.update(self._task, completed=done, status=status)
+        self._bar.move(done, total, status)
 
 
 class Steps:
@@ -154,8 +136,7 @@ class Steps:
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
-        self._bars: Bars | None = None
-        self._task: Any = None
+        self._bar = _Bar(doing, timed=False)
         self._line = ""
         self._due_s = time.monotonic() + PATIENCE_S
         self._first = threading.Timer(PATIENCE_S, self._say)
@@ -170,8 +151,7 @@ class Steps:
     def __exit__(self, *how: object) -> None:
         """Take the bar away."""
         self._first.cancel()
-        if self._bars is not None:
-            self._bars.stop()
+        self._bar.stop()
 
     def tell(self, done: int, total: int, name: str) -> None:
         """Say which step begins."""
@@ -181,11 +161,7 @@ class Steps:
             if time.monotonic() >= self._due_s:
                 self._say()
             return
-        if self._bars is None:
-            self._bars = _make_bars(self._doing, "{task.fields[name]}", timed=False)
-            self._task = self._bars.add_task("", total=total, name="")
-            self._bars.start()
-        self._bars.update(self._task, completed=done, total=total, name=name)
+        self._bar.move(done, total, name)
 
     def _say(self) -> None:
         """Write the step it is at, if it is at one and did not just do so."""
@@ -195,18 +171,36 @@ class Steps:
             print(self._line, file=sys.stderr)
 
 
-def _make_bars(before: str, behind: str, *, timed: bool = True, stays: bool = False) -> Bars:
-    """Return a bar on stderr between two texts; rich's are loaded where one is shown."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+class _Bar:
+    """A bar on stderr between two texts, from when it is moved; rich is loaded only then."""
 
-    return Progress(TextColumn(before), BarColumn(bar_width=40 if timed else 20),
-                    MofNCompleteColumn(), *([TimeRemainingColumn()] if timed else []),
-                    TextColumn(behind, markup=False), console=Console(file=sys.stderr),
-                    transient=not stays)
+    def __init__(self, before: str, *, timed: bool = True, stays: bool = False) -> None:
+        self._before, self._timed, self._stays = before, timed, stays
+        self._bars: Bars | None = None
+
+    def move(self, done: int, total: int, text: str) -> None:
+        """Show so many of all, and a text behind."""
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        if self._bars is None:
+            self._bars = Progress(
+                TextColumn(self._before), BarColumn(bar_width=40 if self._timed else 20),
+                MofNCompleteColumn(), *([TimeRemainingColumn()] if self._timed else []),
+                TextColumn("{task.fields[text]}", markup=False), console=Console(file=sys.stderr),
+                transient=not self._stays)
+            self._bars.add_task("", total=total, text=text)
+            self._bars.start()
+        self._bars.update(self._bars.task_ids[0], completed=done, total=total, text=text)
+
+    def stop(self) -> None:
+        """Take it away, or leave it as it is."""
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
