@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from statistics import fmean, median
 
 from hwmodels.files import JsonObject
@@ -56,7 +57,7 @@ class Effect:
         name = name_figure(self.figure)
         if max(abs(one - 1) for one in self.ratios) < LITTLE:
             return f"{name} as before (within {LITTLE:.1%})"
-        return f"{name} {_spread(self.ratios)}"
+        return f"{name} x{_spread(self.ratios)}"
 
 
 def find_baseline(table: Table, finding: Finding) -> str:
@@ -214,12 +215,8 @@ def _tell_levels(finding: Finding, table: Table) -> list[str]:
     """Return what caches and memories are asked with each value of the axis."""
     lines = []
     for figure in finding.variables:
-        sentences = []
-        for value, known in list_levels(finding, table.predicted, figure).items():
-            low, middle, high = (write_level(figure, level) for level in (
-                known[0], median(known), known[-1]))
-            sentences.append(f"{value} {middle}"
-                             + f" ({low} to {high} between rows)" * (low != high))
+        sentences = [f"{value} {_spread(known, partial(write_level, figure))}" for value, known in
+                     list_levels(finding, table.predicted, figure).items()]
         lines.append(f"{name_figure(figure)}: " + ("; ".join(sentences) if sentences else
                      "not known of any row: " + (
                          "it is of cold rows (temperatures: [cold]) on boards whose wake-up and "
@@ -320,8 +317,8 @@ def _tell_overhead(finding: Finding, table: Table) -> list[str]:
         if row.overhead_us is not None and row.time_us:
             shares.setdefault(dict(row.inputs).get(finding.vary, ""), []).append(
                 row.overhead_us / row.time_us)
-    return [f"calls of kernels take {median(own):.2%} of the time with {value} ({min(own):.2%} to "
-            f"{max(own):.2%} between rows)" for value, own in shares.items()]
+    return [f"calls of kernels take {_spread(own, '{:.2%}'.format)} of the time with {value}"
+            for value, own in shares.items()]
 
 
 def _tell_clocks(finding: Finding, table: Table) -> list[str]:
@@ -346,10 +343,10 @@ def _tell_clocks(finding: Finding, table: Table) -> list[str]:
     for lower, ratios in by_voltage.items():
         if ratios:
             how = "allows a lower voltage scale" if lower else "leaves the voltage scale as it is"
-            lines.append(f"where the slowest clock {how}, its energy is {_spread(ratios)} of the "
+            lines.append(f"where the slowest clock {how}, its energy is x{_spread(ratios)} of the "
                          f"fastest's; {len(ratios)} pairs")
     if waits:
-        lines.append(f"cycles at the slowest clock are {_spread(waits)} of those at the fastest: "
+        lines.append(f"cycles at the slowest clock are x{_spread(waits)} of those at the fastest: "
                      "memories are waited for in fewer cycles there")
     return lines
 
@@ -403,11 +400,11 @@ def _ratio(row: Row | None, base: Row | None, figure: str) -> float | None:
     return None if first is None or not second else first / second
 
 
-def _spread(ratios: Sequence[float]) -> str:
-    """Return the median of ratios and how far rows lie apart, which is no interval."""
-    return f"x{_times(median(ratios))}" + (
-        f" ({_times(min(ratios))} to {_times(max(ratios))} between rows)" if ratios[1:] else "")
-
-
 def _times(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}"
+
+
+def _spread(values: Sequence[float], write: Callable[[float], str] = _times) -> str:
+    """Return the median and how far rows lie apart, which is no interval."""
+    low, middle, high = (write(one) for one in (min(values), median(values), max(values)))
+    return middle + f" ({low} to {high} between rows)" * (low != high)
