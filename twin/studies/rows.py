@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from calibration.fitting.intervals import Interval
@@ -254,6 +254,11 @@ class Row:
 def compare_as(quantity: str, boundary: str) -> str:
     """Return what a quantity compares as: energies of an inference where they are counted."""
     return f"{quantity} of a {boundary}" * (quantity == "energy_uj") or quantity
+
+
+def mixes_boundaries(rows: Iterable[Row]) -> bool:
+    """Return whether energies of chips and of boards are among rows."""
+    return len({row.boundary for row in rows if row.energy_uj is not None}) > 1
 
 
 def judge(row: Row, limits: Limits) -> Row:

@@ -10,7 +10,13 @@ from hwmodels.counts import CAUSES
 from hwmodels.files import JsonObject
 from twin.deployment.deployment import Deployment
 from twin.pricing.batch import empty_batch, fill_row
-from twin.pricing.ledger import bill_energy_uj, bill_time_us, explain_time, name_energies
+from twin.pricing.ledger import (
+    bill_energy_uj,
+    bill_time_us,
+    cause_times_us,
+    explain_time,
+    name_energies,
+)
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.studies.rows import compare_as
 
@@ -57,7 +63,7 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
         "macs": prediction.macs,
         "explanation": explain_time(prediction),
         "voltage_note": prediction.voltage,
-        "described": [_describe(layer) for layer in prediction.layers],
+        "described": [_describe(prediction, layer) for layer in prediction.layers],
         "memory": tell_memory(prediction),
         "setup": {"time_us": bill_time_us(prediction, prediction.setup),
                   "energy_uj": bill_energy_uj(prediction.setup)},
@@ -83,21 +89,15 @@ def tell_memory(prediction: Prediction) -> JsonObject:
     }
 
 
-def _describe(layer: LayerPrediction) -> JsonObject:
-    hertz = dict(layer.clocks_hz)
-    causes: dict[str, float] = {}
-    for clock in layer.bill.clocks():
-        # Of one clock a layer may leave its frequency out: its time then goes by its cycles.
-        us = 1e6 / hertz[clock] if clock in hertz else layer.time_us / (layer.cycles or 1)
-        for cause in layer.bill.causes():
-            causes[cause] = causes.get(cause, 0.0) + layer.bill.cycles(clock, cause) * us
+def _describe(prediction: Prediction, layer: LayerPrediction) -> JsonObject:
     return {
         "index": layer.index, "name": layer.name, "op": layer.op,
         "shape": "x".join(map(str, layer.output_shape)), "macs": layer.macs,
         "cycles": layer.cycles, "clock": layer.clock, "bound": layer.bound,
         "miss_rate": layer.miss_rate, "alias": layer.alias, "assumed": layer.assumed,
         "largest_cause": layer.largest_cause,
-        "causes": {cause: time_us for cause, time_us in causes.items() if time_us},
+        "causes": {cause: time_us for cause, time_us in cause_times_us(
+            prediction, layer.bill).items() if time_us},
     }
 
 

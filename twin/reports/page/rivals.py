@@ -19,7 +19,7 @@ from twin.reports.page.parts import Answer
 from twin.reports.rivals import BEST, Rival, find_lowest, list_leading, say_among, write_figure
 from twin.reports.tables.limits import format_chance, say_meets
 from twin.reports.tables.study_sentences import say_life, say_sleep
-from twin.studies.rows import QUANTITIES, WORDS, Row
+from twin.studies.rows import QUANTITIES, WORDS, Row, mixes_boundaries
 from twin.studies.selection import Choice, Winner, find_winners
 from twin.studies.sweep import network_of
 
@@ -87,7 +87,7 @@ def say_lead(rivals: Sequence[Rival]) -> str:
     Energies at one boundary: where rows of both are there, of chips at their rail.
     """
     winners = {won.quantity: (won, best) for won, best in reversed(list_winners(rivals))}
-    many = len({one.row.boundary for one in rivals if one.row.energy_uj is not None}) > 1
+    many = mixes_boundaries(one.row for one in rivals)
     fastest, sentences = None, list[str]()
     for quantity in ("time_us", "mean_mw" if "mean_mw" in winners else "energy_uj"):
         if quantity not in winners:
@@ -187,9 +187,8 @@ def say_best_mark(rows: Sequence[Row]) -> str:
     """Say what the mark of the best means in a table of rows."""
     if not any(row.met for row in rows):
         return "none meets the limits"
-    places = {row.boundary for row in rows if row.energy_uj is not None}
     return (f"{BEST} is lowest" + say_among(rows)
-            + ", energy among chips or among boards (one alone has none)" * (len(places) > 1))
+            + ", energy among chips or among boards (one alone has none)" * mixes_boundaries(rows))
 
 
 def row_details(row: Row) -> NamedTexts:

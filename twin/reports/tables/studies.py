@@ -31,7 +31,7 @@ from twin.reports.tables.study_sentences import (
 )
 from twin.studies.limits import Limits
 from twin.studies.results import Table
-from twin.studies.rows import NAMED, SURE, WORDS, Row
+from twin.studies.rows import NAMED, SURE, WORDS, Row, mixes_boundaries
 from twin.studies.sweep import list_asked, list_changed, list_idle, name_network, network_of
 
 MARKS = {"certain": "**", "front": "*", "possible": "~"}
@@ -147,8 +147,8 @@ def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
     others = list_changed(table.rows)
     each = f" of a network ({', '.join(others)} makes another)" if others else " of a network"
     judged = all(row.accuracy is not None for row in rows)
-    places = {row.boundary for row in rows if row.energy_uj is not None}
-    apart = ", energies of boards and of chips apart" * (len(places) > 1 and "energy" in over)
+    apart = ", energies of boards and of chips apart" * (
+        mixes_boundaries(rows) and "energy" in over)
     return [f"{legend}; among all rows{'' if judged else each}, over {over}{apart}"] if legend \
         else []
 
