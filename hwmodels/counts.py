@@ -55,6 +55,9 @@ EVENTS: Mapping[str, Event] = {
     for name, facts in read_yaml_once(Path(__file__).with_name("events.yaml")).items()}
 """Every event by name."""
 
+CAUSE_PLACES = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
+"""Place of each event's cause among `CAUSES`."""
+
 COPYING = "copying"
 """Place of what a core loses, and issues, in code that only copies: im2col, padding, layout."""
 

@@ -277,9 +277,14 @@ def name_far(learnt: Learnt, names: Sequence[str], start: Calibration | None) ->
 def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
     """Return what is shipped for a runtime on a board, or for boards like it; None without."""
     cell = locate(board.measured_name, board.core.model, runtime)
-    overlay = read_shipped(cell.library, cell.board)
+    return _find_shipped(cell.library, cell.board, cell.core, runtime, board)
+
+
+def _find_shipped(library: str, name: str, core: str, runtime: str,
+                  board: Board) -> Calibration | None:
+    overlay = read_shipped(library, name)
     entry = None if overlay is None else find_entry(
-        overlay, board=cell.board, core=cell.core, runtime=runtime)
+        overlay, board=name, core=core, runtime=runtime)
     return None if overlay is None or entry is None else _take(overlay, entry, "shipped", board)
 
 
@@ -359,10 +364,7 @@ def is_read(deployment: Deployment) -> bool:
 
 def unseen_prices(board: Board) -> Calibration | None:
     """Return what is shipped for a board under a library nobody measured."""
-    overlay = read_shipped("", board.measured_name)
-    entry = None if overlay is None else find_entry(
-        overlay, board=board.measured_name, core=board.core.model, runtime=UNSEEN_RUNTIME)
-    return None if overlay is None or entry is None else _take(overlay, entry, "shipped", board)
+    return _find_shipped("", board.measured_name, board.core.model, UNSEEN_RUNTIME, board)
 
 
 def _take_powers(entry: Entry, board: Board) -> Entry:

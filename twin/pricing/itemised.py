@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.counts import CAUSES, CORE_EVENTS, EVENTS, Prices
+from hwmodels.counts import CAUSE_PLACES, CAUSES, CORE_EVENTS, Prices
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
@@ -47,7 +47,6 @@ STRUCTURES_KEPT = 256
 """Whose lines' columns are kept, beside the structures in memory."""
 
 _MEMORY, _MOVING = TIME_PRICES.index("memory"), ENERGY_PRICES.index("memory")
-_CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
 
 @entity
@@ -239,7 +238,7 @@ def _columns(lines: Lines) -> _Columns:
         lines.keys, mixed, strict=True)], int)[number] for place in (0, -1))
     power, cause = (np.array(found, int)[number] for found in (
         [ENERGY_PRICES.index(power_of(event)) for event, _, _ in lines.keys],
-        [_CAUSE[event] for event, _, _ in lines.keys]))
+        [CAUSE_PLACES[event] for event, _, _ in lines.keys]))
     work = np.array([event in CORE_EVENTS and place == "" for event, place, _ in lines.keys], bool)
     return _Columns(price=np.where(second, other, one), power=power, cause=cause, line=line,
                     work=work[number], number=number, keys=lines.keys, second=second,

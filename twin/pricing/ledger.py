@@ -142,10 +142,13 @@ def bill_time_us(prediction: Prediction, bill: Bill, cause: str | None = None) -
 
 def line_energy_uj(bill: Bill, clock: str, cause: str) -> float | None:
     """Energy of one cause in one clock, in microjoules; None when a price is not known."""
-    energies = [line.energy_pj for line in bill.lines
-                if line.clock == clock and line.cause == cause]
-    known = [energy for energy in energies if energy is not None]
-    return math.fsum(known) * 1e-6 if len(known) == len(energies) else None
+    return _sum_uj([line.energy_pj for line in bill.lines
+                    if line.clock == clock and line.cause == cause])
+
+
+def _sum_uj(energies_pj: Sequence[float | None]) -> float | None:
+    known = [energy for energy in energies_pj if energy is not None]
+    return math.fsum(known) * 1e-6 if len(known) == len(energies_pj) else None
 
 
 def cause_times_us(prediction: Prediction, bill: Bill) -> dict[str, float]:
@@ -376,12 +379,10 @@ def _lines(prediction: Prediction, bill: Bill, parts: Mapping[Line, int]) -> lis
     for (clock, cause, operand), cycles in parts.items():
         mine = [line for line in bill.lines
                 if (line.clock, line.cause, line.operand) == (clock, cause, operand)]
-        energies = [line.energy_pj for line in mine]
-        known = [energy for energy in energies if energy is not None]
         shown.append({
             "cause": cause, "clock": clock, "operand": operand or None, "cycles": cycles,
             "time_us": line_time_us(prediction, clock, math.fsum(line.cycles for line in mine)),
-            "energy_uj": math.fsum(known) * 1e-6 if len(known) == len(energies) else None})
+            "energy_uj": _sum_uj([line.energy_pj for line in mine])})
     return shown
 
 

@@ -15,7 +15,7 @@ from dataclasses import field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import Board, Clock
 from hwmodels.errors import need_extra
 from hwmodels.frozen import frozen
 from hwmodels.quantities import Settings, read_count, read_quantity
@@ -343,11 +343,17 @@ def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
 def list_clocks(board: Board) -> tuple[str, ...]:
     """Return clocks worth trying: the board's own, and those it states, or a scale's highest."""
     clock = board.core_clock
-    table = f"clocks.{clock.name}.max_hz_by_scale."
-    highest = {float(fact.value) for fact in board.facts
-               if fact.path.startswith(table) and isinstance(fact.value, (int, float))}
+    highest = {hertz for _, hertz in list_scales(board, clock)}
     return tuple(f"{hertz / 1e6:.10g}MHz" for hertz in sorted(
         {clock.frequency_hz, *(clock.settings_hz or highest)}, reverse=True))
+
+
+def list_scales(board: Board, clock: Clock) -> list[tuple[str, float]]:
+    """Return the highest frequency of each voltage scale, lowest first."""
+    table = f"clocks.{clock.name}.max_hz_by_scale."
+    found = [(fact.path.removeprefix(table), float(fact.value)) for fact in board.facts
+             if fact.path.startswith(table) and isinstance(fact.value, (int, float))]
+    return sorted(found, key=lambda one: one[1])
 
 
 def list_measured_runtimes(board: Board) -> tuple[str, ...]:

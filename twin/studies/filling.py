@@ -46,7 +46,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, s
     board = deployment.board
     price_usd, what = price_of(board)
     return Row(
-        inputs=_inputs(point), model=label(point.get("model", deployment.graph.name)),
+        inputs=name_inputs(point), model=label(point.get("model", deployment.graph.name)),
         board=board.name, runtime=deployment.runtime.identity,
         clock_hz=board.core_clock.frequency_hz,
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
@@ -156,7 +156,8 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
         asleep_mw=mean_mw - wake_mw - row.energy_uj * 1e3 / duty.every_us)
 
 
-def _inputs(point: Point) -> NamedTexts:
+def name_inputs(point: Point) -> NamedTexts:
+    """Return the values of a point by axis, as they are written."""
     return tuple((name, label(value)) for name, value in point.items())
 
 

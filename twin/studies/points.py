@@ -38,7 +38,7 @@ from twin.pricing.variation import read_variation
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
 from twin.studies.cold_start import list_parts
 from twin.studies.duty import Duty, assumed_paths, current_paths, find_rest, stated
-from twin.studies.filling import _inputs, add_duty, describe_row, fill_row, weigh
+from twin.studies.filling import add_duty, describe_row, fill_row, name_inputs, weigh
 from twin.studies.judge import Judge
 from twin.studies.limits import price_of
 from twin.studies.rows import Row
@@ -195,8 +195,8 @@ class Deployer:
             like = self._describe(points[0], one)
             for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
                 if numbers[row] not in found:
-                    filled = fill_row(dataclasses.replace(
-                        like, inputs=_inputs(points[row]), clock_hz=own_hz), batch, row, one.board)
+                    own = dataclasses.replace(like, inputs=name_inputs(points[row]), clock_hz=own_hz)
+                    filled = fill_row(own, batch, row, one.board)
                     found[numbers[row]] = self._finish(filled, one.board)
         return found
 
@@ -286,7 +286,7 @@ class Deployer:
         board = label(asked["board"])
         with contextlib.suppress(TwinError):  # A file's board has the name its other rows have.
             board = self.read_board(asked["board"]).name
-        row = Row(inputs=_inputs(point), model=label(asked["model"]), board=board,
+        row = Row(inputs=name_inputs(point), model=label(asked["model"]), board=board,
                   runtime=str(asked.get("runtime", DEFAULT)), failure=kind,
                   reason=str(error).removeprefix(f"{kind}: "))
         with contextlib.suppress(TwinError):

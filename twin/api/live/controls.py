@@ -12,6 +12,7 @@ from hwmodels.quantities import format_size
 from twin.api.live.state import COMPILED
 from twin.deployment.choice import list_each_runtime, list_runnable
 from twin.deployment.deployment import Deployment
+from twin.studies.axes import list_scales
 
 LEAST_HZ = 1e6
 """Where the slider of a clock begins."""
@@ -90,20 +91,12 @@ def _moves(board: Board, clock: Clock) -> bool:
 
 
 def _clock(board: Board, clock: Clock) -> JsonObject:
-    steps = _list_scales(board, clock)
+    steps = list_scales(board, clock)
     highest = max([clock.frequency_hz, clock.max_hz or 0.0, *(hertz for _, hertz in steps)])
     return {"path": f"clocks.{clock.name}.frequency_hz", "name": clock.name,
             "core": clock.name == board.core.clock, "own_hz": clock.frequency_hz,
             "least_hz": min(LEAST_HZ, clock.frequency_hz), "highest_hz": highest,
             "scales": [{"scale": scale, "highest_hz": hertz} for scale, hertz in steps]}
-
-
-def _list_scales(board: Board, clock: Clock) -> list[tuple[str, float]]:
-    """Return the highest frequency of each voltage scale, lowest first."""
-    table = f"clocks.{clock.name}.max_hz_by_scale."
-    found = [(fact.path.removeprefix(table), float(fact.value)) for fact in board.facts
-             if fact.path.startswith(table) and isinstance(fact.value, (int, float))]
-    return sorted(found, key=lambda one: one[1])
 
 
 def _cache(board: Board, cache: Cache) -> JsonObject:

@@ -16,7 +16,7 @@ import numpy as np
 from hwmodels.board.facts import Board
 from hwmodels.board.operating_points import spread_clocks, spread_supply
 from hwmodels.columns import Floats, Ints, Keys
-from hwmodels.counts import CAUSES, EVENTS, Prices
+from hwmodels.counts import CAUSE_PLACES, CAUSES, Prices
 from hwmodels.paths.timing import read_timing, stack_columns
 from hwmodels.schedule.run import count_many
 from twin.deployment.accelerator.plan import plan_of
@@ -55,7 +55,6 @@ MULTIPLIED = 1 << 18
 """Multiplications of a product that OpenBLAS does on one core, where others may be busy."""
 
 _HARDWARE = PARTS.index("hardware")
-_CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
 
 
 def fill_tasks(batch: Batch, span: Span, *, unsure: bool) -> None:
@@ -147,7 +146,7 @@ class _Sums:
         seen = [was_profiled(task_of(step), npu, spread) for step in steps]
         known = [knows_host(step, deployment.executed, spread) for step in steps]
         named = [lines.keys.known[key][:2] for key in lines.key.tolist()]
-        cause = np.array([_CAUSE[event] for event, _ in named], np.int64)
+        cause = np.array([CAUSE_PLACES[event] for event, _ in named], np.int64)
         part = np.array([
             PARTS.index(name_part(event, place, lines.clocks[clock], npu, seen=seen[own],
                                   known=known[own]))
@@ -192,7 +191,7 @@ class _Sums:
         for number, (event, amount) in enumerate(zip(POWERED, amounts, strict=True)):
             spent = np.where(amount != 0, amount * self.powered_pj[board, number][:, None], 0.0)
             energy = energy + spent
-            cause_pj[:, _CAUSE[event]] += spent.sum(axis=1)
+            cause_pj[:, CAUSE_PLACES[event]] += spent.sum(axis=1)
             if self.spread is not None:
                 unsure = unsure + spent * self.powered_unsure[number]
         batch.energy_uj[at], batch.cause_pj[at] = energy.sum(axis=1) * 1e-6, cause_pj

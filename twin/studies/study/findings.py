@@ -254,11 +254,15 @@ def _tell_least(finding: Finding, table: Table) -> list[str]:
             if len({*known.values()}) > 1:
                 least[min(known, key=lambda value,
                           known=known: known[value])] += 1  # type: ignore[misc]
-        text = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
         lines.append(f"{finding.within} {within}: least {name_figure(figure)} "
-                     + (f"{text} of {least.total()}" if text else "nowhere")
+                     + (_count_places(least) if least else "nowhere")
                      + f"; the same at all in {alike}" * bool(alike))
     return lines
+
+
+def _count_places(least: Counter[str]) -> str:
+    text = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
+    return f"{text} of {least.total()}"
 
 
 def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
@@ -328,8 +332,7 @@ def _tell_clocks(finding: Finding, table: Table) -> list[str]:
     for figure in ("energy_uj", EDP):
         least = Counter(min(known, key=lambda value: known[value]) for group in groups
                         if (known := _known(group, figure)))
-        text = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
-        lines.append(f"{name_figure(figure)} is least {text} of {least.total()}")
+        lines.append(f"{name_figure(figure)} is least {_count_places(least)}")
     by_voltage: dict[bool, list[float]] = {True: [], False: []}
     waits = []
     for group in groups:

@@ -19,6 +19,7 @@ from hwmodels.files import File
 from hwmodels.frozen import frozen
 from twin.errors import StudyError, UsageError
 from twin.studies.axes import Axis, label
+from twin.studies.filling import name_inputs
 from twin.studies.rows import QUANTITIES, Row
 from twin.studies.study.definition import Asked, Study, settle_clock
 from twin.studies.study.file import load_runnable
@@ -217,7 +218,7 @@ def _ask(study: Study, axes: Sequence[Axis], fixed: dict[str, Any],
         point |= {axis.name: axis.at(min(float(share), 1 - 1e-9 if axis.span is None else 1.0),
                                      point) for axis, share in zip(axes, shares, strict=True)}
         found.append(Asked(point=settle_clock(point), temperature=study.temperatures[0],
-                           labels=tuple((name, label(value)) for name, value in point.items())))
+                           labels=name_inputs(point)))
     return found
 
 
