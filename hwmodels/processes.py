@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -80,3 +80,11 @@ def limit_memory(extra_bytes: int) -> None:
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def take_request() -> tuple[bytes, TextIO]:
+    """Return the one request of a child process, and where to answer: what is printed is none."""
+    asked = sys.stdin.buffer.read()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return asked, answers

@@ -267,9 +267,14 @@ def probability_above(limit: float, point: float, interval: Interval) -> float:
     The logarithm is taken as normal about the point, with the standard deviation of each side from
     that side's end of the interval: at the upper end of a 90 % interval it is 5 %.
     """
+    return probability_less(math.log(limit / point), sd_towards(limit, point, interval))
+
+
+def sd_towards(limit: float, point: float, interval: Interval) -> float:
+    """Return the standard deviation of the logarithm on the side a limit lies on."""
     end = interval.high if limit >= point else interval.low
     reach = NormalDist().inv_cdf(0.5 + interval.level / 2)
-    return probability_less(math.log(limit / point), abs(math.log(end / point)) / reach)
+    return max(abs(math.log(end / point)) / reach, 1e-9)
 
 
 FAR = 2.0

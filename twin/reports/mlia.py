@@ -51,8 +51,7 @@ def to_mlia(prediction: Prediction, made_at: datetime = EPOCH) -> JsonObject:
             "runtime": deployment.runtime.identity, "weights": deployment.weights_named,
             "arena": deployment.arena_named, "temperature": prediction.temperature}},
         "backends": [{"id": PRODUCER, "name": deployment.runtime.identity, "version": _version(),
-                      "configuration": {"board": board.name, "clocks_hz": {
-                          clock.name: clock.frequency_hz for clock in board.clocks}}}],
+                      "configuration": {"board": board.name, "clocks_hz": board.hertz}}],
         "results": [{
             "kind": "performance", "producer": PRODUCER, "status": "ok", "mode": "predicted",
             "warnings": list(prediction.warnings), "metrics": _metrics(prediction),
@@ -139,7 +138,7 @@ def _target(prediction: Prediction) -> JsonObject:
         parts.append({"type": "npu", "family": board.npu.family})
     return {"profile_name": board.name, "target_type": board.core.model,
             "description": board.soc, "components": parts, "configuration": {
-                "clocks_hz": {clock.name: clock.frequency_hz for clock in board.clocks}}}
+                "clocks_hz": board.hertz}}
 
 
 def _format(source: str) -> str:

@@ -271,10 +271,8 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     before, = deployer.predict_changed(deployment, [{}])
     chosen = [item for values in wanted.values() for item in values]
     found: list[Change] = []
-    for one, value in chosen:
-        settings = ((one.path, value),)
-        row, = deployer.predict_changed(deployment, [dict(settings)])
-        found.append(make_change(settings, one.effort, one.costs, row, before))
+    for change in _try(deployment, chosen, deployer, before, Limits()):
+        found.append(change)
         if on_progress is not None:
             on_progress(len(found), len(chosen), sum(bool(done.row.failure) for done in found))
     return found

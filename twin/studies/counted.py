@@ -6,14 +6,12 @@ Reads a pickled request of its parent from stdin; writes a JSON document to stdo
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import sys
 
 import numpy as np
 
 from hwmodels.errors import TwinError, tell_in_one_line
-from hwmodels.processes import limit_memory
+from hwmodels.processes import limit_memory, take_request
 from twin.studies.accuracy import open_litert, open_onnx, store_input
 
 MEMORY_BYTES = 1 << 30
@@ -22,9 +20,7 @@ MEMORY_BYTES = 1 << 30
 
 def main() -> None:
     """Serve the one request there is."""
-    asked = sys.stdin.buffer.read()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What an interpreter prints is no answer.
+    asked, answers = take_request()
     try:
         kind, content, data, entry = pickle.loads(asked)
         limit_memory(MEMORY_BYTES + 10 * len(asked))

@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
-from twin.pricing.certainty import probability_above
+from twin.pricing.certainty import probability_above, sd_towards
 from twin.studies.duty import TYPED, Duty, Value, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
@@ -268,14 +267,7 @@ def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | Non
         return None if len(known) < len(chances) else min(known)
     return probability_both(
         math.log(max_time_us / time_us), math.log(max_energy_uj / energy_uj),
-        _sd_towards(max_time_us, time_us, time), _sd_towards(max_energy_uj, energy_uj, energy))
-
-
-def _sd_towards(limit: float, point: float, interval: Interval) -> float:
-    """Return the standard deviation of the logarithm on the side a limit lies on."""
-    end = interval.high if limit >= point else interval.low
-    reach = NormalDist().inv_cdf(0.5 + interval.level / 2)
-    return max(abs(math.log(end / point)) / reach, 1e-9)
+        sd_towards(max_time_us, time_us, time), sd_towards(max_energy_uj, energy_uj, energy))
 
 
 def price_of(board: Board, own: Mapping[str, float] | None = None) -> tuple[float | None, str]:

@@ -195,8 +195,9 @@ class Deployer:
             like = self._describe(points[0], one)
             for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
                 if numbers[row] not in found:
-                    own = dataclasses.replace(like, inputs=name_inputs(points[row]), clock_hz=own_hz)
-                    filled = fill_row(own, batch, row, one.board)
+                    filled = fill_row(dataclasses.replace(
+                        like, clock_hz=own_hz, inputs=name_inputs(points[row])), batch, row,
+                        one.board)
                     found[numbers[row]] = self._finish(filled, one.board)
         return found
 

@@ -17,7 +17,6 @@ import json
 import os
 import pickle
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ from calibration.virtual_board.host import HostGauges, describe_host
 from hwmodels.errors import TwinError, did_you_mean, tell_in_one_line
 from hwmodels.extensions import blamed, find_entries, load_entry
 from hwmodels.files import DocumentError, JsonObject, parse_json
-from hwmodels.processes import command_of, environment, limit_memory
+from hwmodels.processes import command_of, environment, limit_memory, take_request
 from twin.errors import UsageError
 from twin.network.graph import Graph, Shape
 from twin.network.writers import write_model
@@ -198,9 +197,7 @@ def _time(name: str, model: str, data: bytes, runs: int, warmup: int) -> dict[st
 
 def main() -> None:
     """Serve the one request there is."""
-    asked = sys.stdin.buffer.read()
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # What a back end prints is no answer.
+    asked, answers = take_request()
     try:
         limit_memory(MEMORY_BYTES + 10 * len(asked))
         answer = _time(*pickle.loads(asked))

@@ -25,7 +25,7 @@ def _tell_operating(board: Board) -> JsonObject:
     """Return clocks, voltage and wait states a board is at."""
     power = board.power
     return {
-        "clocks": {clock.name: clock.frequency_hz for clock in board.clocks},
+        "clocks": board.hertz,
         "core_clock": board.core.clock,
         "voltage_scale": power.voltage_scale,
         "core_voltage_v": power.core_voltage_v,
