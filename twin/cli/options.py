@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import twin
-from twin.api.requests import AUTO, FIELD, Option, Placed, Request, primitive
+from twin.api.requests import AUTO, FIELD, Option, Options, Placed, Request, primitive
 from twin.cli.output import load, note_written, show_view, warn
 from twin.errors import UsageError
 
@@ -72,7 +72,7 @@ PageFile = Annotated[str | None, Option(
 NO_DEFAULT, KEYWORD_ONLY = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
 
 
-class Output(Request):
+class Output(Options):
     """Options only a command line has: where a result goes besides the terminal."""
 
     postponed = True
@@ -182,7 +182,7 @@ def command(function: Callable[..., Any] | None = None, **shown: Any) -> Callabl
         return partial(command, **shown)
     hints = get_type_hints(function, include_extras=True)
     requests = {name: hint for name, hint in hints.items()
-                if isinstance(hint, type) and issubclass(hint, Request)}
+                if isinstance(hint, type) and issubclass(hint, Options)}
     own = {name: hint.__metadata__[0] for name, hint in hints.items()
            if isinstance(getattr(hint, "__metadata__", (None,))[0], Option)}
     parameters: dict[str, inspect.Parameter] = {}
@@ -236,7 +236,7 @@ def present(found: Any, outputs: Sequence[Output], *, view: str,
         raise typer.Exit(1)
 
 
-def derive(request: type[Request]) -> Iterator[inspect.Parameter]:
+def derive(request: type[Options]) -> Iterator[inspect.Parameter]:
     """Yield the parameters a command line has for a request."""
     for name, (option, hint) in request.list_options().items():
         yield make_parameter(name, option, hint, getattr(request, name, NO_DEFAULT))

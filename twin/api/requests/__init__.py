@@ -6,16 +6,26 @@ made, so no module of requests postpones them.
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import wraps
 from types import ModuleType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    ParamSpec,
+    TypeVar,
+    dataclass_transform,
+    get_args,
+)
 
 from hwmodels.files import File
 from twin.api.requests.values import FIELD as FIELD
 from twin.api.requests.values import Option as Option
 from twin.api.requests.values import option as option
 from twin.api.requests.values import parse_clock, parse_named, parse_prices, parse_settings
+from twin.api.requests.values import required as required
 from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
@@ -26,10 +36,10 @@ Fields = ParamSpec("Fields")
 Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 
-class Request:
-    """Base of all requests; a field without an option is given in Python only.
+class Options:
+    """What has options: a field without one is given in Python only.
 
-    A field's `option` is its default; one that several requests share annotates their type.
+    A field's `option` is its default; one that several classes share annotates their type.
     """
 
     postponed: ClassVar[bool] = False
@@ -72,6 +82,15 @@ class Request:
     def arguments(self) -> dict[str, Any]:
         """The fields a command line can give, by name."""
         return {name: getattr(self, name) for name in self.list_options()}
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, required))
+class Request(Options):
+    """Base of all requests, which are frozen dataclasses."""
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        """Make the class one."""
+        dataclass(frozen=True, kw_only=kw_only)(cls)
 
 
 def primitive(hint: Any) -> Any:
@@ -171,8 +190,7 @@ Anyway = Annotated[bool, Option(
 Limit = float | str | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settled(Request):
+class Settled(Request, kw_only=True):
     """At which clock a network runs, from which memories."""
 
     clock_hz: Clock = None
@@ -180,23 +198,20 @@ class Settled(Request):
     arena: Arena = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placed(Settled):
+class Placed(Settled, kw_only=True):
     """Which library runs a network, at which clock, from which memories."""
 
     runtime: Runtime = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Deployed(Placed):
+class Deployed(Placed, kw_only=True):
     """Where a network is put, and with which changes."""
 
     assume_unsupported: AssumeUnsupported = None
     changes: Changes = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Priced(Request):
+class Priced(Request, kw_only=True):
     """Which prices a bill has, and whether caches are empty."""
 
     temperature: Temperature = "warm"
@@ -209,8 +224,7 @@ MAX_RAM = Option("--max-ram", "SIZE", "Highest use of RAM, such as 64KiB.")
 MAX_FLASH = Option("--max-flash", "SIZE", "Highest use of flash, weights and code, such as 512KiB.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged(Request):
+class Judged(Request, kw_only=True):
     """How often networks have to be right, and on what that is measured."""
 
     accuracy: File | Callable[..., Any] | None = option(
@@ -225,8 +239,7 @@ class Judged(Request):
 MaxUsd = Annotated[Limit, Option("--max-usd", "USD", "Highest price of the chip, in US dollars.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fed(Request):
+class Fed(Request, kw_only=True):
     """How often an inference runs from which cell, and what its user knows of currents."""
 
     every: str | None = option(
@@ -248,8 +261,7 @@ class Fed(Request):
         "not known.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Powered(Fed):
+class Powered(Fed, kw_only=True):
     """How an inference is fed, and limits of what that draws."""
 
     max_mw: Limit = option(
@@ -258,8 +270,7 @@ class Powered(Fed):
         None, "--min-days", "DAYS", "With --cell: shortest battery life, in days, or as 1y.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limited(Request):
+class Limited(Request, kw_only=True):
     """Limits of an inference: bare numbers in ms, uJ and bytes, or texts with a unit."""
 
     max_ms: Annotated[Limit, MAX_MS] = None
@@ -268,14 +279,12 @@ class Limited(Request):
     max_flash: Annotated[Limit, MAX_FLASH] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class LimitedAndPriced(Limited):
+class LimitedAndPriced(Limited, kw_only=True):
     """Limits of an inference and of the chip's price."""
 
     max_usd: MaxUsd = None
 
 
-@dataclass(frozen=True)
 class Predict(Deployed, Priced):
     """A network on a board, and its bill."""
 
@@ -290,8 +299,7 @@ def load_parsers() -> ModuleType:
     return programs
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part(Request):
+class Part(Request, kw_only=True):
     """Which part of a program is asked about, and what it finds in memory and registers."""
 
     begin: str | None = option(

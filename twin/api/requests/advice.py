@@ -1,7 +1,7 @@
 """The request for the cheapest change that makes a deployment meet limits."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
 from twin.api.requests import Judged, Limited, Powered, Priced, option
@@ -27,7 +27,6 @@ def efforts_up_to(effort: str) -> tuple[str, ...]:
     return EFFORTS[:EFFORTS.index(effort) + 1]
 
 
-@dataclass(frozen=True)
 class Advise(Limited, Powered, Priced, Judged):
     """A deployment, and the limits a change has to make it meet."""
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +22,7 @@ from twin.api.requests import (
     Request,
     Runtime,
     option,
+    required,
 )
 from twin.errors import UsageError
 from twin.network.model_names import SUFFIXES as MODEL_FILES
@@ -59,14 +60,13 @@ Healthy = Annotated[File | None, Option(
     "better against it.", files=())]
 
 
-@dataclass(frozen=True)
 class Attribute(Placed):
     """A prediction, and a measurement to set beside it."""
 
-    predicted: Annotated["Prediction | File", Option(
+    predicted: "Prediction | File" = required(
         "", "PRED", "A prediction as `twin predict --json` wrote it, or a model: then it is "
         "predicted as the measurement's header says, and as the options change.",
-        files=MODEL_FILES)]
+        files=MODEL_FILES)
     measured: Measured
     _: KW_ONLY
     board: MeasuredBoard = None
@@ -82,7 +82,6 @@ class Attribute(Placed):
     on_progress: Progress | None = None
 
 
-@dataclass(frozen=True)
 class Diagnose(Placed):
     """A measurement, and the set-up it claims to be of."""
 
@@ -121,16 +120,15 @@ def join_words(texts: list[str]) -> str:
     return ",".join(texts)
 
 
-@dataclass(frozen=True)
 class Why(Deployed):
     """A measured time of a network, or several of other clocks and networks, and what is known."""
 
     model: Model
     board: BoardName
-    measured: Annotated[str, Option(
+    measured: str = required(
         "--measured", "TIME", "What an inference took, such as 1.9s; at another clock as "
         "1.9s@80MHz, of another network of the same build as ad=40ms; may be given several times.",
-        text=list[str], parse=join_words)]
+        text=list[str], parse=join_words)
     _: KW_ONLY
     cycles: int | None = option(
         None, "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the "
@@ -154,7 +152,6 @@ class Why(Deployed):
     calibration: Calibration = AUTO
 
 
-@dataclass(frozen=True)
 class Published(Request):
     """A network on a board, whose published rows it is set beside."""
 
@@ -164,26 +161,24 @@ class Published(Request):
     calibration: Calibration = AUTO
 
 
-@dataclass(frozen=True)
 class Compare(Published):
     """A network, or an accelerator compiler's output, and a measurement of it."""
 
-    measured: Annotated[File, Option(
+    measured: File = required(
         "--measured", "DIR", "Compare with a measurement, layer by layer or epoch by epoch: a "
-        "folder of `twin measure` or `twin import`.")]
+        "folder of `twin measure` or `twin import`.")
     _: KW_ONLY
     runtime: Runtime = None
     clock_hz: Clock = None
     anyway: Anyway = False
 
 
-@dataclass(frozen=True)
 class Diff(Request):
     """Two predictions, or two measurements."""
 
-    before: Annotated["Prediction | File", Option(
-        "", "A", "Before: a prediction's JSON, or a measurement folder.")]
-    after: Annotated["Prediction | File", Option("", "B", "After: of the same kind.")]
+    before: "Prediction | File" = required(
+        "", "A", "Before: a prediction's JSON, or a measurement folder.")
+    after: "Prediction | File" = required("", "B", "After: of the same kind.")
     _: KW_ONLY
     anyway: Anyway = False
 
@@ -193,14 +188,12 @@ Overlays = Annotated[File | None, Option(
     "folder of overlays.")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learnt(Request):
+class Learnt(Request, kw_only=True):
     """Where learnt prices go."""
 
     output: Overlays = None
 
 
-@dataclass(frozen=True)
 class CalibratePublished(Learnt):
     """Where prices learnt from published rows go."""
 
@@ -210,14 +203,13 @@ class CalibratePublished(Learnt):
         lambda overlay, board, path: None
 
 
-@dataclass(frozen=True)
 class Calibrate(Learnt):
     """Measurements of a board, and where what they teach goes."""
 
-    folders: Annotated[File | Sequence[File], Option(
+    folders: File | Sequence[File] = required(
         "", "DATA...", "Measurement folders of one board; or `published`: every published result "
-        "that may be learnt from.", text=list[str])]
-    board: Annotated[str, Option("--board -b", "BOARD", "Board the folders were measured on.")]
+        "that may be learnt from.", text=list[str])
+    board: str = required("--board -b", "BOARD", "Board the folders were measured on.")
     _: KW_ONLY
     runtime: str | None = option(
         None, "--runtime", "NAME", "Library the folders are of, where they do not say; whose "

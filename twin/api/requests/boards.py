@@ -1,16 +1,14 @@
 """The request for a board file, from what a datasheet's first page says."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from dataclasses import KW_ONLY
 
 from hwmodels.board.declaration import MOST_WAIT_STATES
-from twin.api.requests import BOARD_FILES, Option, Request, option
+from twin.api.requests import BOARD_FILES, Request, option, required
 from twin.api.requests.values import parse_quantity
 from twin.studies.duty import read_current
 
 
-@dataclass(frozen=True)
 class Doctor(Request):
     """The board whose tools are looked for."""
 
@@ -28,11 +26,10 @@ def _read_run_current(text: str) -> float:
     return read_current(text + "uA/MHz" * text[-1:].isdigit(), "--run-current")
 
 
-@dataclass(frozen=True)
 class NewBoard(Request):
     """What is known of a board; the rest is guessed."""
 
-    name: Annotated[str, Option("", "NAME", "What the board is to be called.")]
+    name: str = required("", "NAME", "What the board is to be called.")
     _: KW_ONLY
     like: str | None = option(
         None, "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")

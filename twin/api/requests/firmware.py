@@ -1,12 +1,12 @@
 """Requests for a network as an image: built, exported, flashed, run, compiled in several ways."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated
 
 from hwmodels.files import File
 from hwmodels.isa import DEFAULT
-from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights, option
+from twin.api.requests import Arena, BoardName, Model, Option, Request, Weights, option, required
 from twin.api.requests.values import split_words
 
 Folder = Annotated[File | None, Option(
@@ -25,7 +25,6 @@ Image = Annotated[File | None, Option(
     "--image", "FILE", "An image built before; else it is built.")]
 
 
-@dataclass(frozen=True)
 class Compiled(Request):
     """A network, the board it is compiled for, and how."""
 
@@ -38,8 +37,7 @@ class Compiled(Request):
     optimisation: Optimisation = "-O2"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Build(Compiled):
+class Build(Compiled, kw_only=True):
     """A network, a board, and how it is compiled for it."""
 
     kernels: Kernels = ""
@@ -47,27 +45,24 @@ class Build(Compiled):
     arena: Arena = None
 
 
-@dataclass(frozen=True)
 class Export(Request):
     """A network, and the project it becomes part of."""
 
     model: Model
     _: KW_ONLY
-    output: Annotated[File, Option(
-        "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.")]
+    output: File = required(
+        "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.")
     isa: str = option(
         DEFAULT, "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
         "boards`.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flash(Compiled):
+class Flash(Compiled, kw_only=True):
     """An image, or the network it is built of, and the board it is written to."""
 
     image: Image = None
 
 
-@dataclass(frozen=True)
 class Run(Request):
     """A network, and the board, virtual or flashed, it runs on."""
 
@@ -85,7 +80,6 @@ class Run(Request):
     runs: int = option(1, "--runs", None, "Inferences; the least count is shown.", least=1)
 
 
-@dataclass(frozen=True)
 class Compare(Request):
     """A network on a board, and the compilers and levels it is built with."""
 

@@ -1,46 +1,41 @@
 """Requests for kept runs: compared, cleaned, bundled, reproduced."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from dataclasses import KW_ONLY
 
 from hwmodels.files import File
-from twin.api.requests import Option, Request, option
+from twin.api.requests import Request, option, required
 
 
-@dataclass(frozen=True)
 class CompareSessions(Request):
     """Two kept runs."""
 
-    before: Annotated[File, Option("", "BEFORE", "Folder of a run.")]
-    after: Annotated[File, Option("", "AFTER", "Folder of another.")]
+    before: File = required("", "BEFORE", "Folder of a run.")
+    after: File = required("", "AFTER", "Folder of another.")
 
 
-@dataclass(frozen=True)
 class CleanSessions(Request):
     """A folder of kept runs, and how many stay."""
 
-    root: Annotated[File, Option("", "DIR", "Folder that was given to --keep.")]
+    root: File = required("", "DIR", "Folder that was given to --keep.")
     _: KW_ONLY
-    keep_newest: Annotated[int, Option("--keep", "N", "How many of the newest stay.", default=0)]
+    keep_newest: int = required("--keep", "N", "How many of the newest stay.", default=0)
     really: bool = option(False, "--yes", None, "Delete them; without it they are only named.")
 
 
-@dataclass(frozen=True)
 class Bundle(Request):
     """What is packed, and the file it is packed into."""
 
-    folders: Annotated[Sequence[File], Option(
+    folders: Sequence[File] = required(
         "", "FOLDER...", "Folders that were given to --keep, or of finished studies.",
-        text=list[str])]
-    path: Annotated[File, Option("-o --output", "FILE", "The .zip file to write.")]
+        text=list[str])
+    path: File = required("-o --output", "FILE", "The .zip file to write.")
 
 
-@dataclass(frozen=True)
 class Reproduce(Request):
     """A bundle, and what may be done with it."""
 
-    path: Annotated[File, Option("", "FILE", "A .zip file of `twin bundle`.")]
+    path: File = required("", "FILE", "A .zip file of `twin bundle`.")
     _: KW_ONLY
     keep_in: File | None = option(
         None, "--in", "DIR", "Unpack into this new folder, and leave it there.")

@@ -1,23 +1,21 @@
 """Requests to measure, and to make a measurement of what other tools and meters wrote."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from dataclasses import KW_ONLY
 
 from hwmodels.files import File
-from twin.api.requests import BoardName, Clock, Model, Option, Request, option
+from twin.api.requests import BoardName, Clock, Model, Request, option, required
 from twin.api.requests.values import parse_clock, parse_supply, split_words
 from twin.errors import UsageError
 
 
-@dataclass(frozen=True)
 class Energy(Request):
     """A recording of a power meter, and the measurement whose marks are in it."""
 
-    folder: Annotated[File, Option("", "FOLDER", "A measurement of the same image: its times.")]
-    trace: Annotated[File, Option("", "TRACE", "The meter's recording.")]
-    meter: Annotated[str, Option(
+    folder: File = required("", "FOLDER", "A measurement of the same image: its times.")
+    trace: File = required("", "TRACE", "The meter's recording.")
+    meter: str = required(
         "--meter", "NAME", "ppk2, joulescope, lpm01a, stlink_v3pwr, otii, ina226, ina228 or "
-        "scope.")]
+        "scope.")
     _: KW_ONLY
     supply_v: float | None = option(
         None, "--supply", "VOLT", "Supply voltage, where the recording has none: 3.3, 3300mV.",
@@ -43,14 +41,13 @@ class Energy(Request):
         "measurement.")
 
 
-@dataclass(frozen=True)
 class Import(Request):
     """A log of another tool, and what it does not say of itself."""
 
-    form: Annotated[str, Option(
+    form: str = required(
         "", "FORMAT", "What wrote the log: etdump, ethos-u, itm, mlperf-tiny, mltk, neuralspot, "
-        "npu-profiler, perf-stat, probe, st-edge-ai, tflm, vela, x-cube-ai, zephyr.")]
-    file: Annotated[File, Option("", "FILE", "The log.")]
+        "npu-profiler, perf-stat, probe, st-edge-ai, tflm, vela, x-cube-ai, zephyr.")
+    file: File = required("", "FILE", "The log.")
     _: KW_ONLY
     output: File | None = option(
         None, "--output -o", "DIR", "Measurement folder to write; by default beside the log, under "
@@ -77,12 +74,11 @@ class Import(Request):
         False, "--anyway", None, "Take -b, --clock and --cpu-clock where the log says others.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class PowerRuns(Request):
+class PowerRuns(Request, kw_only=True):
     """Silent runs for a power meter, marked by the pin."""
 
-    runs: Annotated[int, Option(
-        "--power", "RUNS", "Then make silent runs for a power meter, marked by the pin.", least=1)]
+    runs: int = required(
+        "--power", "RUNS", "Then make silent runs for a power meter, marked by the pin.", least=1)
     layers: bool = option(
         False, "--power-layers", None, "Toggle the pin at every layer of the silent runs.")
     repeat: bool = option(
@@ -115,8 +111,7 @@ def check_runs(name: str, runs: int | None) -> None:
         raise UsageError(f"{name} {runs}: accepted: up to {MOST_RUNS_ASKED:,}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Runs(Request):
+class Runs(Request, kw_only=True):
     """How a network is run, and on what."""
 
     port: str | None = option(
@@ -157,8 +152,7 @@ class Runs(Request):
         check_runs("--warmup", self.warmup)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source(Request):
+class Source(Request, kw_only=True):
     """Where runs come from besides: an earlier measurement, or a program of one's own."""
 
     resume: bool = option(
@@ -168,16 +162,14 @@ class Source(Request):
         "twin_probe.h (docs/probe.md); --runs inferences, by default 20.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasureNetwork(Runs, Source):
+class MeasureNetwork(Runs, Source, kw_only=True):
     """A network that is measured, on what, and how: as a kept run has it."""
 
     model: Model
     board: BoardName
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasureOptions(Runs, Source):
+class MeasureOptions(Runs, Source, kw_only=True):
     """How a network is measured, and on what; `power`: then silent runs for a power meter."""
 
     power: PowerRuns | None = None

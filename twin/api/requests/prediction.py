@@ -2,7 +2,7 @@
 
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated
 
 from hwmodels.files import File, JsonObject
@@ -19,12 +19,12 @@ from twin.api.requests import (
     Limit,
     MaxUsd,
     Model,
-    Option,
     Powered,
     Priced,
     Prices,
     Request,
     option,
+    required,
 )
 from twin.api.requests.values import split_words
 
@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
 
 
-@dataclass(frozen=True, kw_only=True)
-class Duty(Fed, Priced):
+class Duty(Fed, Priced, kw_only=True):
     """What deploys and prices a network that is fed so."""
 
 
-@dataclass(frozen=True)
 class WhatIf(Priced):
     """A deployment, and what is changed of it."""
 
@@ -45,8 +43,7 @@ class WhatIf(Priced):
     changes: Settings
 
 
-@dataclass(frozen=True, kw_only=True)
-class Held(Request):
+class Held(Request, kw_only=True):
     """Limits of an inference, as `check` calls them."""
 
     max_ms: Annotated[Limit, MAX_MS] = None
@@ -60,15 +57,13 @@ class Held(Request):
                 if limit}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Accepted(Held, Powered):
+class Accepted(Held, Powered, kw_only=True):
     """Limits of an inference and of the chip's price, and how sure one has to be of them."""
 
     max_usd: MaxUsd = None
     prices: Prices = None
 
 
-@dataclass(frozen=True)
 class Check(Accepted, Priced):
     """A deployment, and the limits it is held to."""
 
@@ -85,7 +80,6 @@ class Check(Accepted, Priced):
         "where a limit lies inside it.")
 
 
-@dataclass(frozen=True)
 class Cache(Priced):
     """A deployment, and the caches its accesses are counted in."""
 
@@ -96,21 +90,19 @@ class Cache(Priced):
         parse=lambda text: [axis.strip() for axis in text.split(",")])
 
 
-@dataclass(frozen=True)
 class Port(Request):
     """A deployment on a board nobody measured, and what its prices are learnt from."""
 
     deployment: "Deployment"
-    sources: Annotated[Sequence[File], Option(
+    sources: Sequence[File] = required(
         "--from", "BOARD|DIR", "What to learn from: a measured board, or a measurement folder; "
-        "may be given several times.", text=list[str])]
+        "may be given several times.", text=list[str])
     _: KW_ONLY
     networks: Sequence[str] = option(
         (), "--networks", "NAMES", "Learn from these networks only, by comma.",
         parse=split_words)
 
 
-@dataclass(frozen=True)
 class Plan(Request):
     """A deployment that is to be known better."""
 
@@ -119,11 +111,10 @@ class Plan(Request):
     calibration: Calibration = AUTO
 
 
-@dataclass(frozen=True)
 class Accuracy(Request):
     """A network, data of one's own, and what is changed of the network."""
 
     model: Model
-    data: Annotated[File, Option(
-        "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).")]
+    data: File = required(
+        "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).")
     changes: Changes = None

@@ -1,12 +1,12 @@
 """Requests for machine code: which part of a program is run, and libraries learnt from programs."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING
 
 from hwmodels.errors import reworded
 from hwmodels.files import File, read_regular
-from twin.api.requests import Option, Part, option
+from twin.api.requests import Part, option, required
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ def parse_registers(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True)
 class DeployElf(Part):
     """A program, and the board it runs on under emulation."""
 
@@ -88,13 +87,12 @@ class DeployElf(Part):
     clock_hz: float | None = None
 
 
-@dataclass(frozen=True)
 class LearnRuntime(Part):
     """Programs that run networks on a kernel library, which is learnt from them."""
 
-    elfs: Annotated[Sequence[File], Option(
+    elfs: Sequence[File] = required(
         "", "ELF...", "Programs of a Cortex-M with one build of a library, each run under "
-        "emulation; of a RISC-V core too.", text=list[str])]
+        "emulation; of a RISC-V core too.", text=list[str])
     models: "Sequence[File | Graph]"
     board: "File | Board"
     _: KW_ONLY

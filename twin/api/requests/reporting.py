@@ -1,7 +1,7 @@
 """The request for all that is known of a deployment, on one page."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any
 
 from hwmodels.files import File
@@ -11,8 +11,7 @@ from twin.api.requests.studies import Progress
 Folder = File | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Beside(Request):
+class Beside(Request, kw_only=True):
     """What stands beside a prediction on its page."""
 
     measured: Folder = option(
@@ -29,7 +28,6 @@ class Beside(Request):
         "most.")
 
 
-@dataclass(frozen=True)
 class Report(Beside, Priced):
     """A deployment, several by what they are called, a study, or what a command returned."""
 

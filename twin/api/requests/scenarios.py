@@ -1,11 +1,10 @@
 """The request for a device over time."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Annotated
+from dataclasses import KW_ONLY
 
 from hwmodels.files import File
-from twin.api.requests import AUTO, Calibration, Option, Request, option
+from twin.api.requests import AUTO, Calibration, Request, option, required
 from twin.api.requests.values import read_pairs
 
 
@@ -16,12 +15,11 @@ def parse_keys(settings: list[str]) -> dict[str, object]:
             for key, text in read_pairs(settings, "KEY=VALUE", "sensor.hop=20ms").items()}
 
 
-@dataclass(frozen=True)
 class RunScenario(Request):
     """A scenario, and what stands in place of its file's keys."""
 
-    scenario: Annotated[File, Option(
-        "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.")]
+    scenario: File = required(
+        "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.")
     overrides: Mapping[str, object] | None = option(
         None, "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
         "loads.0.busy=5ms, a what-if path below set.; may be given several times.",

@@ -1,7 +1,7 @@
 """The request for the live what-if."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 
 from hwmodels.files import File
 from twin.api.requests import Changes, Request, Runtime, option
@@ -17,7 +17,6 @@ def parse_port(text: str) -> int:
     return int(text)
 
 
-@dataclass(frozen=True)
 class Serve(Request):
     """What the page opens with, and where it is answered."""
 

@@ -1,7 +1,7 @@
 """Requests for many configurations at once."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated
 
 from hwmodels.files import File
@@ -18,6 +18,7 @@ from twin.api.requests import (
     Request,
     Words,
     option,
+    required,
 )
 from twin.api.requests.values import parse_settings, split_words
 
@@ -31,15 +32,13 @@ OVER = ("Objectives of the Pareto front: time, energy, ram, flash, price, with -
         "(power); by default time and energy, with --every days and time{}.")
 
 
-@dataclass(frozen=True)
 class Study(Request):
     """A study that was run, packed with its rows."""
 
-    study: Annotated[str, Option(files=())]
+    study: str = required(files=())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shared(Request):
+class Shared(Request, kw_only=True):
     """Who works on a study."""
 
     jobs: int = option(1, "-j --jobs", "N", "Processes of this machine.", least=1)
@@ -52,14 +51,13 @@ class Shared(Request):
 StudyFile = Annotated[File, Option("", "STUDY", "A study of `twin study list`, or a .yaml file.")]
 
 
-@dataclass(frozen=True)
 class RunStudy(Shared):
     """A study, and the folder of its results."""
 
     study: StudyFile
-    folder: Annotated[File, Option(
+    folder: File = required(
         "-o --output", "FOLDER", "Folder of the results; an interrupted study in it is "
-        "resumed.")]
+        "resumed.")
     _: KW_ONLY
     elf: Sequence[str] = option(
         (), "--elf", "NAME=FILE,...", "A program to compare with the study's libraries, run under "
@@ -68,7 +66,6 @@ class RunStudy(Shared):
     command: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
 class Sensitivity(Shared):
     """A study with two or more axes, and the figure that may depend on them."""
 
@@ -79,41 +76,37 @@ class Sensitivity(Shared):
     count: int = option(8, "-n --count", "N", "Trajectories of Morris, base samples of Sobol.")
 
 
-@dataclass(frozen=True)
 class Front(Request):
     """A study that was run, and what its front is over."""
 
-    folder: Annotated[File, Option("", "FOLDER", "Folder of a finished study.")]
+    folder: File = required("", "FOLDER", "Folder of a finished study.")
     objectives: Sequence[str] = option(
         (), "--over", "NAMES", "Objectives of the front, in place of the file's: time, energy, "
         "ram, flash, price.", parse=split_words)
 
 
-@dataclass(frozen=True)
 class ReportStudy(Request):
     """A study that was run, and the file that describes it."""
 
-    folder: Annotated[File, Option("", "FOLDER", "Folder of a finished study.")]
-    file: Annotated[File, Option("-o --output", "FILE", "Report to write: .html, .md or .pdf.")]
+    folder: File = required("", "FOLDER", "Folder of a finished study.")
+    file: File = required("-o --output", "FILE", "Report to write: .html, .md or .pdf.")
     _: KW_ONLY
     length: str = option(
         "full", "--length", "full|short", "Length of a .md or .pdf report: everything, or one "
         "page.")
 
 
-@dataclass(frozen=True)
 class DiffStudies(Request):
     """Two runs of one study."""
 
-    before: Annotated[File, Option("", "BEFORE", "Folder of a study.")]
-    after: Annotated[File, Option(
-        "", "AFTER", "Folder of the same study, such as of another version.")]
+    before: File = required("", "BEFORE", "Folder of a study.")
+    after: File = required(
+        "", "AFTER", "Folder of the same study, such as of another version.")
     _: KW_ONLY
     on_remark: Callable[[str], None] = lambda remark: None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared(LimitedAndPriced, Powered, Priced, Judged):
+class Compared(LimitedAndPriced, Powered, Priced, Judged, kw_only=True):
     """Networks on boards, what varies, and what they are held to."""
 
     settings: Mapping[str, object] | None = option(
@@ -127,7 +120,6 @@ class Compared(LimitedAndPriced, Powered, Priced, Judged):
     on_progress: Progress | None = None
 
 
-@dataclass(frozen=True)
 class Sweep(Compared):
     """Every combination of models, boards and what else varies."""
 
@@ -144,7 +136,6 @@ class Sweep(Compared):
     assume_unsupported: AssumeUnsupported = None
 
 
-@dataclass(frozen=True)
 class Select(Compared):
     """Boards and libraries to choose from for networks."""
 

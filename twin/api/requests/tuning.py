@@ -1,7 +1,7 @@
 """The request for tiles and levels of our own kernels."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 
 from twin.api.requests import BoardName, Model, Request, option
 from twin.api.requests.values import split_words
@@ -19,7 +19,6 @@ def parse_tiles(text: str) -> list[int]:
     return tiles
 
 
-@dataclass(frozen=True)
 class Tune(Request):
     """A network on a board, and what is tried of the firmware's kernels."""
 

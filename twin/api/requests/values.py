@@ -59,6 +59,12 @@ def option(default: Given, /, names: str, metavar: str | None = None, help: str 
     return given
 
 
+def required(names: str = "", metavar: str | None = None, help: str | None = None,
+             **further: Any) -> Any:
+    """Return a field a request cannot be without, with its `Option`."""
+    return field(metadata={Option: Option(names, metavar, help, **further)})
+
+
 def parse_quantity(text: str, dimension: str, option: str) -> float:
     """Read a number with a unit, as board files write them.
 
