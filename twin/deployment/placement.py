@@ -205,7 +205,7 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
         return 0
     operator = traits(layer)
     if operator.filters is not None and operator.form is not Form.PRODUCT:
-        return 8 * graph.output(layer).shape[-1]
+        return 8 * graph.output(layer).channels
     return 8 * max(1, len(weights.quantization.scales))
 
 

@@ -70,6 +70,21 @@ class Tensor:
         return (self.elements * DTYPE_BITS[self.dtype] + 7) // 8
 
     @property
+    def channels(self) -> int:
+        """Size of the last axis: channels of an image, columns of a matrix."""
+        return self.shape[-1]
+
+    @property
+    def rows(self) -> int:
+        """How many times it has those: pixels of an image, rows of a matrix."""
+        return self.elements // self.channels
+
+    @property
+    def pixels(self) -> int:
+        """Height times width of an image."""
+        return self.shape[1] * self.shape[2]
+
+    @property
     def is_constant(self) -> bool:
         """Whether the model file carries this tensor's values."""
         return self.data is not None

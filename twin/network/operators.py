@@ -279,7 +279,7 @@ def _svdf_macs(graph: Graph, layer: Layer) -> int:
 
 
 def _recurrent_macs(graph: Graph, layer: Layer) -> int:
-    steps = graph.input(layer).elements // graph.input(layer, 1).shape[-1]
+    steps = graph.input(layer).elements // graph.input(layer, 1).channels
     return steps * (graph.input(layer, 1).elements + graph.input(layer, 2).elements)
 
 

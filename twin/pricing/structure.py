@@ -121,7 +121,7 @@ def _tell_width(graph: Graph, layers: tuple[tuple[Call, ...], ...],
                 part: tuple[int, ...]) -> tuple[tuple[Call, ...], ...]:
     """Return calls of convolutions with their width: 0 up to `FEW` channels, 1 from `MANY`."""
     def width(place: int) -> float:
-        channels = graph.tensors[graph.layers[place].target_id].shape[-1]
+        channels = graph.tensors[graph.layers[place].target_id].channels
         return round(min(1.0, max(0.0, math.log(channels / FEW) / math.log(MANY / FEW))), 2)
 
     return tuple(

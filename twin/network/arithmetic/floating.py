@@ -21,7 +21,7 @@ from twin.network.graph import Graph, Layer
 def float_bias(graph: Graph, layer: Layer) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; float32, shape (output channels,)."""
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
-        return np.zeros(graph.output(layer).shape[-1], np.float32)
+        return np.zeros(graph.output(layer).channels, np.float32)
     return np.asarray(graph.input(layer, 2).data, np.float32).reshape(-1)
 
 

@@ -42,7 +42,7 @@ LOOKUPS: Mapping[str, Callable[[Layer, np.ndarray], np.ndarray]] = {
 
 def bias_values(graph: Graph, layer: Layer) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; int32, shape (output channels,)."""
-    channels = graph.output(layer).shape[-1]
+    channels = graph.output(layer).channels
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
         return np.zeros(channels, np.int32)
     bias = graph.input(layer, 2)
@@ -135,7 +135,7 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
     if axes != (1, 2) or len(data.shape) != 4:
         raise RuntimeRefusedError(f"layer {layer.index} mean: axes {axes} of {data.shape}; height "
                                   "and width of an image are expected")
-    positions = data.shape[1] * data.shape[2]
+    positions = data.pixels
     if data.dtype == "float32":
         none = np.zeros(0, np.int32)
         return Requantisation(multipliers=none, shifts=none, offset=0, low=0, high=0), 0, positions
@@ -171,7 +171,7 @@ def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
                                   f"{single(output)}; 1/256 and -128 are expected")
     if layer.option("axis", len(data.shape) - 1) != len(data.shape) - 1:
         raise RuntimeRefusedError(f"layer {layer.index} softmax: the last axis is expected")
-    bits = min(23, 31 - math.ceil(math.log2(max(2, data.shape[-1]))))
+    bits = min(23, 31 - math.ceil(math.log2(max(2, data.channels))))
     steps = np.arange(SOFTMAX_TABLE) * (float(layer.option("beta", 1.0)) * scale)
     return np.floor(np.exp(-steps) * (1 << bits) + 0.5).astype(np.uint32)
 

@@ -176,7 +176,7 @@ def weighted(graph: Graph, layer: Layer) -> Requantisation:
     output_scale, offset = single(output)
     scales = np.array(_weight_scales(layer, weights).scales, np.float64)
     if layer.op != "fully_connected" and scales.size == 1:
-        scales = np.repeat(scales, output.shape[-1])
+        scales = np.repeat(scales, output.channels)
     multipliers, shifts = split_scales(input_scale * scales / output_scale)
     low, high = activation_range(layer, output)
     return Requantisation(multipliers=multipliers, shifts=shifts, offset=offset, low=low, high=high)

@@ -147,7 +147,7 @@ def _take_constants(channels: Channels, layer: Layer,
 
 
 def _width(tensor: Tensor) -> int:
-    return tensor.shape[-1] if tensor.shape else 1
+    return tensor.channels if tensor.shape else 1
 
 
 def _freeze(channels: Channels, layer: Layer) -> None:
@@ -165,10 +165,10 @@ def _produce(channels: Channels, layer: Layer) -> None:
     source, weights = layer.source_id, graph.input(layer, 1)
     read = channels.numbers.get(source)
     if (layer.groups != 1 or not weights.is_constant or read is None
-            or weights.shape[-1] % len(read)):
+            or weights.channels % len(read)):
         _freeze(channels, layer)
         return
-    channels.columns[layer.index] = np.tile(read, weights.shape[-1] // len(read))
+    channels.columns[layer.index] = np.tile(read, weights.channels // len(read))
     channels.numbers[layer.target_id] = channels.fresh(weights.shape[0])
 
 
@@ -176,7 +176,7 @@ def _filter_each(channels: Channels, layer: Layer) -> None:
     """Follow a depthwise convolution: its channels are those it reads, times its multiplier."""
     graph = channels.graph
     read = channels.numbers[layer.source_id]
-    written = graph.output(layer).shape[-1]
+    written = graph.output(layer).channels
     if not graph.input(layer, 1).is_constant:
         _freeze(channels, layer)
         return

@@ -89,11 +89,11 @@ def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
     """Output channels at which a sum of products of zero comes out as real zero."""
     output = graph.output(layer)
     if not traits(layer).sums_products:
-        return np.ones(output.shape[-1], bool)
+        return np.ones(output.channels, bool)
     if len(layer.inputs) < 3 or layer.inputs[2] < 0:
-        return np.ones(output.shape[-1], bool)
+        return np.ones(output.channels, bool)
     if not graph.input(layer, 2).is_constant:
-        return np.zeros(output.shape[-1], bool)
+        return np.zeros(output.channels, bool)
     bias = _values(graph, layer, 2).reshape(-1)
     return bias <= 0 if _clamps_at_zero(output, layer.activation) else bias == 0
 
@@ -139,7 +139,7 @@ def _read_channels(graph: Graph, layer: Layer, zero: Masks,
     if not _mixes_channels(graph, layer):
         return True
     weights = _values(graph, layer, 1)
-    if weights.shape[-1] != graph.input(layer).shape[-1]:
+    if weights.shape[-1] != graph.input(layer).channels:
         return True
     read = weights.reshape(len(weights), -1, weights.shape[-1])[needed_output].any(axis=(0, 1))
     return read & ~zero.get(layer.source_id, np.zeros(1, bool))

@@ -87,7 +87,7 @@ def fuse_sums(graph: Graph) -> Graph:
             continue
         constant = next((i for i in reader.inputs if tensors[i].is_constant), None)
         bias = layer.bias
-        channels = tensors[layer.target_id].shape[-1]
+        channels = tensors[layer.target_id].channels
         if (constant is None or bias < 0 or not tensors[bias].is_constant
                 or tensors[constant].elements not in (1, channels)
                 or len(readers.get(bias, ())) > 1):

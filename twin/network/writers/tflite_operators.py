@@ -90,10 +90,10 @@ def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
     data, weights, output = (graph.tensors[i] for i in layer.tensors)
     entry, kernel = data.quantization, weights.quantization
     if entry is None or kernel is None:
-        return (*layer.inputs, add(f"{layer.name}/zeros", np.zeros(output.shape[-1], np.float32)))
+        return (*layer.inputs, add(f"{layer.name}/zeros", np.zeros(output.channels, np.float32)))
     scales = tuple(entry.scales[0] * scale for scale in kernel.scales)
     dtype = np.int64 if data.dtype == "int16" else np.int32
-    zeros = add(f"{layer.name}/zeros", np.zeros(output.shape[-1], dtype),
+    zeros = add(f"{layer.name}/zeros", np.zeros(output.channels, dtype),
                 Quantization(scales=scales, zero_points=(0,) * len(scales),
                              axis=0 if len(scales) > 1 else None))
     return (*layer.inputs, zeros)

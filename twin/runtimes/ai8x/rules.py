@@ -118,7 +118,7 @@ class Ai8x(UnitRules):
         return ""
 
     def _explain_dense(self, graph: Graph, layer: Layer) -> str:
-        inputs, outputs = (graph.tensors[i].shape[-1] for i in (layer.source_id, layer.target_id))
+        inputs, outputs = (graph.tensors[i].channels for i in (layer.source_id, layer.target_id))
         pixels = _flattened_pixels(graph, layer)
         most = self.most_flattened if pixels > 1 else self.most_channels
         if inputs > most or outputs > self.most_channels or pixels > self.most_pixels:
@@ -146,7 +146,7 @@ class Ai8x(UnitRules):
                 useful=min(1.0, macs / (peak * cycles)) if macs else None),),
             operations=((layer.op, 1),),
             weight_bytes=kernel_words(graph, layer, PROCESSORS) * KERNEL_BYTES * min(
-                PROCESSORS, graph.input(layer).shape[-1]))
+                PROCESSORS, graph.input(layer).channels))
 
     def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
                  grouping: Grouping) -> tuple[Step, ...]:
@@ -284,7 +284,7 @@ def kernel_words(graph: Graph, layer: Layer, processors: int) -> int:
     if traits(layer).filters is None:
         return 0
     shape = graph.input(layer).shape
-    channels = graph.output(layer).shape[-1]
+    channels = graph.output(layer).channels
     weights = math.prod(layer.kernel)
     each = math.ceil(shape[-1] / processors) * (1 if traits(layer).is_depthwise else channels)
     return math.ceil(math.ceil(each * weights / KERNEL_BYTES) / 4) * 4
@@ -300,7 +300,7 @@ def _flattened_pixels(graph: Graph, layer: Layer) -> int:
     if layer.op != "fully_connected":
         return 1
     shape = graph.tensors[find_source(graph, layer.source_id)].shape
-    whole = graph.input(layer).shape[-1]
+    whole = graph.input(layer).channels
     return max(1, whole // shape[-1]) if len(shape) == 4 else 1
 
 

@@ -192,7 +192,7 @@ class _Plan:
     def _copy_image(self, position: int, tensor_id: int, *, scattered: bool) -> list[Step]:
         """Return a copy of a tensor within its memory, none where it has no layout to change."""
         tensor = self.graph.tensors[tensor_id]
-        if not (len(tensor.shape) == 4 and tensor.shape[-1] > 1
+        if not (len(tensor.shape) == 4 and tensor.channels > 1
                 and math.prod(tensor.shape[1:3]) > 1 and self.planner.npu.engines > 1
                 and DTYPE_BITS[tensor.dtype] in self.rules.activation_bits):
             return []

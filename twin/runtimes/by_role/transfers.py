@@ -107,12 +107,12 @@ def copy_image(tensor: Tensor, pool: str, *, scattered: bool) -> list[Transfer]:
 
 def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool, rows: int) -> Transfer:
     element_bytes = max(1, tensor.size_bytes // max(1, tensor.elements))
-    apart = scattered and tensor.shape[-1] > 1
+    apart = scattered and tensor.channels > 1
     return Transfer(
         channel=0, direction=direction, port="", pool=pool, bytes=tensor.size_bytes,
         pattern="channel_interleaved" if apart else "contiguous",
         run_bytes=element_bytes if apart else 0,
-        stride_bytes=tensor.shape[-1] * element_bytes if apart else 0,
+        stride_bytes=tensor.channels * element_bytes if apart else 0,
         buffer_bytes=tensor.size_bytes,
         window_bytes=rows * math.prod(tensor.shape[-2:]) * element_bytes if apart else 0,
         operand="input" if direction == "in" else "output")

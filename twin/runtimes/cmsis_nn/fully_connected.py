@@ -80,7 +80,7 @@ def _lower_batch_matmul(site: Site) -> Lowered:
     left = site.input()
     right = site.input(1)
     columns = left.shape[-2 if site.layer.option("adj_x", False) else -1]
-    rows = site.output.shape[-1]
+    rows = site.output.channels
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
                   "input2", batches)

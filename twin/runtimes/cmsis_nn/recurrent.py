@@ -62,7 +62,7 @@ def _lower_svdf(site: Site) -> Lowered:
     dialect = choose_dialect(site.isa)
     filters, features = site.input(1).shape[:2]
     memory = site.input(2).elements // filters
-    units = site.output.shape[-1]
+    units = site.output.channels
     return (draft_kernel(
         "arm_svdf_s8", "recurrent", site,
         entry(dialect, 120, 1),
@@ -86,7 +86,7 @@ def _scratch_bytes_svdf(site: Site) -> int:
     """Return the state, a 32-bit sum per filter and one per unit."""
     filters = site.input(1).shape[0]
     memory = site.input(2).elements // filters
-    units = site.output.shape[-1]
+    units = site.output.channels
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
 
 
@@ -96,7 +96,7 @@ def _lower_gates(site: Site) -> Lowered:
     Inputs are data, input weights (gates x units, features), recurrent weights.
     """
     dialect = choose_dialect(site.isa)
-    features = site.input(1).shape[-1]
+    features = site.input(1).channels
     rows = site.input(1).elements // features
     units = site.input(2).elements // rows
     steps = site.input().elements // features
@@ -122,7 +122,7 @@ def _lower_gates(site: Site) -> Lowered:
 
 def _scratch_bytes_gates(site: Site) -> int:
     """Hidden state, cell state and gates as 16-bit values."""
-    features = site.input(1).shape[-1]
+    features = site.input(1).channels
     rows = site.input(1).elements // features
     units = site.input(2).elements // rows
     return 2 * rows + 4 * units

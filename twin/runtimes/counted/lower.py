@@ -69,7 +69,7 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
 
 def _scratch_bytes(kernels: str, level: str, base: Lowering | None, site: Site) -> int:
     if _runs_another(kernels, level, site):  # One scale, copied for each channel.
-        return 8 * site.output.shape[-1] * has_one_scale(site.graph, site.layer)
+        return 8 * site.output.channels * has_one_scale(site.graph, site.layer)
     return 0 if base is None else base.scratch_bytes(site)
 
 

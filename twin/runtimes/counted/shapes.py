@@ -40,7 +40,7 @@ def count_terms(graph: Graph, layer: Layer) -> dict[str, float]:
     elif layer.op == "fully_connected":
         terms |= _count_dense(graph, layer)
     else:
-        terms |= {"last": target.shape[-1] if target.shape else 1,
+        terms |= {"last": target.channels if target.shape else 1,
                   "source": source.elements} | _cut("output", target.elements, 1)
     work = describe(graph, layer)
     if work is not None:
@@ -140,7 +140,7 @@ def tell_features(graph: Graph, layer: Layer) -> dict[str, str]:
     if window is None or len(source.shape) != 4:
         shapes = {graph.tensors[one].shape for one in layer.inputs if one >= 0}
         found["same"] = "yes" if len(shapes) == 1 or layer.op == "fully_connected" else "no"
-        found["channels"] = str(target.shape[-1] % 4 if target.shape else 0)
+        found["channels"] = str(target.channels % 4 if target.shape else 0)
         return found
     depth = source.shape[3]
     found |= {"kernel": f"{window.kernel[0]}x{window.kernel[1]}",

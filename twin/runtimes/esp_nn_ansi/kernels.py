@@ -190,7 +190,7 @@ def lower_softmax(name: str, levels: dict[str, Level], site: Site) -> Lowered:
     """Return a softmax: three passes over a row (largest, sum, results)."""
     check_core(site)
     tensor = site.input()
-    width = tensor.shape[-1]
+    width = tensor.channels
     rows = tensor.elements // width
     steps = {"row": width, "element": 1}
     read = load("input", 1, 0, **steps)

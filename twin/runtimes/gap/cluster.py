@@ -128,7 +128,7 @@ def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:
 
 
 def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
-    depth = graph.input(layer).shape[-1] // layer.groups
+    depth = graph.input(layer).channels // layer.groups
     quads = math.ceil(math.prod(layer.kernel) * depth / 4)
     blocks = math.ceil(part.pixels / 2) * math.ceil(part.channels / 4)
     columns = {} if is_pointwise(layer) else {"column": part.pixels * quads}
@@ -146,7 +146,7 @@ def _count_depthwise(graph: Graph, layer: Layer, part: Part) -> Trips:
 
 
 def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:
-    inputs = graph.input(layer, 1).shape[-1]
+    inputs = graph.input(layer, 1).channels
     pairs = part.pixels * math.ceil(part.channels / 2)
     return {"linear": pairs * math.ceil(inputs / 4), "depthwise_output": pairs,
             "requantise": part.pixels * part.channels}

@@ -73,8 +73,8 @@ class Gap(UnitRules):
         """Return why no tile of a layer fits, or ""."""
         if traits(layer).filters == 0 and layer.op == "transpose_conv_2d":
             return "no kernel of the cluster is counted for it"
-        if traits(layer).is_depthwise and graph.input(layer).shape[-1] != (
-                graph.output(layer).shape[-1]):
+        if traits(layer).is_depthwise and graph.input(layer).channels != (
+                graph.output(layer).channels):
             return "several filters a channel"
         _, ways = self._find_ways(graph, layer, layer.source_id, npu, None, 2)
         scratch = npu.scratch
@@ -265,7 +265,7 @@ def _make_job(graph: Graph, layer: Layer, part: cluster.Part) -> ne16.Job:
     rows, columns = (math.ceil(size / 2) * 3 if strided else size
                      for size in (part.rows, part.columns))
     return ne16.Job(kind=kind, rows=rows, columns=columns, outputs=part.channels,
-                    inputs=graph.input(layer).shape[-1])
+                    inputs=graph.input(layer).channels)
 
 
 def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
@@ -273,5 +273,5 @@ def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
     if not traits(layer).is_convolution:
         return 0
     window = math.prod(layer.kernel)
-    depth = 1 if traits(layer).is_depthwise else graph.input(layer).shape[-1]
+    depth = 1 if traits(layer).is_depthwise else graph.input(layer).channels
     return 2 * window * depth * npu.unit(cluster.UNIT).count

@@ -72,7 +72,7 @@ def read_shape(graph: Graph, layer: Layer, source: int) -> Shape:
     read, written = graph.tensors[source], graph.output(layer)
     image = len(written.shape) == 4 and len(read.shape) == 4
     weighted = traits(layer).filters is not None
-    channels = written.shape[-1] if written.shape else 1
+    channels = written.channels if written.shape else 1
     window = layer.window
     second = not weighted and len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
         not graph.input(layer, 1).is_constant)

@@ -54,7 +54,7 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     """
     weights = graph.input(layer, 1)
     outputs = graph.output(layer).elements
-    rows = outputs // graph.output(layer).shape[-1]
+    rows = outputs // graph.output(layer).channels
     times = rows if traits(layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
 
     def lower(site: Site) -> Lowered:

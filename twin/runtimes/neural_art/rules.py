@@ -174,7 +174,7 @@ class NeuralArt(UnitRules):
         if not has_second_operand(layer):
             return 0
         operand = graph.input(layer, 1)
-        channels = graph.output(layer).shape[-1]
+        channels = graph.output(layer).channels
         held = operand.is_constant and operand.elements in (1, channels)
         return operand.elements if held and operand.elements <= self.channel_coefficients else 0
 
@@ -186,7 +186,7 @@ class NeuralArt(UnitRules):
     def _plan_convolution(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         weights = graph.input(layer, 1)
         outputs = graph.output(layer).elements
-        channels = graph.output(layer).shape[-1]
+        channels = graph.output(layer).channels
         depthwise = layer.op == "depthwise_conv_2d"
         alone = depthwise and outputs < self.group_outputs * channels
         group = self.group_channels if depthwise and not alone else 1
@@ -198,7 +198,7 @@ class NeuralArt(UnitRules):
         if depthwise or layer.kernel != (1, 1):
             # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
             count = 1 if depthwise else min(_list_counts(npu, unit)[-1], math.ceil(
-                weights.shape[-1] * _KERNEL_ROWS**2 / _peak_macs(unit, 8)))
+                weights.channels * _KERNEL_ROWS**2 / _peak_macs(unit, 8)))
             passes = math.ceil(macs / count / min(_peak_macs(unit, bits), self.kernels_at_once
                                                   * min(layer.kernel[1], _KERNEL_ROWS)))
             if not depthwise and layer.kernel[1] > 1:
@@ -207,7 +207,7 @@ class NeuralArt(UnitRules):
         else:
             count, cycles = self._share(graph, layer, macs, stored_bytes, [
                 number for number in _list_counts(npu, unit)
-                if weights.shape[-1] % number == 0], _peak_macs(unit, bits))
+                if weights.channels % number == 0], _peak_macs(unit, bits))
         units = [UnitWork(kind=unit.kind, count=count, macs=macs, mac_bits=(8, max(bits, 4)),
                           compute_cycles=cycles)]
         # Scale, bias and clipping take a unit each; where there are fewer, one does the rest, too.
@@ -250,7 +250,7 @@ class NeuralArt(UnitRules):
         takes a round more, with sums in memory.
         """
         source, result = graph.input(layer), graph.output(layer)
-        depth, outputs = source.shape[-1], result.shape[-1]
+        depth, outputs = source.channels, result.channels
         channels = _divide(depth, self.window_channels)
         narrow = layer.source_id in graph.inputs or _is_clipped(graph, layer)
         kernels = _divide(outputs, self.window_kernels if narrow else self.window_kernels // 2)
@@ -265,10 +265,10 @@ class NeuralArt(UnitRules):
 
         Chained units pass partial sums from one to the next, each with a stream of weights.
         """
-        output, depth = graph.output(layer), graph.input(layer).shape[-1]
+        output, depth = graph.output(layer), graph.input(layer).channels
         packed = self.packed_weight_bytes_per_cycle
         kernels = next(number for number in range(self.kernels_at_once, 0, -1)
-                       if output.shape[-1] % number == 0)
+                       if output.channels % number == 0)
         clipped = _is_clipped(graph, layer)
         deep = clipped and depth >= self.least_deep_channels
         ways = [(count, kernels * (1 if clipped else 2), 1) for count in counts

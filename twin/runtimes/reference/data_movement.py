@@ -117,8 +117,8 @@ def _lower_pad(site: Site) -> Lowered:
 def _lower_resize_nearest(site: Site) -> Lowered:
     """Lower nearest-neighbour resizing: all channels of a pixel in one memcpy (assumed)."""
     machine = choose_machine(site)
-    run = site.output.shape[-1] * machine.element_bytes
-    pixels = site.output.elements // site.output.shape[-1]
+    run = site.output.channels * machine.element_bytes
+    pixels = site.output.rows
     return machine.kernel(
         "reference_ops::ResizeNearestNeighbor", "data_movement", _CALL,
         block("pixel", machine.loop(_COUNTS["pixel"]), pixels, 1, _COPY),
@@ -132,7 +132,7 @@ def _lower_resize_bilinear(site: Site) -> Lowered:
     """Lower bilinear resizing: four neighbours weighted per element (assumed)."""
     machine = choose_machine(site)
     output = site.output
-    size, channels = machine.element_bytes, output.shape[-1]
+    size, channels = machine.element_bytes, output.channels
     code = join(machine.load(size, 4), machine.math(*["mul", "mul", "add"] * 4),
                 machine.store(size), machine.loop(_COUNTS["blend"]))
     pixels = output.elements // channels

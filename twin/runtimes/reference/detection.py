@@ -73,7 +73,7 @@ def _lower_postprocess(site: Site) -> Lowered:
     boxes = site.input().shape[-2]
     scores = site.input(1)
     kept = max(1, site.graph.layer_outputs(site.layer)[0].shape[-2])
-    classes = scores.shape[-1]
+    classes = scores.channels
     integers = scores.dtype != "float32"
     turned = machine.math("add", "mul") if integers else ""
     decode = join(machine.load(4, 8), machine.exponential(), machine.exponential(),

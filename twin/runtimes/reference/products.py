@@ -45,7 +45,7 @@ def _lower_batch_matmul(site: Site) -> Lowered:
     machine = choose_machine(site)
     left, output = site.ends
     columns = left.shape[-2 if site.layer.option("adj_x", False) else -1]
-    rows = output.shape[-1]
+    rows = output.channels
     vectors = output.elements // rows
     right = site.input(1).elements
     matrices = max(1, right // (rows * columns))

@@ -24,7 +24,7 @@ def _lower_svdf(site: Site) -> Lowered:
     """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank."""
     machine = choose_machine(site)
     filters, inputs = site.input(1).shape
-    memory = site.input(2).shape[-1]
+    memory = site.input(2).channels
     outputs = site.output.elements
     size = machine.element_bytes
     batches = max(1, site.input().elements // inputs)

@@ -29,7 +29,7 @@ def _lower(site: Site) -> Lowered:
                              or load_isa(site.isa).assumed)
                      for kernel in lower_scalar(plain))
     tensor = site.input()
-    width = tensor.shape[-1]
+    width = tensor.channels
     rows, dialect = tensor.elements // width, machine.dialect
     close = machine.loop((0, 0, 2))
     steps = {"row": 4 * width, "element": 4}

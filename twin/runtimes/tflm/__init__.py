@@ -160,7 +160,7 @@ def _prepared(graph: Graph, layer: Layer, kernels: str, isa: str, *, newer: bool
     if layer.op == "transpose_conv_2d" or (
             layer.op in ("conv_2d", "depthwise_conv_2d")
             and (quantised or kernels != "cmsis-nn")):
-        yield from [4 * graph.output(layer).shape[-1]] * 2
+        yield from [4 * graph.output(layer).channels] * 2
     elif layer.op == "fully_connected" and quantised:
         scales = graph.input(layer, 1).quantization
         if newer and scales is not None and len(scales.scales) > 1:
@@ -179,7 +179,7 @@ def _prepared(graph: Graph, layer: Layer, kernels: str, isa: str, *, newer: bool
     elif layer.op == "batch_matmul":
         yield from _transposed(graph, layer, kernels, quantised)
     elif layer.op == "lstm" and kernels == "cmsis-nn" and quantised:
-        units = graph.output(layer).shape[-1]
+        units = graph.output(layer).channels
         yield from [units * (4 if data.dtype == "int8" else 8)] * 8
 
 

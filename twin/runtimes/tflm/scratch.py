@@ -32,9 +32,9 @@ def list_scratch(graph: Graph, layer: Layer, kernels: str, isa: str, *,
         return (4 * len(data.shape),) * 2
     if layer.op == "svdf":
         filters = graph.input(layer, 1).shape[0]
-        return (4 * filters, *((4 * output.shape[-1],) if whole else ()))
+        return (4 * filters, *((4 * output.channels,) if whole else ()))
     if layer.op == "lstm":
-        size = output.shape[-1] * (2 if whole else 4)
+        size = output.channels * (2 if whole else 4)
         return (size,) * (3 if kernels == "cmsis-nn" and whole and newer else 4)
     if layer.op == "transpose_conv_2d":
         return _transposed(read_geometry(graph, layer), dtype,
@@ -51,7 +51,7 @@ def list_scratch(graph: Graph, layer: Layer, kernels: str, isa: str, *,
 def is_pointwise_product(graph: Graph, layer: Layer) -> bool:
     """Whether TFLite Micro hands a fully connected layer to CMSIS-NN as a convolution of 1x1."""
     return (layer.op == "fully_connected" and len(graph.output(layer).shape) > 2
-            and graph.input(layer, 1).shape[-1] % 4 == 0
+            and graph.input(layer, 1).channels % 4 == 0
             and graph.input(layer, 1).dtype != "int4")
 
 
@@ -70,11 +70,11 @@ def _cmsis_nn(graph: Graph, layer: Layer, dtype: str, code: str) -> tuple[int, .
     if layer.op == "depthwise_conv_2d" and dtype == "int8":
         return (_depthwise(read_geometry(graph, layer), code),)
     if layer.op == "average_pool_2d" and code == "dsp":
-        return (4 * graph.input(layer).shape[-1],)
+        return (4 * graph.input(layer).channels,)
     if layer.op == "fully_connected" and dtype == "int8" and is_pointwise_product(graph, layer):
-        return (8 * graph.output(layer).shape[-1] * has_one_scale(graph, layer),)
+        return (8 * graph.output(layer).channels * has_one_scale(graph, layer),)
     if layer.op == "batch_matmul" and dtype == "int8" and code == "mve":
-        return (4 * graph.output(layer).shape[-1],)
+        return (4 * graph.output(layer).channels,)
     return ()
 
 

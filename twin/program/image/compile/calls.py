@@ -171,7 +171,7 @@ def _call(context: Context, layer: Layer, kernel: str, fields: Fields, *more: st
 
 def _write_product(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     output = context.graph.output(layer)
-    columns = output.shape[-1]
+    columns = output.channels
     weights = context.graph.input(layer, 1)
     return _call(context, layer, "matmul", {
         "rows": output.elements // columns, "depth": weights.elements // columns,
@@ -228,7 +228,7 @@ def _write_mean(context: Context, layer: Layer, position: int) -> tuple[Call, ..
 
 def _write_softmax(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
     data = context.graph.input(layer)
-    depth = data.shape[-1]
+    depth = data.channels
     table = {"beta": float(layer.option("beta", 1.0))} if context.floating(layer) else {
         "exponential": context.constant("uint32_t", context.image.table[position])}
     return _call(context, layer, "softmax", {

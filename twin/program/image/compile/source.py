@@ -164,7 +164,7 @@ def _working_bytes(graph: Graph, layer: Layer) -> int:
     weights = graph.input(layer, 1)
     if not operator.is_depthwise:
         return 4 * align(weights.elements // weights.shape[0], 8)
-    taps = weights.elements // weights.shape[-1]
+    taps = weights.rows
     return max(4 * 124 * taps, 2 * weights.elements) + 16
 
 

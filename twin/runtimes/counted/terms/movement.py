@@ -109,10 +109,10 @@ def describe_slice(graph: Graph, layer: Layer) -> Work:
     if strides and strides[-1] != 1:
         return Work(variant=f"{source.dtype} stepped", terms=terms)
     apart = strides[-2] if len(strides) > 1 else 1
-    run = target.shape[-1] if target.shape else 1
+    run = target.channels if target.shape else 1
     oldest = Work(variant=f"{8 * width} bits one by one", terms=terms)
     return Work(variant=f"{8 * width} bits strided", oldest=oldest, terms=terms | count_copies(
-        run * width, target.elements // run, from_step=source.shape[-1] * width * apart,
+        run * width, target.elements // run, from_step=source.channels * width * apart,
         from_start=begin[-1] * width % 4))
 
 
@@ -188,10 +188,10 @@ def describe_blocks(graph: Graph, layer: Layer) -> Work:
 def describe_batches(graph: Graph, layer: Layer) -> Work:
     """Return the work of moving blocks between space and batch: one copy for each pixel."""
     source, target = graph.ends(layer)
-    depth = source.shape[-1] * width_bytes(source)
+    depth = source.channels * width_bytes(source)
     blocked = target if layer.op == "space_to_batch_nd" else source
-    pixels = blocked.elements // blocked.shape[-1]
-    moved = min(source.elements, target.elements) // source.shape[-1]
+    pixels = blocked.rows
+    moved = min(source.elements, target.elements) // source.channels
     terms: Counter[str] = Counter({
         "call": 1, "pixel": pixels, "batch": blocked.shape[0], "moved": moved,
         "line": math.prod(blocked.shape[:2])})
@@ -237,7 +237,7 @@ def describe_nearest(graph: Graph, layer: Layer) -> Work:
     source, target = graph.ends(layer)
     corners, centres = (bool(layer.option(name, False))
                         for name in ("align_corners", "half_pixel_centers"))
-    depth, terms = target.shape[-1] * width_bytes(target), Counter[str]()
+    depth, terms = target.channels * width_bytes(target), Counter[str]()
     rows = target.shape[1]
     pixels = rows * target.shape[2]
     for axis, often in ((1, 1), (2, rows)):
@@ -270,7 +270,7 @@ def describe_resize(graph: Graph, layer: Layer) -> Work:
             size, places = size - 1, places - 1
         between.append(sum(((2 * place + centres) * size - places * centres) % (2 * places) > 0
                            for place in range(target.shape[axis])))
-    rows, pixels = target.shape[1], target.shape[1] * target.shape[2]
+    rows, pixels = target.shape[1], target.pixels
     return Work(variant=source.dtype, terms={
         "call": 1, "line": rows, "pixel": pixels, "element": target.elements,
         "centred pixel": pixels * centres, "cornered pixel": pixels * corners,

@@ -69,7 +69,7 @@ def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
     """Return the work of products of matrices."""
     left, right, target = (graph.tensors[place] for place in (*layer.inputs[:2], layer.target_id))
     turned, kept = bool(layer.option("adj_x", False)), bool(layer.option("adj_y", False))
-    rows, columns = target.shape[-2], target.shape[-1]
+    rows, columns = target.shape[-2], target.channels
     depth = left.shape[-2 if turned else -1]
     batches = target.elements // (rows * columns)
     turns = not kept and not right.is_constant
@@ -127,8 +127,8 @@ def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     source, target = graph.ends(layer)
     weights, window = graph.input(layer, 1), layer.window
     assert window is not None
-    size = weights.shape[1] * weights.shape[2]
-    inputs = source.shape[1] * source.shape[2]
+    size = weights.pixels
+    inputs = source.pixels
     inside = math.prod(count_inside(window, target.shape, source.shape))
     depth, channels = weights.shape[3], weights.shape[0]
     terms: dict[str, float] = {
@@ -159,9 +159,9 @@ def _count_spread(source: Tensor, target: Tensor, weights: Tensor,
     buffer = (source.shape[2] - 1) * window.stride[1] + max(width, window.stride[1])
     resets = buffer * (max(height, step) + source.shape[1] * step)
     own: dict[str, float] = {
-        "pixel": target.shape[1] * target.shape[2], "line": source.shape[1],
+        "pixel": target.pixels, "line": source.shape[1],
         **count_copies(4 * channels, resets),
-        "vector output": target.shape[1] * target.shape[2] * -(-channels // 4)}
+        "vector output": target.pixels * -(-channels // 4)}
     for name, count in (("group", fours), ("single", single)):
         often = count * channels * rows * width
         own |= {f"{name} channel": source.shape[1] * count * channels,
@@ -176,7 +176,7 @@ def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
     """Return CMSIS-NN's parts: a convolution of the image, spaced out, with turned weights."""
     channels, height, width, depth = weights.shape
     rows, columns = count_inside(window, target.shape, source.shape)
-    pixels, taps, column = target.shape[1] * target.shape[2], rows * columns, depth * height * width
+    pixels, taps, column = target.pixels, rows * columns, depth * height * width
     return count_blocks(pixels, channels, column) | {
         "pixel": pixels, "line": target.shape[1], "weight row": channels * height * width,
         "window row": pixels * height, "reached row": rows * target.shape[2],

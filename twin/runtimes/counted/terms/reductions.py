@@ -38,7 +38,7 @@ def describe_reduction(graph: Graph, layer: Layer) -> Work:
         "element kept": source.elements * (rank - len(axes)),
         "element compared": source.elements * compared,
         "carry": sum(source.elements // size for size in carries),
-        "row": source.elements // source.shape[-1]})
+        "row": source.rows})
 
 
 def describe_choice(graph: Graph, layer: Layer) -> Work:

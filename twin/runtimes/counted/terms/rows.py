@@ -25,7 +25,7 @@ def describe_rows(graph: Graph, layer: Layer) -> Work:
     """Return the work of normalising each row of the last dimension."""
     source, target = graph.ends(layer)
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
-    rows, width = source.elements // source.shape[-1], source.shape[-1]
+    rows, width = source.rows, source.channels
     share, share_error = find_near_share(source, float(layer.option("beta", 1.0))) \
         if layer.op == "softmax" else (1.0, True)
     near = rows * (1 + (width - 1) * share)

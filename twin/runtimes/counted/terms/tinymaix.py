@@ -68,7 +68,7 @@ def count_outputs(graph: Graph, layer: Layer) -> dict[str, float]:
     target = graph.output(layer)
     kinds = {f"output {kind}": target.elements * (layer.activation == kind)
              for kind in ("relu", "relu6")}
-    return {"call": 1, "pixel": target.elements // target.shape[-1], "channel": target.shape[-1],
+    return {"call": 1, "pixel": target.rows, "channel": target.channels,
             "output": target.elements, **kinds}
 
 
@@ -79,7 +79,7 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
     assert window is not None
     small = window.kernel == (1, 1)
     terms = count_outputs(graph, layer) | _count_products(
-        target.shape[1] * target.shape[2], target.shape[3], math.prod(window.kernel) * depth)
+        target.pixels, target.shape[3], math.prod(window.kernel) * depth)
     terms |= {"line": target.shape[1]} if small else _count_windows(graph, layer, depth)
     return Work(variant="1x1" if small else "window", terms=terms)
 
@@ -107,11 +107,11 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
 def describe_rows(graph: Graph, layer: Layer) -> Work:
     """Return the work of what goes over its elements once: mean, softmax, addition."""
     source, target = graph.ends(layer)
-    pixels = source.elements // source.shape[-1] if source.shape else 1
+    pixels = source.rows if source.shape else 1
     return Work(variant="plain", terms={
         "call": 1, "element": source.elements, "output": target.elements,
         "line": target.elements * (source.shape[1] if len(source.shape) > 1 else 1),
-        "four": pixels * source.shape[-1] // 4})
+        "four": pixels * source.channels // 4})
 
 
 def describe_dense(graph: Graph, layer: Layer) -> Work:

@@ -37,7 +37,7 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
     down, across = (Counter(list_taps(layer.sliding_window, source.shape, target.shape, axis))
                     for axis in range(2))
     taps, channels = sum(down.elements()) * sum(across.elements()), target.shape[3]
-    rows, pixels = sum(down.elements()), target.shape[1] * target.shape[2]
+    rows, pixels = sum(down.elements()), target.pixels
     terms: dict[str, float] = {
         "call": 1, "pixel": pixels, "output": target.elements, "line": target.shape[1],
         "tap": taps, "tap row": rows * target.shape[2], "channel tap": taps * channels,
@@ -96,7 +96,7 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
     weights, window = graph.input(layer, 1), layer.window
     assert window is not None
     rows, columns = count_inside(window, source.shape, target.shape)
-    pixels, taps = target.shape[1] * target.shape[2], rows * columns
+    pixels, taps = target.pixels, rows * columns
     every = pixels * window.kernel[0] * window.kernel[1]
     depth, channels = weights.shape[3], target.shape[3]
     groups = max(1, source.shape[3] // depth)
@@ -177,7 +177,7 @@ def _describe_depthwise(source: Tensor, target: Tensor, window: Window,
                         optimised: str = "") -> Work:
     """Return the work; `optimised` names the kernel of one output a channel if there is but one."""
     depth, channels = source.shape[3], target.shape[3]
-    pixels, size = target.shape[1] * target.shape[2], window.kernel[0] * window.kernel[1]
+    pixels, size = target.pixels, window.kernel[0] * window.kernel[1]
     rows, columns = count_inside(window, source.shape, target.shape)
     taps, lines = rows * columns, rows * target.shape[2]
     terms: dict[str, float] = {
