@@ -61,7 +61,7 @@ def option(default: Given, /, names: str, metavar: str | None = None, help: str 
 
 def required(names: str = "", metavar: str | None = None, help: str | None = None,
              **further: Any) -> Any:
-    """Return a field a request cannot be without, with its `Option`."""
+    """Return a field that every request has to be given, with its `Option`."""
     return field(metadata={Option: Option(names, metavar, help, **further)})
 
 
