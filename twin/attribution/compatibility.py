@@ -273,13 +273,20 @@ def find_ticks_hz(clocks_hz: Mapping[str, float]) -> float | None:
     return hertz if hertz > 1e6 and "cpu" not in clocks_hz else None
 
 
-def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float]) -> str:
-    """Say which clock the core is taken to run at where ticks are of another; "" where stated."""
+def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float],
+                            taken_hz: float | None = None) -> str:
+    """Say which clock the core is taken to run at where ticks are of another; "" where stated.
+
+    Parameters
+    ----------
+    taken_hz
+        That clock; None is `core_hz`, the one ticks are compared with.
+    """
     ticks_hz = clocks_hz.get("timer", core_hz)
     if "cpu" in clocks_hz or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
         return ""
-    return (f"not stated: the core is taken to run at {core_hz / 1e6:g} MHz, the log's ticks are "
-            f"of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` states it")
+    return (f"not stated: the core is taken to run at {(taken_hz or core_hz) / 1e6:g} MHz, the "
+            f"log's ticks are of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` states it")
 
 
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from twin.api.requests import takes
 from twin.api.requests.attribution import Diagnose
 from twin.attribution.compatibility import agree, describe_unstated_clock
 from twin.attribution.diagnosis import diagnosis
+from twin.attribution.diagnosis.again import find_changes
 from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
 from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
@@ -72,7 +73,8 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
                                healthy=right, priors=asked.priors, on_progress=asked.on_progress,
                                also=also)
     unstated = "" if also is None else describe_unstated_clock(
-        clock_hz_of(deployment), also.header.clocks)
+        clock_hz_of(deployment), also.header.clocks,
+        clock_hz_of(deployment.replace(find_changes(deployment, also, measurement))))
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)

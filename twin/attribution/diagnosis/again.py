@@ -17,9 +17,10 @@ import numpy as np
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.quantities import significant
+from twin.attribution.compatibility import CLOCK_SLACK, find_ticks_hz
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.fault_effects import Effect, hidden_under
-from twin.attribution.diagnosis.faults import MOVED, REPEATED, Fault
+from twin.attribution.diagnosis.faults import COUNTED, MOVED, REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
     AGAIN,
     FULL_EFFECT,
@@ -31,7 +32,7 @@ from twin.attribution.diagnosis.likelihood import (
     log_total,
     price_errors,
 )
-from twin.attribution.diagnosis.mark_chances import weigh_marks
+from twin.attribution.diagnosis.mark_chances import CLOCK_RANGE, weigh_marks
 from twin.deployment.deployment import Deployment
 
 SAME_CLOCK = 0.01
@@ -50,6 +51,11 @@ LEAST_FACTOR = math.log(1.3)
 MOST_NAMED = 3
 """Layers that are named where measurements contradict each other."""
 
+OFF_ALONE = 0.1
+"""How likely all times of a second measurement alone are off by one factor (`LEAST_FACTOR` at
+least), of another clock or counter, where they are of ticks; of cycles and of other times `COUNTED`
+of it. Assumed."""
+
 CHANGED_SD, CHANGED_LAYER_SD = 0.5, 0.1
 """How unsure it is by how much an effect changes from one measurement to the other, as a share of
 that change: of all layers, and of each alone. Effects of caches of hidden boards (seeds 20 and 910)
@@ -57,13 +63,23 @@ change by 0.8 to 2.0 times what is predicted: what an uncached access costs with
 known of no board."""
 
 
-def find_changes(deployment: Deployment, measurement: Measurement) -> dict[str, object]:
-    """Return what a header says was otherwise than deployed, by dotted path."""
+def find_changes(deployment: Deployment, measurement: Measurement,
+                 first: Measurement) -> dict[str, object]:
+    """Return what a header says was otherwise than deployed, by dotted path.
+
+    Ticks of a core whose clock is not stated are of it, or of as much of it as those of the first.
+    """
     header, board = measurement.header, deployment.board
     clock, places = board.core.clock, dict(header.placement)
+    here_hz, ticks_hz = board.clock(clock).frequency_hz, find_ticks_hz(header.clocks)
     stated = header.clocks.get(clock)
     changes: dict[str, object] = {}
-    if stated and abs(stated / board.clock(clock).frequency_hz - 1) > SAME_CLOCK:
+    if stated is None and ticks_hz and not board.clock(clock).settings_hz:
+        stated = here_hz * ticks_hz / (find_ticks_hz({
+            "timer": first.header.clocks.get("timer", here_hz)}) or here_hz)
+        if stated > board.highest_hz.get(clock, math.inf) * (1 + CLOCK_SLACK):
+            stated = None
+    if stated and abs(stated / here_hz - 1) > SAME_CLOCK:
         changes[f"clocks.{clock}.frequency_hz"] = stated
     for role, memory in (("weights", deployment.weights), ("arena", deployment.arena)):
         if places.get(role, memory) != memory:
@@ -184,9 +200,13 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     if second.placed:  # what leaves a memory is as unsure as what a fault moves
         placed = second.declared.logs - evidence.declared.logs
         spread = spread + CHANGED_SD**2 * np.outer(placed, placed)
-    measured = second.pattern.measured
-    return (AGAIN.shape * log_shape(residual, spread, alone, measured)
-            + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))
+    measured, share = second.pattern.measured, OFF_ALONE * COUNTED[second.counter]
+    is_far = abs(np.average(residual, weights=measured)) > LEAST_FACTOR
+    return float(np.logaddexp.reduce([
+        math.log(chance) + AGAIN.shape * log_shape(residual, shared, alone, measured)
+        + AGAIN.total * log_total(residual, shared + np.diag(alone), measured)
+        for chance, shared in ((1 - share, spread), (share, spread + CLOCK_RANGE**2 / 12))
+        [:1 + is_far]]))
 
 
 def describe_contradiction(evidence: Evidence, changed: np.ndarray | None) -> tuple[str, ...]:

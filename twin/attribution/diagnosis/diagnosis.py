@@ -215,7 +215,8 @@ def _open(deployment: Deployment, measurement: Measurement,
     require_network_and_board(ours, side)
     case = Case(deployment=deployment, prices=prices, base=base, ours=ours, theirs=side,
                 pattern=make_pattern(ours, side, deployment), forecasts=forecasts, tell=tell)
-    return (case if also is None else replace(case, also=_open_second(case, also)),
+    return (case if also is None else replace(
+        case, also=_open_second(case, also, measurement)),
             listed)
 
 
@@ -223,9 +224,9 @@ def _read_side(measurement: Measurement, marks: Marks) -> Side:
     return side_of_measurement(measurement, percent=TYPICAL if marks.drift or marks.even else LEAST)
 
 
-def _open_second(case: Case, also: Measurement) -> Again:
+def _open_second(case: Case, also: Measurement, first: Measurement) -> Again:
     """Predict the declared set-up as a second measurement was taken."""
-    changes = find_changes(case.deployment, also)
+    changes = find_changes(case.deployment, also, first)
     forecasts = case.forecasts.second.setdefault(
         describe_changes(changes, masked=is_masked(also)), Forecasts())
     deployment = case.deployment.replace(changes) if changes else case.deployment

@@ -51,6 +51,12 @@ class Evidence:
     masked: bool = False
     placed: bool = False
 
+    @property
+    def counter(self) -> str:
+        """What was measured, as `COUNTED` has it."""
+        ticks = self.marks.ticked and self.pattern.quantity == "time"
+        return "ticks" if ticks else "time" if self.pattern.quantity == "time" else "cycles"
+
 
 def list_evidence(pattern: Pattern, measurement: Measurement,
                   healthy: Measurement | None) -> tuple[str, ...]:

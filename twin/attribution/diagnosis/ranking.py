@@ -23,9 +23,9 @@ from twin.attribution.diagnosis.faults import (
 )
 from twin.attribution.diagnosis.finding import ADDED, APART, Diagnosis, Finding, order_findings
 from twin.attribution.diagnosis.likelihood import choose_temper
-from twin.attribution.diagnosis.mark_chances import weigh_ticks
+from twin.attribution.diagnosis.mark_chances import weigh_marks, weigh_ticks
 from twin.attribution.diagnosis.marks import describe_marks
-from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight
+from twin.attribution.diagnosis.weighing import EXACT, NO_EFFECT, Weight
 
 CAPPED, MOST_APART, MOST_APART_REBUILT = 0.65, 0.1, 0.3
 """Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as
@@ -70,15 +70,17 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         Within which runs repeat.
     """
     pattern = evidence.pattern
-    priors = prior_of(faults, evidence.priors, own=evidence.errors == BINARY, measured=(
-        "ticks" if evidence.marks.ticked and pattern.quantity == "time" else pattern.quantity))
+    weighed = [_hold_down(fault, one, (faults[0], weighed[0]), evidence)
+               for fault, one in zip(faults, weighed, strict=True)]
+    priors = prior_of(faults, evidence.priors, own=evidence.errors == BINARY,
+                      measured=evidence.counter)
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
         priors, [one.shape for one in weighed], [one.total for one in weighed],
         [one.marks for one in weighed])
     # whose clock ticks are of is assumed: it distinguishes no kinds
     kinds = _name_kinds(faults, np.array(priors) * np.exp([weigh_ticks(fault, evidence.marks)
                                                  for fault in faults]), chances)
-    chances = _cap_apart(faults, weighed, chances, kinds, read=evidence.errors == BINARY)
+    chances = _cap_apart(faults, weighed, chances, kinds, evidence)
     unseen = np.array([_is_indistinct(fault, one, weighed[0])
                        for fault, one in zip(faults, weighed, strict=True)])
     chances[0] += chances[unseen].sum()  # what shows nothing here is as declared to any evidence
@@ -104,6 +106,41 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
     return replace(ranked, remarks=describe_contradiction(evidence, changed))
 
 
+def _hold_down(fault: Fault, weight: Weight, base: tuple[Fault, Weight],
+               evidence: Evidence) -> Weight:
+    """Return a weight of at most that as declared where a second measurement contradicts the first.
+
+    It says nothing for a fault that leaves the contradiction, nor for one that brings nothing
+    nearer, which a less sure effect alone makes likelier; counts, and runs, speak for themselves.
+    """
+    declared = base[1]
+    if not describe_contradiction(evidence, declared.changed):
+        return weight
+    again = weight.again - declared.again
+    if again > 0 and describe_contradiction(evidence, weight.changed):
+        weight = replace(weight, marks=weight.marks - again)
+    runs = [weigh_marks(one, evidence.marks, evidence.right) for one in (fault, base[0])]
+    gain = weight.log - declared.log - runs[0] + runs[1]
+    if gain <= 0 or weight.counted or fault.kind == UNKNOWN or any(
+            one < other - EXACT for one, other in zip(
+                *(_list_misfits(each, evidence.errors.common) for each in (weight, declared)),
+                strict=True)):
+        return weight
+    return replace(weight, marks=weight.marks - gain)
+
+
+def _list_misfits(weight: Weight, common: float) -> tuple[float, float]:
+    """Return how far a pattern is off, with its total, and with what of it is beyond an error.
+
+    Root of squares: of layers about their mean, of what changes in a second measurement, and of
+    the total; `common` is the error all layers have in common.
+    """
+    total = abs(float(np.average(weight.residual, weights=weight.predicted)))
+    changed = 0.0 if weight.changed is None else float(np.sqrt(np.mean(weight.changed**2)))
+    apart = math.hypot(float(np.std(weight.residual)), changed)
+    return math.hypot(apart, total), math.hypot(apart, max(total - common, 0.0))
+
+
 def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarray) -> list[str]:
     """Return each fault's kind; of a group's the evidence does not distinguish, one for all."""
     found: dict[str, str] = {}
@@ -118,12 +155,13 @@ def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarr
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
-               chances: np.ndarray, answers: Sequence[str], *, read: bool) -> np.ndarray:
+               chances: np.ndarray, answers: Sequence[str], evidence: Evidence) -> np.ndarray:
     """Return probabilities in which kinds that leave layers far apart have `CAPPED` in all at most.
 
-    What they had besides is of something nobody listed, and so is all of what leaves `LEFT`.
+    So have those that leave two measurements in contradiction. What they had besides is of
+    something nobody listed, and so is all of what leaves `LEFT`.
     """
-    kinds = np.array(answers)
+    kinds, read = np.array(answers), evidence.errors == BINARY
     unknown = kinds == UNKNOWN
     left = np.array([abs(float(np.average(one.residual, weights=one.predicted)))
                      for one in weighed])
@@ -137,7 +175,8 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
                    FAR_APART * weighed[likeliest].apart * read)
         residual, changed = weighed[likeliest].residual, weighed[likeliest].changed
         apart |= own & bool(np.std(residual) > most or (
-            changed is not None and np.std(changed) > MOST_APART))
+            changed is not None and (
+                np.std(changed) > MOST_APART or describe_contradiction(evidence, changed))))
     capped[apart] *= min(1.0, CAPPED / max(capped[apart].sum(), 1e-300))
     return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
         chances / max(chances[unknown].sum(), 1e-300)), capped))
@@ -168,9 +207,8 @@ def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
     if JOINED in fault.kind:
         return False
     small = float(np.abs(weight.moved).max()) < NO_EFFECT
-    apart = abs(weight.shape + weight.total + weight.marks
-                - declared.shape - declared.total - declared.marks)
-    return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
+    return (fault.deployment is not None and not fault.shifts_clock and small
+            and abs(weight.log - declared.log) < 1.0)
 
 
 def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:

@@ -64,6 +64,8 @@ class Weight:
         as logarithms; None without one.
     apart
         How far its errors leave layers apart, as the standard deviation of a logarithm.
+    again
+        Of `marks`, what a second measurement adds.
     """
 
     shape: float
@@ -75,6 +77,12 @@ class Weight:
     counted: tuple[str, ...]
     changed: np.ndarray | None = None
     apart: float = 0.0
+    again: float = 0.0
+
+    @property
+    def log(self) -> float:
+        """Log likelihood in all."""
+        return self.shape + self.total + self.marks
 
 
 @entity
@@ -159,7 +167,8 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
         if does * gap < 0 and abs(does) > EXACT and not (
                 -FASTER * evidence.errors.common < gap < SLOWER * evidence.errors.common):
             marks += math.log(LEAST_CHANCE)
-    marks += weigh_again(fault, evidence, effect, parts, left.residual)
+    again = weigh_again(fault, evidence, effect, parts, left.residual)
+    marks += again
     for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(off, sd)
     changed = None
@@ -167,7 +176,8 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
         changed = np.log(evidence.also.pattern.measured / measured) - effect.also.logs + effect.logs
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence),
-                  changed=changed, apart=math.sqrt(np.trace(whole) / len(whole) - whole.mean()))
+                  changed=changed, again=again,
+                  apart=math.sqrt(np.trace(whole) / len(whole) - whole.mean()))
 
 
 def single_out(base: Fault, effect: Effect, evidence: Evidence,

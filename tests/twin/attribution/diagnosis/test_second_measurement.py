@@ -437,3 +437,30 @@ def test_a_second_measurement_that_states_no_core_clock_is_named(deployment, tmp
     found = ask(tmp_path / "a", also=tmp_path / "b")
     assert any("/b: clock cpu: not stated" in one and "ticks are of 48 MHz" in one
                for one in found.remarks)
+
+
+@pytest.mark.parametrize("stated", [(("timer", 80e6),), (("cpu", 160e6), ("timer", 80e6))])
+@pytest.mark.parametrize("times", [1.0, 1.5])
+def test_a_second_log_at_another_clock_is_no_fault(stated, times):
+    """Of a healthy board at half the clock: not stated, or stated wrongly, or with a slow operator.
+
+    The least sure effect, a flash that hides nothing, was "100 %".
+    """
+    named = deploy("kws", "nucleo_u575zi_q", runtime="tflm-cmsis-nn@2026")
+    off = np.exp(np.random.default_rng(1).normal(0.05, 0.03, len(predict(named).layers)))
+
+    def log(deployment, hertz, clocks_hz, slower=1.0):
+        made = predict(deployment)
+        taken = measure(made, model="kws", runtime=named.runtime.identity, clocks_hz=clocks_hz,
+                        board=named.board.name)
+        return dataclasses.replace(taken, samples=tuple(Sample(
+            run=run, layer=layer.index, counter="latency", unit="us", clock=None,
+            value=layer.cycles / hertz * 1e6 * off[layer.index] * (
+                slower if layer.op == "depthwise_conv_2d" else 1.0))
+            for run in range(2) for layer in made.layers))
+
+    found = diagnose(named, log(named, 160e6, (("timer", 160e6),)), also=log(
+        named.replace({CLOCK: 80e6}), 80e6, stated, times))
+    assert found.verdict.fault.kind == DECLARED, found.kinds
+    sure = len(stated) == 1 and times == 1.0
+    assert found.stated > 0.85 if sure else found.stated < 0.651 and found.remarks
