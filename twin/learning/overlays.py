@@ -24,22 +24,10 @@ from calibration.fitting.cell import (
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
 from calibration.fitting.networks import name_family
-from calibration.fitting.overlay import (
-    BandModel,
-    Data,
-    Entry,
-    Learnt,
-    Overlay,
-    pack_covariance,
-)
+from calibration.fitting.overlay import BandModel, Data, Entry, Learnt, Overlay, pack_covariance
 from calibration.fitting.prices import Evidence, Fit
 from calibration.fitting.prior import Spread
-from calibration.fitting.spread import (
-    claim_fewer,
-    fit_pooled,
-    learn_spread,
-    one_thread,
-)
+from calibration.fitting.spread import claim_fewer, fit_pooled, learn_spread, one_thread
 from calibration.fitting.ties import Tied
 from calibration.fitting.validation import HeldOut, leave_out_closely
 from hwmodels.frozen import entity

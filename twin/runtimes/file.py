@@ -173,8 +173,7 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
-        raise RuntimeRefusedError(f"{path}:{key}: unknown key; "
-                                  + did_you_mean(key, known))
+        raise RuntimeRefusedError(f"{path}:{key}: unknown key; " + did_you_mean(key, known))
     missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
     if missing:
         raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
@@ -325,8 +324,7 @@ def check_choices(path: Path, merged: JsonObject) -> None:
         raise RuntimeRefusedError(f"{path}:library: no package {library[:_LONGEST]!r}")
 
 
-def read_number(path: Path, document: JsonObject, key: str, raw: Any,
-            facts: list[Fact]) -> float:
+def read_number(path: Path, document: JsonObject, key: str, raw: Any, facts: list[Fact]) -> float:
     """Return a number, and keep it with its source as a fact."""
     if not (isinstance(raw, list) and len(raw) in (3, 4)):
         raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")

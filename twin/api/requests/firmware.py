@@ -50,8 +50,7 @@ class Export(Request):
 
     model: Model
     _: KW_ONLY
-    output: File = required(
-        "--output -o", "DIR", "Folder for twin_network.c and twin_network.h.")
+    output: File = required("--output -o", "DIR", "Folder for twin_network.c and twin_network.h.")
     isa: str = option(
         DEFAULT, "--isa", "NAME", "Instruction set the project is compiled for, as in `twin "
         "boards`.")

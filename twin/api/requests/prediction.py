@@ -115,6 +115,5 @@ class Accuracy(Request):
     """A network, data of one's own, and what is changed of the network."""
 
     model: Model
-    data: File = required(
-        "--data", "FILE", "An .npz file of inputs (x) and correct classes (y).")
+    data: File = required("--data", "FILE", "An .npz file of inputs (x) and correct classes (y).")
     changes: Changes = None

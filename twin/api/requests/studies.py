@@ -100,8 +100,7 @@ class DiffStudies(Request):
     """Two runs of one study."""
 
     before: File = required("", "BEFORE", "Folder of a study.")
-    after: File = required(
-        "", "AFTER", "Folder of the same study, such as of another version.")
+    after: File = required("", "AFTER", "Folder of the same study, such as of another version.")
     _: KW_ONLY
     on_remark: Callable[[str], None] = lambda remark: None
 

@@ -109,8 +109,7 @@ def learn_library(programs: Sequence[tuple[Elf, Graph, Wanted]], board: Board, *
         layers, code = match_program(found, executed, str(elf.path))
         layers = _join_runs(runs, code, layers, str(elf.path))
         seen = [one for one in seen if one.network != graph.name] + list(layers)
-        sizes |= {one.function: found["code_bytes"].get(one.function, 0)
-                  for one in code.values()}
+        sizes |= {one.function: found["code_bytes"].get(one.function, 0) for one in code.values()}
         source = f"{elf.path.name} running {graph.name}, sha256 {elf.sha256[:12]}"
         sources = [one for one in sources if f" running {graph.name}," not in one] + [source]
     used = {run for one in seen for run in one.runs}

@@ -288,8 +288,7 @@ def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
     """Lower a convolution that gathers four windows and multiplies them with all channels."""
     blocks, nests = _plan_mve(shape, groups)
     depth = shape.input_channels // groups
-    return build_kernel("arm_convolve_s8", "conv", site, blocks, nests,
-                        shape.products * depth)
+    return build_kernel("arm_convolve_s8", "conv", site, blocks, nests, shape.products * depth)
 
 
 @lru_cache(maxsize=256)

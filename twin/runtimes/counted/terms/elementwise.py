@@ -44,8 +44,7 @@ def describe_quantize(graph: Graph, layer: Layer) -> Work:
     return Work(variant=f"{work.variant} flip" if flips else work.variant, terms=work.terms)
 
 
-def fuse_loops(shapes: Sequence[Shape], target: Shape) -> list[
-        tuple[int, tuple[bool, ...]]]:
+def fuse_loops(shapes: Sequence[Shape], target: Shape) -> list[tuple[int, tuple[bool, ...]]]:
     """Return the loops over operands that broadcast, innermost first.
 
     Returns
