@@ -22,7 +22,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join
 from twin.runtimes.lowering.geometry import (
     Geometry,
     needed_bounds,
@@ -39,7 +39,7 @@ _CODE = CODE["average_pool"]
 
 def _lower_c(site: Site) -> Lowered:
     """One channel of one position at a time."""
-    shape, dialect = site.geometry, choose_dialect(site.isa)
+    shape, dialect = site.geometry, site.dialect
     channels, end = shape.input_channels, BRANCH[dialect]
     pixels, taps = shape.positions, shape.taps_run * channels
     lines = pixels * channels * shape.kernel_rows
@@ -63,7 +63,7 @@ def _lower_c(site: Site) -> Lowered:
 
 def _lower_dsp(site: Site) -> Lowered:
     """Return sums of all channels of a position in a buffer of 32-bit words."""
-    shape, dialect = site.geometry, choose_dialect(site.isa)
+    shape, dialect = site.geometry, site.dialect
     channels, end = shape.input_channels, BRANCH[dialect]
     pixels = shape.positions
     later = shape.taps_run - pixels

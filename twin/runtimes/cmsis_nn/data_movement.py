@@ -16,7 +16,7 @@ from typing import Any
 from hwmodels.kernel import Block, Lowered
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join, plain
 from twin.runtimes.lowering.libc import (
     copy_blocks,
     copy_moves,
@@ -45,7 +45,7 @@ def _runs(dialect: str, size_bytes: int, count: int) -> tuple[Block, ...]:
 
 def _lower_copy(site: Site) -> Lowered:
     """Lower a copy or a reshape that cannot share memory: one memcpy."""
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     size_bytes = site.output.size_bytes
     return _build("arm_reshape_s8", site,
                   entry(dialect, 20, 1), *copy_blocks(dialect, size_bytes, 1),
@@ -54,7 +54,7 @@ def _lower_copy(site: Site) -> Lowered:
 
 def _lower_concatenation(site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run of bytes per outer index."""
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     output = site.output.shape
     axis = site.layer.option("axis", len(output) - 1)
     parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
@@ -69,7 +69,7 @@ def _lower_concatenation(site: Site) -> Lowered:
 
 def _lower_pad(site: Site) -> Lowered:
     """Lower padding: rows of the input copied, everything around them filled."""
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     source, target = (tensor.shape for tensor in site.ends)
     paddings = site.layer.option("paddings", ((0, 0),) * len(source))
     whole = len(source)
@@ -89,7 +89,7 @@ def _lower_pad(site: Site) -> Lowered:
 
 def _lower_transpose(site: Site) -> Lowered:
     """Lower a transposition: output written in order, input read with strides, byte by byte."""
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     source, target = (tensor.shape for tensor in site.ends)
     perm = site.layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from hwmodels.kernel import Lowered
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, in_fours, lane_moves
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join, plain
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _CODE = CODE["elementwise"]
@@ -50,7 +50,7 @@ OPERATIONS = {
 def _lower(site: Site) -> Lowered:
     """Four elements at a time with DSP; a broadcast operand runs element by element."""
     operation = OPERATIONS[site.op]
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     count = site.output.elements
     inputs = ("input", "input2")[:len(site.layer.inputs)]
     sizes = [site.graph.tensors[tensor].elements for tensor in site.layer.inputs[:2]]

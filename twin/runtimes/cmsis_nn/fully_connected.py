@@ -30,7 +30,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
-from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, join
+from twin.runtimes.lowering.blocks import BRANCH, draft_kernel, join
 from twin.runtimes.lowering.geometry import has_bias, has_one_scale
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
@@ -89,7 +89,7 @@ def _lower_batch_matmul(site: Site) -> Lowered:
 
 
 def _lower_rows(name: str, shape: _Rows, site: Site, assumed: bool = False) -> Kernel:
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     at_once = 2 if dialect == "dsp" else 3
     groups, last = divmod(shape.rows, at_once)
     calls = shape.batches * shape.vectors

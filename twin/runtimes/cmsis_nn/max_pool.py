@@ -18,7 +18,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join, plain
 from twin.runtimes.lowering.geometry import (
     needed_bounds,
     output_steps,
@@ -35,7 +35,7 @@ _CODE = CODE["max_pool"]
 
 def _lower(site: Site) -> Lowered:
     """Four channels of a position at a time; at an edge every position inside is a comparison."""
-    shape, dialect = site.geometry, choose_dialect(site.isa)
+    shape, dialect = site.geometry, site.dialect
     text, end, channels = plain(dialect), BRANCH[dialect], shape.input_channels
     pixels = shape.positions
     later = shape.taps_run - pixels

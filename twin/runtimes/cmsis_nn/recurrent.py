@@ -17,7 +17,7 @@ from hwmodels.kernel import Block, Lowered
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, requantise_tensor
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join
 from twin.runtimes.lowering.libc import copy_blocks
 from twin.runtimes.lowering.nests import closing, load, repeat, store
 
@@ -59,7 +59,7 @@ def _lower_svdf(site: Site) -> Lowered:
     state moves by one byte, each filter takes a product over the features of this step and one
     over its memory, and ranks are summed.
     """
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     filters, features = site.input(1).shape[:2]
     memory = site.input(2).elements // filters
     units = site.output.channels
@@ -95,7 +95,7 @@ def _lower_gates(site: Site) -> Lowered:
 
     Inputs are data, input weights (gates x units, features), recurrent weights.
     """
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     features = site.input(1).channels
     rows = site.input(1).elements // features
     units = site.input(2).elements // rows

@@ -20,7 +20,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, join, plain
+from twin.runtimes.lowering.blocks import BRANCH, draft_kernel, join, plain
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _CODE = CODE["softmax"]
@@ -53,7 +53,7 @@ def lower_scalar(site: Site) -> Lowered:
     Every element is taken to be close enough to the maximum for its exponential to be computed
     (twice); elements far below cost less in reality.
     """
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     text = plain(dialect)
     rows, width = _extents(site)
     multiply = _CODE.multiply_c[text]

@@ -14,7 +14,7 @@ from hwmodels.kernel import Lowered
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, in_fours, requantise
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join
 from twin.runtimes.lowering.geometry import Geometry, output_steps
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, fill_blocks, fill_moves
 from twin.runtimes.lowering.nests import closing, load, repeat, store
@@ -37,7 +37,7 @@ def _scratch_bytes(site: Site) -> int:
 def _lower(site: Site) -> Lowered:
     """Weights are (filters, rows, columns, channels)."""
     shape = site.geometry
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     channels, filters = shape.input_channels, shape.output_channels
     rows, columns = _buffer_extents(shape)
     taps = shape.window_taps

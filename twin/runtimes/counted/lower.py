@@ -25,7 +25,7 @@ from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up
 from twin.runtimes.counted.work import OLDEST
 from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import MOST_KEPT, Lowering, Site, assume, has_extension
-from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
+from twin.runtimes.lowering.blocks import build_kernel, plain
 from twin.runtimes.lowering.geometry import has_one_scale
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
@@ -160,7 +160,7 @@ def _lower(kernels: str, level: str, base: Lowering | None, site: Site) -> Lower
             amounts = scale(amounts, max(1 - saved / amounts.total, LEAST))
     if kernels in ALONE:
         return (_replace_blocks(lowered, amounts, mix(
-            in_order(plain(choose_dialect(site.isa))), widen(
+            in_order(plain(site.dialect)), widen(
                 amounts.instructions, amounts.loads, amounts.stores))),)
     lacks = 1 - _count_kinds(lowered).total() / amounts.total
     most = 1.0 if site.output.dtype == "float32" else CLOSE
@@ -194,7 +194,7 @@ def _bring_to(lowered: Lowered, amounts: Amounts, site: Site) -> Lowered:
     share = {name: count * missing // whole for name, count in lacking.items()}
     share["alu"] += missing - sum(share.values())
     last = lowered[-1]
-    rest = mix(plain(choose_dialect(site.isa)), share)
+    rest = mix(plain(site.dialect), share)
     kept = (*lowered[:-1], replace(last, blocks=(*last.blocks, *rest)))
     return tuple(replace(kernel, assumed=kernel.assumed or amounts.stands_in) for kernel in kept)
 
@@ -212,7 +212,7 @@ def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:
 def _mix(amounts: Amounts, site: Site) -> tuple[Block, ...]:
     """Return counted instructions as blocks; a vector's elements are no registers of its access."""
     vectors = "mve" in load_isa(site.isa).extensions
-    return mix(plain(choose_dialect(site.isa)), amounts.instructions if vectors else
+    return mix(plain(site.dialect), amounts.instructions if vectors else
                widen(amounts.instructions, amounts.loads, amounts.stores))
 
 

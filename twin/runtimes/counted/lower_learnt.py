@@ -15,7 +15,7 @@ from twin.runtimes.counted.mixture import CLASSES, mix
 from twin.runtimes.counted.shapes import count_terms
 from twin.runtimes.counted.walks import walk
 from twin.runtimes.lowering import Lowering, Site
-from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
+from twin.runtimes.lowering.blocks import build_kernel, plain
 
 _ALIGNMENT_BYTES = 16
 _FAMILIES = {"conv_2d": "conv", "depthwise_conv_2d": "depthwise",
@@ -52,7 +52,7 @@ def _make(kernel: LearntKernel, site: Site, *, assumed: bool) -> Kernel:
     blocks = [one for block in kernel.blocks for one in _run(block, terms)]
     rest = total(kernel.rest, terms)
     amounts = {name: round(rest * kernel.classes.get(name, 0.0)) for name in CLASSES}
-    blocks += mix(plain(choose_dialect(site.isa)), amounts)
+    blocks += mix(plain(site.dialect), amounts)
     made = build_kernel(
         kernel.name, family(site.layer), site, tuple(blocks),
         walk(kernel, site, terms), macs=layer_macs(site.graph, site.layer), assumed=assumed)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from hwmodels.errors import KernelError
+from hwmodels.errors import KernelError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Lowered, Operand
+from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
 
@@ -44,6 +45,21 @@ class Site:
     fpu: str | None
     operands: tuple[Operand, ...]
     soft_float: str = "libgcc"
+
+    @property
+    def dialect(self) -> str:
+        """Dialect of the core's instruction set.
+
+        Raises
+        ------
+        RuntimeRefusedError
+            When no kernel was ever built for it.
+        """
+        if self.isa not in ISAS:
+            raise RuntimeRefusedError(
+                f"layer {self.layer.name}: kernels are not lowered for instruction set "
+                f"{self.isa!r}; {did_you_mean(self.isa, ISAS)}")
+        return load_isa(self.isa).dialect
 
     @property
     def geometry(self) -> Geometry:

@@ -14,37 +14,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hwmodels.errors import did_you_mean
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.isa import ISAS, load_isa
+from hwmodels.isa import load_isa
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.errors import RuntimeRefusedError
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.nests import count_blocks, resolve
 
 _BYTES_PER_INSTRUCTION = {"dsp": 2.73, "thumb2": 2.66, "thumb1": 2.05, "rv32": 2.87}
 """Mean length of an instruction, measured on the compiled kernels (gcc 12.2 -O2)."""
-
-
-def choose_dialect(isa: str, where: str = "") -> str:
-    """Return the dialect of an instruction set.
-
-    Parameters
-    ----------
-    isa
-        Instruction set of the core.
-    where
-        Put in front of the refusal: "layer x: ".
-
-    Raises
-    ------
-    RuntimeRefusedError
-        When no kernel was ever built for it.
-    """
-    if isa not in ISAS:
-        raise RuntimeRefusedError(f"{where}kernels are not lowered for instruction set {isa!r}; "
-                                  + did_you_mean(isa, ISAS))
-    return load_isa(isa).dialect
 
 
 def plain(dialect: str) -> str:
@@ -194,7 +171,7 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
     """
     used = tuple(one for one in blocks if one.trips)
     instructions = sum(count_instructions(one.code) for one in used)
-    length = _BYTES_PER_INSTRUCTION[choose_dialect(site.isa)]
+    length = _BYTES_PER_INSTRUCTION[site.dialect]
     names = _operand_names(nests)
     return Kernel(
         name=name, family=family, blocks=used, nests=nests,

@@ -8,15 +8,7 @@ from hwmodels.kernel import Access, Kernel, Loop, Lowered, Operand
 from twin.network.graph import Graph, Layer
 from twin.network.operators import traits
 from twin.runtimes.lowering import Lowering, Site
-from twin.runtimes.lowering.blocks import (
-    CALL,
-    RETURN,
-    block,
-    build_kernel,
-    choose_dialect,
-    plain,
-    read_code,
-)
+from twin.runtimes.lowering.blocks import CALL, RETURN, block, build_kernel, plain, read_code
 
 _CODE = read_code(__file__)["packed"]
 
@@ -59,7 +51,7 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
 
     def lower(site: Site) -> Lowered:
         first, *others = lowering.lower(site)
-        split = block("split", _CODE.split[plain(choose_dialect(site.isa))],
+        split = block("split", _CODE.split[plain(site.dialect)],
                       times * -(-weights.elements // 2), cause="weight_decode")
         return replace(first, blocks=(*first.blocks, split)), *others
 
@@ -108,7 +100,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
 
 
 def _unpack(site: Site, packed_bytes: int) -> Kernel:
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     nest = Loop(extent=packed_bytes, body=(
         Access(operand="weights", write=False, width_bytes=1, offset_bytes=0, steps_bytes=(1,)),
         Access(operand="unpacked", write=True, width_bytes=1, offset_bytes=0, steps_bytes=(2,)),

@@ -18,7 +18,7 @@ from typing import Any
 from hwmodels.kernel import Lowered
 from twin.network.graph import Graph, Tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import block, choose_dialect, join, plain
+from twin.runtimes.lowering.blocks import block, join, plain
 from twin.runtimes.lowering.nests import load, repeat, store
 from twin.runtimes.reference.sequences import COUNTS, Counts, Machine
 
@@ -29,7 +29,7 @@ _CALL: Counts = (60, 50, 120)
 
 def _machine(site: Site) -> Machine:
     """Boxes are worked out in float32, whatever the network's type."""
-    return Machine(plain(choose_dialect(site.isa)), "float" if site.fpu else "soft", site=site)
+    return Machine(plain(site.dialect), "float" if site.fpu else "soft", site=site)
 
 
 def _operations(machine: Machine, **counts: int) -> str:

@@ -23,7 +23,6 @@ from twin.runtimes.lowering.blocks import (
     RETURN,
     block,
     build_kernel,
-    choose_dialect,
     join,
     plain,
     spills,
@@ -197,7 +196,7 @@ def choose_machine(site: Site) -> Machine:
         For an instruction set or activation type the kernels are not lowered for.
     """
     dtype = site.input().dtype
-    dialect = plain(choose_dialect(site.isa, f"layer {site.layer.name}: "))
+    dialect = plain(site.dialect)
     if dtype == "float32":
         return Machine(dialect, "float" if site.fpu else "soft", site=site)
     if dtype in ("int8", "uint8", "bool"):

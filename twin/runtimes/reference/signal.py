@@ -18,7 +18,7 @@ import math
 
 from hwmodels.kernel import Lowered
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import block, choose_dialect, plain
+from twin.runtimes.lowering.blocks import block, plain
 from twin.runtimes.reference.detection import read_all, write_all
 from twin.runtimes.reference.sequences import COUNTS, Machine
 
@@ -35,7 +35,7 @@ def _count_elements(site: Site) -> int:
 
 
 def _lower(site: Site) -> Lowered:
-    machine = Machine(plain(choose_dialect(site.isa)), "int16", site=site)
+    machine = Machine(plain(site.dialect), "int16", site=site)
     names = [f"input{place + 1}" if place else "input" for place in range(len(site.layer.inputs))]
     return machine.kernel(
         site.op, "elementwise", (20, 12, 40),

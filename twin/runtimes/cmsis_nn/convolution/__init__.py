@@ -28,7 +28,7 @@ from twin.runtimes.cmsis_nn.convolution.windows import (
 )
 from twin.runtimes.cmsis_nn.sequences import CODE, entry
 from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
+from twin.runtimes.lowering.blocks import block, build_kernel
 from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 
@@ -94,7 +94,7 @@ def _build_pointwise(shape: Geometry, site: Site, blocks: tuple[Block, ...],
 
 def _lower_pointwise(shape: Geometry, site: Site, widened: bool) -> Kernel:
     """1x1 without padding: one product, or one per output row where the stride is not one."""
-    dialect, channels = choose_dialect(site.isa), shape.input_channels
+    dialect, channels = site.dialect, shape.input_channels
     stride_rows, stride_columns = shape.window.stride
     batches, lines, pixels = shape.batches, shape.output_rows, shape.output_columns
     if stride_rows == stride_columns == 1:

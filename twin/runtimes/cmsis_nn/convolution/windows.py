@@ -31,7 +31,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     requantise,
 )
 from twin.runtimes.lowering import Site
-from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, join
 from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.libc import copy_blocks, copy_moves, fill_blocks
 from twin.runtimes.lowering.nests import Bound, bound, load, repeat, resolve, store
@@ -94,7 +94,7 @@ def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0)
         weights are widened as they are multiplied. Accesses are those without tiles: what is
         gathered again, and the tile, lie near.
     """
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     runs = shape.batches * groups
     columns, filters = _columns(shape, groups), shape.output_channels // groups
     pairs, single = runs * (shape.pixels // 2), runs * (shape.pixels % 2)

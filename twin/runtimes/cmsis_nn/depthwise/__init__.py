@@ -15,7 +15,7 @@ from hwmodels.kernel import Kernel, Lowered
 from twin.runtimes.cmsis_nn.convolution.windows import lower_windows_mve, scratch_bytes_mve
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join, plain
 from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels
 from twin.runtimes.lowering.nests import Move, Repeat, bound, closing, load, repeat, resolve, store
 
@@ -42,7 +42,7 @@ def lower_3x3(shape: Geometry, site: Site) -> Kernel:
     shape
         Channel multiplier one, batch one, no dilation, padding of at most one in front.
     """
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     quads, singles = divmod(shape.input_channels, 4)
     return draft_kernel(
         "arm_depthwise_conv_3x3_s8", "depthwise", site,

@@ -25,14 +25,7 @@ from twin.runtimes.cmsis_nn.sequences import (
     requantise,
 )
 from twin.runtimes.lowering import Site
-from twin.runtimes.lowering.blocks import (
-    BRANCH,
-    block,
-    build_kernel,
-    choose_dialect,
-    draft_kernel,
-    join,
-)
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, draft_kernel, join
 from twin.runtimes.lowering.geometry import (
     Geometry,
     needed_bounds,
@@ -63,7 +56,7 @@ def lower_column(shape: Geometry, site: Site) -> Kernel:
     shape
         Channel multiplier one, batch one, no dilation.
     """
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     return draft_kernel(
         "arm_depthwise_conv_s8_opt", "depthwise", site,
         entry(dialect, 80, 1),

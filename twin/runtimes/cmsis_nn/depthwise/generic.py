@@ -12,7 +12,7 @@ from typing import Any
 from hwmodels.kernel import Kernel
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Site
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join, plain
+from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join, plain
 from twin.runtimes.lowering.geometry import (
     Geometry,
     needed_bounds,
@@ -38,7 +38,7 @@ def _bias(dialect: str, shape: Geometry) -> str:
 
 def lower_generic(shape: Geometry, site: Site) -> Kernel:
     """Lower `arm_depthwise_conv_s8`: four output channels at a time where the multiplier allows."""
-    dialect = choose_dialect(site.isa)
+    dialect = site.dialect
     multiplier = shape.output_channels // shape.input_channels
     four = multiplier % 4 == 0 and shape.batches == 1 and shape.window.dilation == (1, 1)
     drafts = (_four_channels if four else _one_channel)(dialect, shape, multiplier)
