@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
@@ -189,6 +190,16 @@ class Diagnosis:
                     and name not in self.indistinct and one.probability > least * one.prior):
                 found.setdefault(kind, name)
         return tuple(found.values())
+
+    @property
+    def unseen(self) -> str:
+        """The faults that change nothing here, in words: sizes of one together."""
+        sizes: dict[str, list[str]] = {}
+        for name in dict.fromkeys(name.partition(",")[0] for name in self.indistinct):
+            sizes.setdefault(re.sub(r"(?<= )\d+", "{}", name), []).extend(
+                re.findall(r"(?<= )\d+", name)[:1])
+        return (", ".join(text.replace("{}", " or ".join(each), 1) for text, each in sizes.items())
+                + ": would change less than 1 % of any layer here") if sizes else ""
 
     @property
     def other_clock(self) -> str:

@@ -267,12 +267,13 @@ def _list_sources(base: Prediction, library: str, calibration: Any,
         yield base, lambda parts: len(parts) == 1 and parts <= HOSTED
         return
     prebuilt = deployment.runtime.name in DATA["prebuilt"]
-    yield base, lambda parts: not (prebuilt and parts & UNREACHED)
+    lacked = {*UNREACHED, "float"} if library == "none" else UNREACHED
+    yield base, lambda parts: not (prebuilt and parts & lacked)
     if prebuilt and library == "none" and calibration == AUTO:
         for fault in list_libraries(deployment):
             if fault.deployment and fault.deployment.runtime.name not in DATA["prebuilt"]:
                 yield (predict_calibrated(fault.deployment, calibration=calibration),
-                       lambda parts: bool(parts & UNREACHED))
+                       lambda parts: bool(parts & lacked))
                 return
 
 

@@ -45,6 +45,7 @@ from twin.attribution.diagnosis.why_words import (
     describe_left,
     describe_unexplained,
     list_open,
+    list_unweighed,
     name_contradiction,
     note_misfits,
     write_row,
@@ -236,8 +237,9 @@ def _weigh(outlook: Outlook, measured_us: Sequence[float], published_us: float |
     parts = expect(outlook, published_us, runs[:, 0])
     shifts, spreads = np.array([sum_up(*parts[:3], place) for place in range(len(runs))]).T
     outlook = _drop_small(outlook, (runs + shifts[:, None]).min(axis=0))
-    indistinct = tuple(name for name in CAUSES if not any(
-        name in one.causes for one in outlook.hypotheses))
+    reached = {name for one in outlook.hypotheses for name in one.causes}
+    indistinct = tuple(name for name in CAUSES
+                       if name not in {*reached, *list_unweighed(outlook)})
     fits = _find_fitting(outlook, arena_bytes)
     found = _select(outlook, present, absent, arena_bytes, indistinct,
                     is_run=bool(fits.max() >= CERTAIN))
@@ -280,6 +282,10 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
             raise UsageError(f"--is {' --is '.join(present)}: are not weighed together, as one "
                              "image has one of them, or --not rules it out; accepted: one of the "
                              "two")
+        if unweighed := [name for name in present if name in list_unweighed(outlook)]:
+            raise UsageError(f"--is {unweighed[0]}: not weighed: "
+                             f"{deployment.runtime.name} comes compiled; accepted: the library "
+                             "you compile (--runtime)")
         raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
                          f"--not rules out, would change the time of "
                          f"{deployment.graph.name} on {deployment.board.name} by 10 %")

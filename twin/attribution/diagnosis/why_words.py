@@ -16,6 +16,7 @@ from twin.attribution.diagnosis.outlook import (
     DATA,
     FIXED,
     NOTABLE,
+    UNREACHED,
     Hypothesis,
     Outlook,
     choose,
@@ -166,11 +167,18 @@ def note_misfits(outlook: Outlook, published_us: float | None,
     return tuple(notes)
 
 
+def list_unweighed(outlook: Outlook) -> list[str]:
+    """Return causes that are options of a compiler, where the kernels come compiled."""
+    return [name for name, cause in CAUSES.items() if UNREACHED.issuperset(cause["kinds"])
+            ] * (outlook.bases[0].deployment.runtime.name in DATA["prebuilt"])
+
+
 def describe_compiled(outlook: Outlook) -> Iterator[tuple[str, str]]:
     """Yield that no option of a compiler reaches the kernels of a library, where none does."""
-    name = outlook.bases[0].deployment.runtime.name
-    if name in DATA["prebuilt"]:
+    if names := list_unweighed(outlook):
+        name = outlook.bases[0].deployment.runtime.name
         assumed = any("optimisation" in one.causes for one in outlook.hypotheses)
-        yield "library", (f"{name} comes compiled, no option of your compiler changes its kernels"
-                          + ": say which library runs (--runtime)" * assumed)
+        yield "library", (f"{name} comes compiled, no option of your compiler changes its kernels: "
+                          + ("say which library runs (--runtime)" if assumed else
+                             f"not weighed: {', '.join(names)}"))
 

@@ -57,9 +57,8 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         pairs.append(("pattern", diagnosis.left_out))
     if diagnosis.telling:
         pairs.append(("to tell", diagnosis.telling))
-    if diagnosis.indistinct:
-        pairs.append(("no visible effect", f"{', '.join(diagnosis.indistinct)}: would change less "
-                                        "than 1 % of any layer here"))
+    if diagnosis.unseen:
+        pairs.append(("no visible effect", diagnosis.unseen))
     effects = draw_effects(diagnosis)
     sections = [
         describe_warnings(cautions),

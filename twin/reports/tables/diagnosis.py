@@ -131,8 +131,7 @@ def _say_basis(diagnosis: Diagnosis) -> Pairs:
         ("rests on", "; ".join(filter(None, (", ".join(diagnosis.rests_on),
                                              _describe_counters(diagnosis))))),
         *(("observed", text) for text in diagnosis.observations),
-        *([("no visible effect", f"{', '.join(diagnosis.indistinct)}: would change less than 1 % "
-                              "of any layer here")] if diagnosis.indistinct else [])]
+        *([("no visible effect", diagnosis.unseen)] if diagnosis.unseen else [])]
 
 
 def possible_table(possible: Sequence[Possible], account: Account) -> Content:

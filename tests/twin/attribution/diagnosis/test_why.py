@@ -334,7 +334,13 @@ def test_another_network_of_the_build_shows_what_is_added_and_what_multiplies():
 def test_no_option_of_a_compiler_reaches_a_library_that_comes_compiled():
     outlook = foresee([deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0.0")])
     found = weighing.explain(outlook, [4 * outlook.bases[0].time_us])
-    assert {"optimisation", "simd", "assertions", "memcpy", "float"} <= set(found.indistinct)
+    built = {"optimisation", "simd", "assertions", "memcpy"}
+    assert not built & set(found.indistinct) and dict(found.also)["library"].endswith(
+        "not weighed: optimisation, simd, assertions, memcpy")
+    assert weighing.explain(outlook, [4 * outlook.bases[0].time_us],
+                            present=["float"]).verdict == "float"  # as whatif has it
+    with pytest.raises(UsageError, match="--is simd: not weighed: x-cube-ai comes compiled"):
+        weighing.explain(outlook, [1e5], present=["simd"])
 
 
 def test_an_accelerator_falls_back():
