@@ -164,23 +164,23 @@ def test_what_a_change_makes_surely_faster_its_opposite_makes_slower():
 
 
 def test_an_overlay_does_not_judge_what_it_was_learnt_from(tmp_path):
-    deployment = deploy("kws", "nucleo_l4r5zi", runtime="firmware")
-    write_measurement(tmp_path / "m", measure(predict(deployment), factor=1.4, model="kws",
+    deployment = deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn")
+    write_measurement(tmp_path / "m", measure(predict(deployment), factor=1.4, model="ad",
                                               runtime=deployment.runtime.identity))
     own = tmp_path / "own.yaml"
     twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi", output=own)
     with pytest.raises(UsageError, match=r"own.yaml was learnt from .*m: its faults"):
         twin.diagnose(tmp_path / "m", calibration=own)
-    seen = twin.attribute("kws", tmp_path / "m", calibration=own)
+    seen = twin.attribute("ad", tmp_path / "m", calibration=own)
     assert seen.diagnosis is None
     assert "own.yaml was learnt from" in seen.remarks[0]
     other = tmp_path / "other"
     shutil.copytree(tmp_path / "m", other)
     with pytest.raises(UsageError, match=r"own.yaml was learnt from"):
         twin.diagnose(other, calibration=own)
-    write_measurement(tmp_path / "again", measure(predict(deployment), factor=1.41, model="kws",
+    write_measurement(tmp_path / "again", measure(predict(deployment), factor=1.41, model="ad",
                                                   runtime=deployment.runtime.identity))
-    assert twin.attribute("kws", tmp_path / "again", calibration=own).diagnosis is not None
+    assert twin.attribute("ad", tmp_path / "again", calibration=own).diagnosis is not None
 
 
 def test_layers_that_take_longer_than_their_inference_are_named(tmp_path):

@@ -25,14 +25,19 @@ def prediction():
     return predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
 
 
-def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction):
+@pytest.fixture(scope="module")
+def timeline(prediction):
+    return draw_timeline_figure(prediction)
+
+
+def test_epochs_have_the_numbers_of_their_names_in_every_picture(prediction, timeline):
     """Twelve of them, from 1 as the compiler counts, whatever place they have in a list."""
     numbers = [epoch.name.rpartition("_")[2] for epoch in prediction.tasks]
     assert numbers == [str(place) for place in range(1, 13)]
     plot = plot_bars(chart_tasks(prediction))
     assert plot.traces and all(list(trace["x"]) == numbers for trace in plot.traces)
     assert plot.layout["xaxis"]["type"] == "category"
-    ticks = {text.get_text().rstrip("sh") for axes in draw_timeline_figure(prediction).axes
+    ticks = {text.get_text().rstrip("sh") for axes in timeline.axes
              if axes.get_title() == "bill by epoch" or "epoch" in axes.get_xlabel()
              for text in axes.get_xticklabels()}
     assert ticks == {*numbers}
@@ -134,9 +139,8 @@ def test_a_core_has_layers_and_their_causes_one_after_the_other():
         "bytes alive", "MAC per cycle", "power, mW"}
 
 
-def test_timeline_picture_is_drawn(prediction, tmp_path):
-    figure = draw_timeline_figure(prediction)
-    gantt, bandwidth, bill = figure.axes
+def test_timeline_picture_is_drawn(prediction, timeline, tmp_path):
+    gantt, bandwidth, bill = timeline.axes
     rows = [label.get_text() for label in gantt.get_yticklabels()]
     assert rows[0] == "host" and "CONV_ACC" in rows and "STRENG 0" in rows
     assert len(bandwidth.patches) == len({span.pool for span in list_spans(prediction)
@@ -150,7 +154,7 @@ def test_timeline_picture_is_drawn(prediction, tmp_path):
     # the number the report, the layers and the profiler call an epoch by
     shown = [label.get_text().rstrip("sh") for label in bill.get_xticklabels()]
     assert shown == [epoch.name.rpartition("_")[2] for epoch in prediction.tasks]
-    assert save_figure(figure, tmp_path / "timeline.png").stat().st_size > 10_000
+    assert save_figure(timeline, tmp_path / "timeline.png").stat().st_size > 10_000
 
 
 def test_every_unit_at_work_has_a_row(prediction):

@@ -17,7 +17,7 @@ NAMES = ("npu_active", "axi0_rd_data_beat_received", "axi0_wr_data_beat_written"
          "axi1_rd_data_beat_received")
 
 
-def write_log(path, changes, seed, model="vww"):
+def write_log(path, changes, seed, model="kws"):
     """A log of the kit with the counters of a changed deployment, each a few per cent off."""
     deployment = twin.deploy(model, "alif_e7_devkit", runtime="ethos-u-vela").replace(changes)
     prediction = twin.predict(deployment)
@@ -35,7 +35,7 @@ def write_log(path, changes, seed, model="vww"):
     return path
 
 
-def diagnose(tmp_path, changes, seed=0, model="vww", claimed="vww"):
+def diagnose(tmp_path, changes, seed=0, model="kws", claimed="kws"):
     twin.import_log("ethos-u", write_log(tmp_path / "uart.log", changes, seed, model),
                     clock_hz=400e6, board="alif_e7_devkit", model=claimed, output=tmp_path / "log")
     return twin.diagnose(tmp_path / "log")
@@ -60,7 +60,7 @@ def test_a_planted_cause_is_the_first_of_its_counters(tmp_path, changes, cause, 
 def test_counters_of_the_pmu_are_set_beside_the_bill_by_cause(tmp_path):
     found = diagnose(tmp_path, {"npu.pools.MRAM.bytes_per_cycle": 0.24})
     assert found.releases[0][0] in (tmp_path / "log/header.json").read_text()  # with its version
-    difference = twin.attribute(twin.predict(twin.deploy("vww", "alif_e7_devkit")),
+    difference = twin.attribute(twin.predict(twin.deploy("kws", "alif_e7_devkit")),
                                 tmp_path / "log").difference
     row, = next(one for one in difference.accounts if one.quantity == "time").rows
     active = next(line for line in row.lines if "external_memory" in line.causes)
@@ -77,7 +77,7 @@ def test_counters_of_another_product_are_refused(tmp_path, board, message):
 
 
 def test_another_network_is_none_of_them(tmp_path):
-    assert diagnose(tmp_path, {}, model="vww", claimed="ic").verdict == "other"
+    assert diagnose(tmp_path, {}, model="ad", claimed="kws").verdict == "other"
 
 
 def test_what_is_weighed_on_cores_only_is_refused(tmp_path):
