@@ -14,9 +14,9 @@ def lowered(monkeypatch):
     core._LOWERED.clear()
     done, run = [], core._run_lowering
 
-    def note(graph, layer, *rest):
-        done.append(layer.name)
-        return run(graph, layer, *rest)
+    def note(lowering, site, *rest):
+        done.append(site.layer.name)
+        return run(lowering, site, *rest)
 
     monkeypatch.setattr(core, "_run_lowering", note)
     return done

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
 
 from hwmodels.errors import did_you_mean
@@ -75,8 +76,9 @@ def is_known(name: str) -> bool:
     return name in _FIXED or any(pattern.fullmatch(name) for pattern, _ in _FAMILIES.values())
 
 
+@lru_cache(maxsize=32)
 def build(name: str) -> Graph:
-    """Build a network of the zoo.
+    """Build a network of the zoo, once a process.
 
     Parameters
     ----------

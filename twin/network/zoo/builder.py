@@ -197,7 +197,10 @@ class Builder:
                           axis=len(shape) - 1, beta=1.0)
 
     def finish(self, *outputs: int, source: str | None = None) -> Graph:
-        """Return the graph."""
+        """Return the graph, whose constants can only be read."""
+        for tensor in self._tensors:
+            if tensor.data is not None:
+                tensor.data.setflags(write=False)
         return Graph(name=self.name, source=source or f"zoo:{self.name}",
                      sha256=_content_hash(self._tensors, self._layers),
                      tensors=tuple(self._tensors), layers=tuple(self._layers),
