@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import hashlib
 import io
 import json
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,7 +47,36 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
         return stream.read(min(max(size, 1 << 20), largest_bytes))
 
 
-def open_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> BinaryIO:
+def list_files(root: str, parts: Iterable[str], endings: tuple[str, ...],
+               without: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield files that are parts of a folder, or of these endings below one, in order.
+
+    Parameters
+    ----------
+    without
+        Names of folders that are passed over.
+    """
+    for part in parts:
+        where = os.path.join(root, part)
+        if os.path.isfile(where):
+            yield where
+        for folder, folders, files in os.walk(where):
+            folders[:] = sorted({*folders} - without)
+            yield from (os.path.join(folder, file) for file in sorted(files)
+                        if file.endswith(endings))
+
+
+def hash_files(root: str, paths: Iterable[str]) -> str:
+    """Return a hash of files' names in a folder and of what they hold."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path[len(root):].encode())
+        with open(path, "rb", buffering=0) as file:
+            digest.update(file.readall())
+    return digest.hexdigest()
+
+
+def open_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> io.BufferedReader:
     """Open a regular file to read it in parts; parameters and errors as those of `read_regular`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)

@@ -35,7 +35,8 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
 
     check_loops()
 
-LONG_S = {"test_images": 34, "test_live_browser": 27, "test_fuzzing": 26, "test_ports": 22,
+LONG_S = {"test_second_measurement": 40, "test_images": 34, "test_live_browser": 27, "test_fuzzing": 26,
+          "test_ports": 22,
           "test_cli_measure": 20, "test_site": 19, "test_program_runs": 18,
           "test_study_cluster": 18, "test_learnt_library": 18, "test_study_run": 16,
           "test_diagnosis": 15,
@@ -50,7 +51,11 @@ LONG_S = {"test_images": 34, "test_live_browser": 27, "test_fuzzing": 26, "test_
           "test_time_and_registers": 8, "test_other_networks": 7, "test_known_right": 7,
           "test_firmware_runtime": 6, "test_schemas": 6, "test_foreign": 5, "test_ci": 5,
           "test_riscv_programs": 5, "test_architecture": 5, "test_tiles": 4, "test_tuning": 4,
-          "test_hidden_board": 4}
+          "test_hidden_board": 4, "test_selection": 20, "test_ethos_u": 13, "test_own_cores": 11,
+          "test_load_laws": 10, "test_counted_rows": 10, "test_result_pages": 10,
+          "test_trace_export": 9, "test_registers": 9, "test_cache_oracle": 8,
+          "test_calibrated": 7, "test_whole_networks": 7, "test_cli_firmware": 7,
+          "test_live_api": 7, "test_what_if_laws": 6, "test_npu_laws": 6}
 """Seconds of a processor, about, of files whose tests are few and long."""
 
 MAY_SKIP = "TWIN_MODELS"

@@ -11,18 +11,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import json
 import os
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board, Cache, Core, Memory
 from hwmodels.errors import BoardError, TwinError, reworded
-from hwmodels.files import parse_json
+from hwmodels.files import hash_files, list_files, parse_json
 from hwmodels.folders import user_folder
 from hwmodels.kernels.store import Store, write_private
 
@@ -144,24 +142,9 @@ def _store() -> CountStore | None:
 @functools.cache
 def hash_code() -> str:
     """Return a hash of the source files that decide what is counted."""
-    root, digest = str(Path(__file__).parents[2]), hashlib.sha256()
-    for path in _list_sources(root):
-        digest.update(path[len(root):].encode())
-        with open(path, "rb", buffering=0) as file:
-            digest.update(file.readall())
-    return digest.hexdigest()
-
-
-def _list_sources(root: str) -> Iterator[str]:
-    """Yield the source files that decide what is counted, in order."""
-    for name in _SOURCES:
-        where = os.path.join(root, name)
-        if os.path.isfile(where):
-            yield where
-        for folder, folders, files in os.walk(where):
-            folders[:] = sorted({*folders} - {"boards", "__pycache__"})
-            yield from (os.path.join(folder, file) for file in sorted(files)
-                        if file.endswith((".py", ".yaml", ".csv")))
+    root = str(Path(__file__).parents[2])
+    return hash_files(root, list_files(root, _SOURCES, (".py", ".yaml", ".csv"),
+                                       frozenset({"boards", "__pycache__"})))
 
 
 def _name_entry(key: str) -> str:

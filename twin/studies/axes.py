@@ -201,8 +201,7 @@ class Space:
         if self.sample is None:
             named = [axis for axis in self.axes if axis.name in NAMED]
             times = math.prod(len(axis.list_values({})) for axis in self.axes[len(named):])
-            if any(True for _ in itertools.islice(
-                    self._walk({}, named), MOST_POINTS // times, None)):
+            if [*itertools.islice(self._walk({}, named), MOST_POINTS // times, None)]:
                 raise UsageError(f"more than {MOST_POINTS:,} combinations of "
                                  + ", ".join(axis.name for axis in self.axes)
                                  + "; accepted: fewer values, or a sample such as sobol:500")

@@ -232,11 +232,8 @@ def remove_session(folder: Path) -> None:
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a regular file."""
-    digest = hashlib.sha256()
     with open_regular(path, MOST_BYTES) as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def hash_files(folder: Path, below: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
-from hwmodels.files import JsonObject, names_file
+from hwmodels.files import JsonObject, hash_files, list_files, names_file
 from hwmodels.frozen import frozen
 from twin.network.graph import Graph
 from twin.network.readers import read_model
@@ -48,12 +48,9 @@ _NOTED = ("numpy", "scipy", "pyarrow", "joblib", "optuna", "SALib", "distributed
 @functools.cache
 def identify() -> str:
     """Return the version of the twin, with a hash of all its sources and data."""
-    root, digest = Path(__file__).parents[3], hashlib.sha256()
-    for package in _PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.suffix in (".py", ".yaml", ".csv", ".json"):
-                digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return f"{version('embedded-twin')}+{digest.hexdigest()[:16]}"
+    root = str(Path(__file__).parents[3])
+    digest = hash_files(root, list_files(root, _PACKAGES, (".py", ".yaml", ".csv", ".json")))
+    return f"{version('embedded-twin')}+{digest[:16]}"
 
 
 def made_with() -> JsonObject:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError
+from hwmodels.files import hash_files, list_files
 from hwmodels.isa import MACHINES
 from hwmodels.processes import command_of
 from twin.deployment.deployment import Deployment
@@ -296,16 +297,15 @@ def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
 
 
 def _version(used: str, port: Port) -> str:
-    commands = {"gcc": [MACHINES[port.arch].compiler[0], "-dumpfullversion"],
-                "clang": ["clang", "-dumpversion"],
-                "zig": [*command_of("ziglang"), "version"]}
-    path = shutil.which(commands[used][0])
-    version = _ask_version(tuple(commands[used]), path, path and os.stat(path).st_mtime_ns)
+    command = {"gcc": (MACHINES[port.arch].compiler[0], "-dumpfullversion"),
+               "clang": ("clang", "-dumpversion"),
+               "zig": (*command_of("ziglang"), "version")}[used]
+    version = _ask_version(command, shutil.which(command[0]))
     return f"{'clang of zig' if used == 'zig' else used} {version}"
 
 
 @lru_cache(maxsize=8)
-def _ask_version(command: tuple[str, ...], *_: str | int | None) -> str:
+def _ask_version(command: tuple[str, ...], _path: str | None) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
@@ -335,33 +335,20 @@ def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ..
     digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros, *settings)
                                       ).encode())
     digest.update(source.image.content)
-    root = firmware_folder()
-    roots: dict[Path, tuple[str, ...]] = {
-        root: ("Makefile", "core", "protocol", "kernels", "ports")}
+    roots = {str(firmware_folder()): ["Makefile", "core", "protocol", "kernels", "ports"]}
     if source.kernels == "cmsis-nn":
-        roots[Path(os.environ["CMSIS_NN_PATH"])] = ("Include", "Source")
+        roots[os.environ["CMSIS_NN_PATH"]] = ["Include", "Source"]
     for top, parts in roots.items():
-        digest.update(_hash_files(str(top), tuple(
-            (path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-            for path in _list_sources(str(top), parts) for found in [os.stat(path)])))
+        files = (*list_files(top, parts, (".c", ".h", ".ld", ".mk")),)
+        digest.update(_hash_once(top, files, tuple(
+            (found.st_size, found.st_mtime_ns) for found in map(os.stat, files))))
     digest.update(memory_map)
     return digest.digest()
 
 
-def _list_sources(top: str, parts: tuple[str, ...]) -> list[str]:
-    files = [os.path.join(top, part) for part in parts]
-    return sorted(path for path in (*filter(os.path.isfile, files), *(
-        os.path.join(folder, name) for file in files for folder, _, names in os.walk(file)
-        for name in names)) if os.path.splitext(path)[1] in (".c", ".h", ".ld", ".mk", ""))
-
-
 @lru_cache(maxsize=8)
-def _hash_files(top: str, states: tuple[tuple[str, int, int, int, int], ...]) -> bytes:
-    """Return a hash of files' names and content, read once as long as none of them changes."""
-    digest = hashlib.sha256()
-    for path, *_ in states:
-        digest.update(Path(path).relative_to(top).as_posix().encode() + Path(path).read_bytes())
-    return digest.digest()
+def _hash_once(top: str, files: tuple[str, ...], _states: tuple[tuple[int, int], ...]) -> bytes:
+    return hash_files(top, files).encode()
 
 
 def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
