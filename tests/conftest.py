@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from twin.__main__ import COLLECTION, THREADS
+from twin.network import zoo
 
 settings.register_profile("any machine", deadline=None,
                           suppress_health_check=[HealthCheck.too_slow])
@@ -57,6 +58,13 @@ LONG_S = {"test_second_measurement": 40, "test_images": 34, "test_live_browser":
           "test_calibrated": 7, "test_whole_networks": 7, "test_cli_firmware": 7,
           "test_live_api": 7, "test_what_if_laws": 6, "test_npu_laws": 6}
 """Seconds of a processor, about, of files whose tests are few and long."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_networks() -> None:
+    """Begin each file without what the last one's networks were found to be."""
+    zoo.build.cache_clear()
+
 
 MAY_SKIP = "TWIN_MODELS"
 """A reason that names it is one: those model files are the user's."""

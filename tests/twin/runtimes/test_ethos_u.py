@@ -508,6 +508,7 @@ def test_a_fast_scratch_has_a_stated_size_only_where_the_network_needs_more(monk
     write = vela.write_settings
     monkeypatch.setattr(vela, "write_settings",
                         lambda npu, size: stated.append(size) or write(npu, size))
+    zoo.build.cache_clear()  # with what was compiled of it
     whole = twin.deploy("kws", "corstone320_fvp").replace({"npu.memory_mode": "Dedicated_Sram"})
     twin.predict(whole)
     assert stated == [0]
