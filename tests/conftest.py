@@ -36,8 +36,8 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
 
     check_loops()
 
-LONG_S = {"test_second_measurement": 40, "test_images": 34, "test_live_browser": 27, "test_fuzzing": 26,
-          "test_ports": 22,
+LONG_S = {"test_second_measurement": 40, "test_images": 34, "test_live_browser": 27,
+          "test_fuzzing": 26, "test_ports": 22,
           "test_cli_measure": 20, "test_site": 19, "test_program_runs": 18,
           "test_study_cluster": 18, "test_learnt_library": 18, "test_study_run": 16,
           "test_diagnosis": 15,
