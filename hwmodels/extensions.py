@@ -19,6 +19,7 @@ of a group is listed: reading the list of installed packages takes longer than a
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import BoardError, ExtensionError, TwinError
-from hwmodels.files import hash_files, list_files
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -127,10 +127,14 @@ def hash_package(module: str) -> str:
 
     spec = find_spec(module.partition(".")[0])
     folders = [] if spec is None else [*(spec.submodule_search_locations or ())]
-    files = {*list_files("", folders, (".py", ".yaml", ".csv"))}
+    files = [Path(folder, file) for place in folders for folder, _, names in os.walk(place)
+             for file in names if file.endswith((".py", ".yaml", ".csv"))]
     if spec is not None and spec.origin is not None:
-        files.add(spec.origin)
-    return hash_files("", sorted(files))
+        files.append(Path(spec.origin))
+    digest = hashlib.sha256()
+    for file in sorted({*files}):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def take(group: str, name: str, what: str) -> Any:
