@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hwmodels.files import hash_files, read_regular, write_whole
-
 SEAL_BYTES = SECRET_BYTES = 32
 LARGEST_ENTRY_BYTES = 64 << 20
 DRAFT_S = 3600.0
@@ -24,7 +22,10 @@ DRAFT_S = 3600.0
 @functools.cache
 def fingerprint_sources(folder: Path) -> str:
     """Hash of a folder's modules: a loop is made of others, so a change of one is one of all."""
-    return hash_files("", sorted(map(str, folder.glob("*.py"))))
+    hashed = hashlib.sha256(str(folder).encode())
+    for path in sorted(folder.glob("*.py")):
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()
 
 
 class Store:
@@ -145,6 +146,8 @@ def _open(folder: Path) -> Store:
 
 def read_private(path: Path) -> bytes:
     """Read a regular file of the store; OSError where it is none, or too large to be an entry."""
+    from hwmodels.files import read_regular
+
     return read_regular(path, LARGEST_ENTRY_BYTES)
 
 
@@ -158,6 +161,8 @@ def _read_key(path: Path) -> bytes | None:
 
 def write_private(path: Path, content: bytes, *, awaited: bool = False) -> None:
     """Write a file that its user alone reads; a sealed one need not be `awaited` on the disk."""
+    from hwmodels.files import write_whole
+
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.lstat().st_mode):
             path.unlink()  # A pipe would be waited for, a link followed.
