@@ -20,6 +20,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ import numpy as np
 from hwmodels.errors import did_you_mean
 from hwmodels.frozen import entity
 from twin.attribution.diagnosis.chances import (
+    RARE,
+    WIDER,
     expect,
     find_priors,
     find_reach,
@@ -34,7 +37,7 @@ from twin.attribution.diagnosis.chances import (
     weigh_hypotheses,
 )
 from twin.attribution.diagnosis.faults import UNIT
-from twin.attribution.diagnosis.outlook import CAUSES, DATA, NOTABLE, TAILED_90, Hypothesis, Outlook
+from twin.attribution.diagnosis.outlook import CAUSES, DATA, NOTABLE, Hypothesis, Outlook
 from twin.attribution.diagnosis.why_words import (
     ARENA_SD,
     BEYOND,
@@ -56,6 +59,8 @@ from twin.pricing.prediction import Prediction
 
 EXPECTED = "as expected"
 
+NORMAL = NormalDist()
+
 DOUBTED = 0.03
 """Probability below which a stated cause is doubted where something is the matter: assumed."""
 
@@ -69,8 +74,8 @@ class Why:
     measured_us, expected_us
         At the first clock; expected as predicted, or as published shifts it.
     low_us, high_us
-        90 % interval of what is expected, the library's uncertainty included; of several releases
-        from the quickest one's to the slowest one's.
+        90 % interval of what is expected, the library's uncertainty included: of the mixture of
+        all releases it may be, by which the probability of `as_expected` is reckoned, too.
     as_expected
         Probability that nothing is the matter.
     releases : tuple of (str, float, float)
@@ -159,8 +164,8 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
         runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
-        expected_us=weighed.expected_us, low_us=float(weighed.find_ends(-1)[kept].min()),
-        high_us=float(weighed.find_ends(1)[kept].max()),
+        expected_us=weighed.expected_us, low_us=weighed.find_end(0.05),
+        high_us=weighed.find_end(0.95),
         as_expected=healthy, rows=rows, pairs=pairs, asked=choose_question(rows, present, healthy),
         releases=tuple((names[place], float(weighed.times_us[place]),
                         float(weighed.releases[place])) for place in kept),
@@ -208,9 +213,20 @@ class _Weighed:
     reach_us: float
     indistinct: tuple[str, ...]
 
-    def find_ends(self, way: int) -> np.ndarray:
-        """Return the lower (-1) or upper (1) end of each release's 90 % interval, in us."""
-        return np.asarray(self.times_us * np.exp(way * TAILED_90 * self.spreads))
+    def find_end(self, share: float) -> float:
+        """Return the time in us below which such a share of what is expected lies, all releases.
+
+        A release counts as it fits the arena; one error in twenty has three times its deviation.
+        """
+        logs = np.log(self.times_us)
+        low, high = float((logs - 9 * self.spreads).min()), float((logs + 9 * self.spreads).max())
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            below = np.average([(1 - RARE) * NORMAL.cdf(off) + RARE * NORMAL.cdf(off / WIDER)
+                                for off in ((middle - logs) / self.spreads).tolist()],
+                               weights=np.maximum(self.fits, 1e-300))
+            low, high = (middle, high) if below < share else (low, middle)
+        return math.exp(high)
 
     def list_rows(self) -> tuple[Row, ...]:
         """Return a row for each cause, most probable first."""
