@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from calibration.measurement.sample import Sample
 from twin.attribution.diagnosis.fault_effects import make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
+    BINARY,
     BOARD,
     COUNTER,
     DECLARED,
     JOINED,
+    LIBRARY,
     NETWORK,
     ONE_FACTOR,
     ONE_LAYER,
@@ -280,18 +283,19 @@ def test_kinds_that_leave_layers_apart_have_two_thirds_in_all():
                       moved=np.zeros(2), predicted=np.ones(2), counted=())
                for size in (1.0, 1.0, 0.0)]
     chances = _cap_apart(faults, weighed, np.array([chance for _, chance in kinds]),
-                         [kind for kind, _ in kinds], read=True)
+                         [kind for kind, _ in kinds], SimpleNamespace(errors=BINARY))
     assert chances == pytest.approx([0.65 * 0.5 / 0.95, 0.65 * 0.45 / 0.95, 0.35])
 
 
 def test_layers_may_be_as_far_apart_as_prices_are_unsure():
     """Where memories cost no one knows what, a fifth between layers is no sign of another cause."""
     faults = tuple(Fault(kind=kind, name=kind, remedy="") for kind in (DECLARED, UNKNOWN))
-    for apart, read, most in ((0.11, True, 0.9), (0.08, True, 0.65), (0.11, False, 0.65)):
+    for apart, errors, most in ((0.11, BINARY, 0.9), (0.08, BINARY, 0.65), (0.11, LIBRARY, 0.65)):
         weighed = [Weight(shape=0.0, total=0.0, marks=0.0, counted=(),
                           residual=np.array([0.2, -0.2]), moved=np.zeros(2),
                           predicted=np.ones(2), apart=apart) for _ in faults]
-        chances = _cap_apart(faults, weighed, np.array([0.9, 0.1]), [DECLARED, UNKNOWN], read=read)
+        chances = _cap_apart(faults, weighed, np.array([0.9, 0.1]), [DECLARED, UNKNOWN],
+                             SimpleNamespace(errors=errors))
         assert chances == pytest.approx([most, 1 - most])
 
 
