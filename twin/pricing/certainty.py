@@ -277,6 +277,9 @@ def sd_towards(limit: float, point: float, interval: Interval) -> float:
     return max(abs(math.log(end / point)) / reach, 1e-9)
 
 
+COLD = 0.01
+"""Share of the time that fills caches, above which a cold inference is another than a warm one."""
+
 FAR = 2.0
 """A clock, or a network's cycles, beyond the measured range by this factor is extrapolation."""
 
@@ -340,6 +343,9 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
     support = entry.support
     hertz = deployment.board.core_clock.frequency_hz
     reasons = []
+    if filling > COLD:
+        reasons.append("cold: only warm inferences were measured; filling caches, "
+                       f"{significant(100 * filling, 2)} % of the time, widens the interval")
     if entry.board is None:
         own = "" if deployment.board.npu is None or deployment.accelerated else "the core of "
         core = deployment.board.core.model
@@ -348,9 +354,6 @@ def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
                           f"nor of any {core}"))
     elif not entry.time.rows:
         reasons.append(f"{deployment.runtime.identity} was never measured on {entry.board}")
-    if filling:
-        reasons.append("cold: only warm inferences were measured; filling caches, "
-                       f"{significant(100 * filling, 2)} % of the time, widens the interval")
     if entry.board is not None and support.clocks_hz and not any(
             1 / FAR <= hertz / clock <= FAR for clock in support.clocks_hz):
         measured = ", ".join(f"{clock / 1e6:g}" for clock in support.clocks_hz)

@@ -96,23 +96,21 @@ def describe_numbers(deployment: Deployment, calibration: File = AUTO,
 
 def describe_cold(prediction: Prediction, calibration: File = AUTO) -> tuple[str, ...]:
     """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
+    from twin.pricing.certainty import COLD
+
     caches = list_caches(prediction.deployment)
     if prediction.temperature != "cold" or prediction.tasks or not caches:
         return ()
     warm = predict(prediction.deployment, calibration=calibration)
-    return () if prediction.time_us / warm.time_us - 1 > LITTLE else (
+    return () if 1 - warm.time_us / prediction.time_us > COLD else (
         "cold is as warm here: filling " + " and ".join(
             f"{cache.name} ({format_size(cache.size_bytes)})" for cache in caches)
-        + f" takes under {100 * LITTLE:.0f} % of the time",)
+        + f" takes under {100 * COLD:.0f} % of the time",)
 
 
 def describe_set_up(deployment: Deployment) -> tuple[str, ...]:
     """Say what was chosen, how numbers are handled, and where the part has no such clock."""
     return (*deployment.chosen, *describe_numbers(deployment), *describe_clock(deployment.board))
-
-
-LITTLE = 0.01
-"""Share of the time a cold inference may take more before it speaks for itself."""
 
 
 def describe_fastest(table: Table) -> tuple[str, ...]:
@@ -140,12 +138,10 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
                                                      for row, given in asked)
               for line in describe_clock(load_board(board), hertz)))
 
-
 FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",
                 "esp32s3_devkitc")
 """What a network is predicted on where no board is named: a Cortex-M4, M33, M7, M55 with an NPU and
 an Xtensa, each the board of its core with most measured rows."""
-
 
 def list_first_boards(model: str) -> tuple[str, ...]:
     """Return the boards a network is predicted on where none is named.
@@ -157,7 +153,6 @@ def list_first_boards(model: str) -> tuple[str, ...]:
         name for name in list_boards()
         if (npu := load_board(name).npu) is not None and npu.family == made.mapping.family)
 
-
 def runtime_of(calibration: str) -> str | None:
     """Return the runtime an overlay file was made for, where it is of one: its user's own."""
     if calibration in (AUTO, NONE):
@@ -165,11 +160,9 @@ def runtime_of(calibration: str) -> str | None:
     made_for = {entry.runtime for entry in read_overlay(calibration).entries}
     return made_for.pop() if len(made_for) == 1 else None
 
-
 def is_best(deployment: Deployment) -> bool:
     """Whether a deployment has the runtime it would have had by default."""
     return deployment.runtime.identity in list_best(deployment.board)[:1]
-
 
 def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
                    changes: Settings | None = None, calibration: str = AUTO,
@@ -199,14 +192,12 @@ def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
         f"runtime: {learnt}, which {Path(calibration).name} was made for: none was asked for; "
         f"without it {', '.join(usual)}",))
 
-
 def deploy_request(asked: Predict) -> Deployment:
     """Put a model on a board as a request says; changes are not made."""
     deployment = deploy_as_stated(**{name: value for name, value in asked.arguments.items()
                                    if name != "temperature"})
     check_set_once(deployment, asked)
     return deployment
-
 
 def check_set_once(deployment: Deployment, asked: Any) -> None:
     """Refuse a request of which an option and a change set the same."""

@@ -206,7 +206,7 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
                          for one in own if one.low < one.high)
         lines.append(f"{value} beside {baseline}: {', '.join(each)}"
                      f"; {max(pairs)} pair{'s' * (max(pairs) != 1)}"
-                     + f"; 90 % intervals in the median: {held}" * bool(held))
+                     + f"; 90 %, if rows share no error: {held}" * bool(held))
     return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
                      f"in {finding.vary} alone"]
 

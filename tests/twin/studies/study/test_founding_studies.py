@@ -128,7 +128,7 @@ def test_figures_of_caches_are_told_by_level_and_hypotheses_are_tested() -> None
     assert "data-cache misses: off 50 (0 to 100 between rows)" in said
     assert "data-cache miss rate: off 5 % (0 % to 10 % between rows); on 2.5 % (" in said
     # ends of both times are a factor of 2 away: exp(hypot(log 2, log 2)) is 2.67
-    assert "pairs; 90 % intervals in the median: time x0.15 to x1.07\n" in said
+    assert "pairs; 90 %, if rows share no error: time x0.15 to x1.07\n" in said
     assert all(text in said for text in (
         "memory stalls: off 3 us; on 3 us", "set-up: off 7 us; on 7 us",
         "time x0.4 (0.3 to 0.5 between rows) in 2, data-cache misses x0.5 in 1, "))
