@@ -210,7 +210,7 @@ def test_itm(tmp_path):
 def test_every_format_has_a_whole_log_and_stands_in_help_and_docs():
     assert {*LOGS, "probe"} == {*FORMATS}  # a probe's lines are made where it is tested
     page = (Path(__file__).parents[3] / "docs" / "import.md").read_text(encoding="utf-8")
-    (option,) = Import.__annotations__["form"].__metadata__
+    option = Import.option("form")
     assert all(form in option.help and f"twin import {form} " in page for form in FORMATS)
 
 
