@@ -257,7 +257,7 @@ class Desk:
         self.deployments = [deploy(one, board, runtime=runtime)
                             for one in (network, SECOND[network])]
         self.outlooks: dict[tuple[int, float | None], Outlook] = {}
-        self.said: dict[str, Why] = {}
+        self.explained: dict[str, Why] = {}
 
     def foresee(self, count: int, hertz: float | None) -> Outlook:
         """Return what is foreseen of so many numbers at a clock, or at the one asked for."""
@@ -285,12 +285,12 @@ class Desk:
         outlook = self.foresee(len(numbers), hertz)
 
         def explain_now() -> Why:
-            """Who is told more has first been told what those were who are told less."""
-            told = str((numbers, hertz, published, known))
-            if told not in self.said:
-                self.said[told] = explain(outlook, numbers, published_us=published,
-                                          present=known[True], absent=known[False])
-            return self.said[told]
+            """Explain once what several askers know alike, before some of them answer."""
+            given = str((numbers, hertz, published, known))
+            if given not in self.explained:
+                self.explained[given] = explain(outlook, numbers, published_us=published,
+                                                present=known[True], absent=known[False])
+            return self.explained[given]
 
         found = explain_now()
         for _ in range(int(asker[-1]) if asker[-1].isdigit() else 0):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 
 def for_each(*parts: Iterable[object], name: Callable[..., str] = str):
-    """Let a law hold for each case, or each combination of parts; failures are told by case."""
+    """Let a law hold for each case, or each combination of parts; failures name their case."""
     def decorate(law):
         def test() -> None:
             broken = []

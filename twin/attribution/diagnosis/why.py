@@ -218,13 +218,12 @@ class _Weighed:
 
         A release counts as it fits the arena; one error in twenty has three times its deviation.
         """
-        logs = np.log(self.times_us)
-        low, high = float((logs - 9 * self.spreads).min()), float((logs + 9 * self.spreads).max())
+        logs, fits = np.log(self.times_us), np.maximum(self.fits, 1e-300)
+        low, high = (logs - 9 * self.spreads).min(), (logs + 9 * self.spreads).max()
         while high - low > 1e-9:
             middle = (low + high) / 2
             below = np.average([(1 - RARE) * NORMAL.cdf(off) + RARE * NORMAL.cdf(off / WIDER)
-                                for off in ((middle - logs) / self.spreads).tolist()],
-                               weights=np.maximum(self.fits, 1e-300))
+                                for off in (middle - logs) / self.spreads], weights=fits)
             low, high = (middle, high) if below < share else (low, middle)
         return math.exp(high)
 
