@@ -23,7 +23,7 @@ from twin.studies.change import Change, Explainer, excess, make_change, measure_
 from twin.studies.duty import IDLE
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.rows import QUANTITIES, Row, judge
+from twin.studies.rows import QUANTITIES, Row, judge, limit_known
 from twin.studies.sweep import Progress
 
 SURER = 0.01
@@ -89,9 +89,16 @@ class Advice:
         return self.before.met
 
     @property
+    def known(self) -> Limits:
+        """Limits of what is known, which changes are tried for."""
+        return limit_known(self.before, self.limits)
+
+    @property
     def ranked(self) -> tuple[Change, ...]:
-        """Single changes and pairs together, best first."""
-        return tuple(rank_changes((*self.changes, *self.pairs), self.limits))
+        """Single changes and pairs together, held to the limits of what is known, best first."""
+        known, changes = self.known, (*self.changes, *self.pairs)
+        return tuple(rank_changes(changes if known == self.limits else (
+            dataclasses.replace(one, row=judge(one.row, known)) for one in changes), known))
 
     @property
     def best(self) -> Change | None:
@@ -99,8 +106,9 @@ class Advice:
 
         Where they are met already, one that meets them more surely.
         """
-        return next((one for one in self.ranked
-                     if one.row.met and (not self.met or self._is_surer(one))), None)
+        return None if self.known != self.limits else next(
+            (one for one in self.ranked
+             if one.row.met and (not self.met or self._is_surer(one))), None)
 
     @property
     def cheaper(self) -> Change | None:
@@ -111,11 +119,12 @@ class Advice:
 
     @property
     def nearest(self) -> Change | None:
-        """What comes nearest to the limits, where nothing meets them."""
-        tried = (*self.changes, *self.pairs)
-        found = min(tried, key=lambda one: excess(one.row, self.limits), default=None)
-        return found if found is not None and excess(found.row, self.limits) < excess(
-            self.before, self.limits) - NEARER else None
+        """What comes nearest to the limits, where nothing, or nothing that is known, meets them."""
+        tried, known = self.ranked, self.known
+        found = next((one for one in tried if one.row.met), min(
+            tried, key=lambda one: excess(one.row, known), default=None))
+        return found if found is not None and excess(found.row, known) < excess(
+            self.before, known) - NEARER else None
 
     def _is_surer(self, change: Change) -> bool:
         now, then = change.row.probability, self.before.probability
@@ -155,12 +164,13 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
                          "--max-flash")
     deployer = deployer or Deployer()
     before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
+    asked, limits = limits, limit_known(before, limits)
+    broken = judge(before, limits).violations
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
-    # What is not known of the board stays so, whatever is changed.
     candidates = {effort: [(one, value) for one, value in found if any(
         may_lower(deployment, one.path, value, name)
-        for name in before.violations or [name for name, _ in limits.list_limits()])]
+        for name in broken or [name for name, _ in limits.list_limits()])]
         for effort, found in sort_candidates(deployment, efforts).items()}
     if before.verdict == "may" or draws_too_much_asleep(before, limits):
         candidates = {}
@@ -185,10 +195,11 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
             paired += _pair(deployment, found, deployer, before, limits, effort, best_only)
         if not thorough and any(one.row.sure for one in (*sure, *paired)):
             break
-    found, paired = rank_changes(found, limits), rank_changes(paired, limits)
     explain = Explainer(deployment=deployment, deployer=deployer)
-    return Advice(deployment=deployment, limits=limits, before=before,
-                  changes=tuple(explain.complete(found)), pairs=tuple(explain.complete(paired)),
+    singles, both = (tuple(dataclasses.replace(one, row=judge(one.row, asked))
+                           for one in explain.complete(rank_changes(changes, limits)))
+                     for changes in (found, paired))
+    return Advice(deployment=deployment, limits=asked, before=before, changes=singles, pairs=both,
                   refused=tuple(refused))
 
 

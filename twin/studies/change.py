@@ -104,16 +104,21 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
     What is met in nine of ten cases comes before what is met by its prediction only. A pair
     is of the effort of its dearer part: one that risks no accuracy comes before a single change of
     that effort that does. Of changes that meet the limits and risk accuracy, the one that takes
-    least of the network is first; else a single one before a pair. Of clocks that are sure to meet
-    them the one that changes the time least is first.
+    least of the network is first, pairs slower than a single one last; else a single one before a
+    pair. Of clocks that are sure to meet them the one that changes the time least is first.
     """
     changes = [*changes]
     nearest = min(filter(None, map(_move, changes)), default=0.0)
+    slowest: dict[int, float] = {}
+    for one in changes:
+        if one.row.sure and one.risks_accuracy and len(one.settings) == 1:
+            slowest[one.rank] = max(one.row.time_us or 0.0, slowest.get(one.rank, 0.0))
 
-    def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, bool, float]:
+    def key(one: Change) -> tuple[bool, bool, int, bool, bool, float, int, bool, bool, float]:
         return (not one.row.met, not one.row.sure, one.rank, one.risks_accuracy,
-                round(one.lost, 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
-                _move(one) > nearest, excess(one.row, limits))
+                one.row.met and len(one.settings) > 1 and (one.row.time_us or 0.0) > slowest.get(
+                    one.rank, math.inf), round(one.lost, 6) if one.row.met else 0.0,
+                len(one.settings), bool(one.costs), _move(one) > nearest, excess(one.row, limits))
 
     return sorted(changes, key=key)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
@@ -13,7 +12,7 @@ from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 from twin.studies.change import excess
 from twin.studies.limits import Limits
-from twin.studies.rows import WORDS, Row, judge
+from twin.studies.rows import WORDS, Row, judge, limit_known
 
 LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
 """Most points each penalty takes; of memories, each of RAM and flash."""
@@ -124,7 +123,7 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], flo
 
 def _miss(row: Row, limits: Limits) -> Penalty:
     """Return what a row loses that misses limits, or may, by how far or how sure it is."""
-    known = dataclasses.replace(limits, **{f"max_{name}": None for name in row.unknown})
+    known = limit_known(row, limits)
     if row.verdict == "may":
         chance = judge(row, known).probability if known else 1.0
         points = 100 - BEST_MISS * (1 + (1.0 if chance is None else chance))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from calibration.fitting.intervals import Interval
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
+from hwmodels.quantities import NOT_KNOWN
 from twin.network.model_names import name_model
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all, probability_within
-
-if TYPE_CHECKING:
-    pass
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
          "price_usd": "price", "mean_mw": "mean power", "error": "error rate",
@@ -98,7 +96,8 @@ class Row:
     wake_up_us
         From that state, before an inference.
     mean_mw, wake_mw, asleep_mw, life_days
-        Of the duty: mean power, what of it wake-ups and sleep take, and days its cell lasts.
+        Of the duty: mean power, what of it wake-ups and sleep take, and days its cell lasts. Where
+        its sleep is not known the mean power of inferences alone, if that is above its limit.
     life_basis
         What the battery life takes as exact: a cell's assumed voltage, a sleep current; "" for
         nothing.
@@ -265,10 +264,39 @@ def judge(row: Row, limits: Limits) -> Row:
     """Return a row with what it violates and the probability of meeting every limit."""
     if row.failure:
         return dataclasses.replace(row, violations=(), probability=None)
+    row = bound_mean(row, limits)
     limits = limits.after(row.wake_up_us)
     broken = tuple(name for name, limit in limits.list_limits()
                    if (value := getattr(row, name)) is None or value > limit)
     return dataclasses.replace(row, violations=broken, probability=_chance(row, limits, broken))
+
+
+def bound_mean(row: Row, limits: Limits) -> Row:
+    """Return a row whose sleep is not known with the mean power of its inferences, if too much."""
+    if row.sleep != NOT_KNOWN:
+        return row
+    least = None if row.energy_uj is None or not limits.every_us else (
+        row.energy_uj * 1e3 / limits.every_us)
+    if least is None or limits.max_mean_mw is None or least <= limits.max_mean_mw:
+        return dataclasses.replace(row, mean_mw=None, mean=None)
+    share = least / (row.energy_uj or 1.0)
+    return dataclasses.replace(row, mean_mw=least, mean=None if row.energy is None else Interval(
+        low=row.energy.low * share, high=row.energy.high * share, level=row.energy.level))
+
+
+def limit_known(row: Row, limits: Limits) -> Limits:
+    """Return limits without those of what no change of a deployment makes known.
+
+    Asleep at a current that is not known, the mean power's is one of the energy of an inference.
+    """
+    asleep = row.sleep == NOT_KNOWN
+    unknown = [name for name, _ in limits.list_limits() if (name == "mean_mw" and asleep) or (
+        getattr(row, name) is None and (name != "mean_mw" or row.energy_uj is None))]
+    known = dataclasses.replace(limits, **{f"max_{name}": None for name in unknown})
+    if not (asleep and limits.max_mean_mw and limits.every_us) or row.energy_uj is None:
+        return known
+    return dataclasses.replace(known, max_energy_uj=min(
+        limits.max_mean_mw * limits.every_us * 1e-3, limits.max_energy_uj or math.inf))
 
 
 def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:

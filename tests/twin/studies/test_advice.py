@@ -56,7 +56,7 @@ def test_the_smallest_change_of_a_clock_that_meets_limits_is_the_first() -> None
     days = twin.advise(board, every="1s", cell="1000mAh", min_days=200, efforts=("setting",))
     clocks = {one.settings[0][1]: one for one in days.changes
               if one.settings[0][0].startswith("clocks.") and one.row.sure}
-    assert days.best is clocks["55MHz"] and "25MHz" in clocks  # which lasts longer, and is slower
+    assert days.best == clocks["55MHz"] and "25MHz" in clocks  # which lasts longer, and is slower
     slow = twin.advise(board.replace({CLOCK: "20MHz"}), max_ms=150, efforts=("setting",))
     (path, value), = slow.best.settings
     assert path == CLOCK and slow.best.row.sure
@@ -91,12 +91,35 @@ def test_no_change_is_tried_for_a_figure_that_is_not_known() -> None:
 def test_what_no_change_makes_known_is_said_before_what_meets_the_rest() -> None:
     board = twin.deploy("kws", "nucleo_l4r5zi")
     unslept = replace(board, board=replace(board.board, sleep=()))
-    advice = twin.advise(unslept, max_ms=40, every="1s", cell="220mAh", min_days=30,
+    advice = twin.advise(unslept, max_ms=40, every="1s", cell="220mAh", min_days=10,
                          efforts=("retraining",), pairs=False)
     said = say_best(advice)
     assert said.startswith("mean power not known: its sleep current is not; --sleep nucleo_l4r5zi=")
     assert ", which decides first; nearest: --set network." in said
-    assert said.endswith(", which meets the others") and "still" not in said
+    assert ", which meets the others where it sleeps at " in said and "still" not in said
+
+
+def test_a_sleep_that_cannot_help_does_not_decide() -> None:
+    """The inference alone takes more than the cell gives: P >= E / T, whatever it sleeps at."""
+    board = twin.deploy("kws", "nucleo_l4r5zi")
+    unslept = replace(board, board=replace(board.board, sleep=()))
+    asked = {"every": "1s", "cell": "220mAh"}
+    energy = twin.predict(board).energy_uj
+    advice = twin.advise(unslept, **asked, max_mw=0.6e-3 * energy, efforts=("retraining",),
+                         pairs=False)
+    row = advice.before
+    assert row.verdict == "no" and row.mean_mw == pytest.approx(energy * 1e-3)
+    assert row.mean.low == pytest.approx(row.energy.low * 1e-3) and row.probability < 0.05
+    assert advice.best is None and advice.changes[0].row.verdict == "may"
+    assert advice.changes[0].row.energy_uj < 0.6 * energy
+    assert say_best(advice).startswith("not met whatever it sleeps at; nearest: --set network.")
+    checked = twin.check(unslept, **asked, max_mw=0.6e-3 * energy)
+    assert not checked.met and checked.requirements[-1].verdict == "not met"
+    assert "at least" in checked.requirements[-1].name
+    chosen = twin.select("kws", "nucleo_l4r5zi", max_mw=0.6e-3 * energy, **asked, advise=False)
+    assert chosen.choices[0].row.verdict == "no"
+    loose = twin.advise(unslept, **asked, max_mw=1.1e-3 * energy)
+    assert loose.before.verdict == "may" and loose.before.mean_mw is None and not loose.changes
 
 
 def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch) -> None:
@@ -184,6 +207,8 @@ def test_mild_pairs_come_before_single_changes_that_are_hard() -> None:
                made_change("narrow clock", "retraining", risk, 1.2),
                made_change("clock unsure", "setting", probability=0.5)]
     assert rank_changes(ordered[::-1], limits) == ordered
+    slow = replace(ordered[7], row=replace(ordered[7].row, time_us=9.0))  # slower than one alone
+    assert rank_changes([slow, *ordered[8:]], limits) == [*ordered[8:10], slow, ordered[10]]
 
 
 def test_changes_with_the_same_figures_are_one_row(ad) -> None:

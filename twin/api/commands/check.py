@@ -9,6 +9,7 @@ from os import fspath
 from typing import TYPE_CHECKING
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import NOT_KNOWN
 from twin.api.commands.predict import describe_numbers
 from twin.api.commands.sweep import make_deployer
 from twin.api.requests import prediction as request
@@ -19,7 +20,7 @@ from twin.pricing.certainty import Requirement
 from twin.pricing.ledger import name_energies
 from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import Limits, price_of, read_limit, read_limits
-from twin.studies.rows import Row
+from twin.studies.rows import Row, bound_mean
 
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
@@ -93,7 +94,7 @@ def check(asked: request.Check) -> Check:
     requirements = _list_requirements(prediction, spare, **held)
     row = None
     if limits.every_us is not None:
-        row, = deployer.predict_changed(deployment, [{}])
+        row, = (bound_mean(row, limits) for row in deployer.predict_changed(deployment, [{}]))
         requirements += _list_duty_requirements(row, limits)
     if asked.max_usd is not None:
         requirements += (Requirement(
@@ -124,6 +125,7 @@ def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]
                          predicted=((row.time_us or 0.0) + wake_up_us) / 1e3, decimals=3,
                          interval=time)
     days = "" if limits.min_life_days is None else f" for {limits.min_life_days:,.4g} days"
+    days += ", at least" * (row.sleep == NOT_KNOWN and row.mean_mw is not None)
     return (period,) if limits.max_mean_mw is None else (period, Requirement(
         name=f"mean power{days}", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw,
         decimals=3, interval=row.mean))

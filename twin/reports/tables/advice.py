@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import (
+    NOT_KNOWN,
     format_energy,
     format_frequency,
     format_power,
@@ -27,7 +28,7 @@ from twin.reports.tables.study_sentences import (
 from twin.studies.advice import Advice, draws_too_much_asleep
 from twin.studies.change import Change
 from twin.studies.penalties import describe_miss
-from twin.studies.rows import QUANTITIES, WORDS, Row
+from twin.studies.rows import QUANTITIES, WORDS, Row, judge
 
 SHOWN = 12
 """Changes shown."""
@@ -82,10 +83,12 @@ def summarise_advice(advice: Advice) -> list[str]:
     """Say how it is, and what would do; the last line is the advice."""
     deployment, before = advice.deployment, advice.before
     clock = format_frequency(before.clock_hz)
+    broken = [WORDS[name] for name in before.violations if name not in before.unknown]
     lines = [f"{deployment.graph.name} on {before.board}, {before.runtime}, {clock}: "
              f"{describe_figures(advice, None)}; limits {describe_limits(advice.limits)}: "
-             + ("met" if before.met else "not met: " + ", ".join(
-                 WORDS[name] for name in before.violations))
+             + ("met" if before.met else "; ".join(filter(None, (
+                 "not met: " * bool(broken) + ", ".join(broken),
+                 say_unknown([before]) if before.unknown else ""))))
              + (f" (met with {format_chance(before.probability)})"
                 if before.probability is not None else "")]
     return [*lines, say_best(advice)]
@@ -119,14 +122,20 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     if advice.nearest is None:
         return "no change that was tried comes notably nearer to them"
     near = advice.nearest
+    row = judge(near.row, advice.limits)
     # What no change makes known stands first, and decides; the others may be met.
-    still = "which meets the others" if near.row.verdict == "may" else (
-        f"still {describe_miss(near.row, advice.limits, 0.0)}")
-    return (f"{unknown + ', which decides first' if unknown else _NOTHING}; nearest: {near.words} "
+    still = "which meets the others" if row.verdict == "may" else (
+        f"still {describe_miss(row, advice.limits, 0.0)}")
+    if row.verdict == "may" and row.energy_uj is not None and (
+            limits := advice.limits).max_mean_mw and limits.every_us:
+        still += (" where it sleeps at "
+                  f"{format_power(limits.max_mean_mw - row.energy_uj * 1e3 / limits.every_us)} at "
+                  f"most (--sleep {row.board}=CURRENT)")
+    first = f"{unknown}, which decides first" if unknown else (
+        "not met whatever it sleeps at" if row.sleep == NOT_KNOWN else
+        "nothing that was tried meets them")
+    return (f"{first}; nearest: {near.words} "
             f"({near.effort}): {describe_figures(advice, near)}, {still}")
-
-
-_NOTHING = "nothing that was tried meets them"
 
 
 def say_suggestion(change: Change) -> str:
@@ -176,7 +185,8 @@ def _change_table(changes: Sequence[Change]) -> Content:
         number("meets", lambda one: say_meets(one.row), "{}")),
         changes, gap=1, drops=("effort", "flash", "mean power"),
         style=lambda one: "" if one.row.met else "dim")
-    table.caption = "ratio = before / after"
+    table.caption = "ratio = before / after" + "; meets: of what is known" * (
+        changes[0].row.sleep == NOT_KNOWN)
     return table
 
 

@@ -108,7 +108,7 @@ def describe_limits(limits: Limits) -> str:
 def say_life(row: Row) -> str:
     """Say the battery life of a row's duty with its interval, or its mean power."""
     if row.life_days is None:
-        return f"{format_power(row.mean_mw)} on average"
+        return "at least " * (row.sleep == NOT_KNOWN) + f"{format_power(row.mean_mw)} on average"
     ends = "" if row.life is None else (
         f" ({significant(row.life.low)}-{significant(row.life.high)})")
     days = significant(row.life_days)
@@ -119,6 +119,8 @@ def say_duty(row: Row) -> str:
     """Say what a duty takes, and in which state the board sleeps."""
     if row.mean_mw is None:
         return f"mean power not known: {say_lacking(row)}"
+    if row.sleep == NOT_KNOWN:
+        return f"{say_life(row)} whatever it sleeps at; energy of the {row.boundary}"
     life = "" if row.life_days is None else f", {say_life(row)} {say_cell(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     parts = "" if row.wake_mw is None or row.asleep_mw is None else (
