@@ -219,6 +219,8 @@ def bound_plainly(prediction, calibration):
     network = deployment.graph.architecture_id
     sds, weights, part_open = deviate_plainly(prediction, calibration)
     policies = replacement_range(deployment)
+    filled = None if prediction.temperature == "warm" else bound_plainly(
+        predict(deployment), calibration)[0]
     times, energies = [], []
     for place, (part, sd) in enumerate(zip([prediction, *prediction.layers], sds, strict=True)):
         widest = (1.0, 1.0) if place else (policies.low, policies.high)
@@ -229,6 +231,9 @@ def bound_plainly(prediction, calibration):
             band = dataclasses.replace(band, **{
                 side: (1 - part_open) * own + part_open * max(band.down, band.up)
                 for side, own in (("down", band.down), ("up", band.up))})
+        if filled is not None and sd:  # filling caches only adds: no lower than warm
+            least = math.log(part.time_us * widest[0] / filled[place][0]) / sd
+            band = dataclasses.replace(band, down=min(band.down, least))
         times.append((part.time_us * math.exp(-band.down * sd) * widest[0],
                       part.time_us * math.exp(band.up * sd) * widest[1]))
         least = 0.0 if place else between_sd(network, entry, time=False)

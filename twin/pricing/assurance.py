@@ -6,7 +6,8 @@ u = `remaining_sd` of their operators, the standard deviation of the logarithm i
     sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
 
 with d = `far_sd`, of a network or a clock beyond those measured, and `OPERATOR_SD` of the share of
-the time that fills empty caches, which was measured of none. It is never less than networks
+the time that fills empty caches, which was measured of none; downwards to no less than the end of
+the warm inference. It is never less than networks
 were found to lie apart, unless this one is among the rows: `between_sd`. A layer is a network of
 one, to which `LAYER_SD` and u are added under the root. Energy has the deviation of the time and
 that of the power besides. All of it is worked out for many configurations at once, a row each.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
@@ -224,6 +226,37 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
                       spread=spread, priced=priced, missing=missing, total=total)
 
 
+def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
+                 layers: Floats | None) -> tuple[Band, Band]:
+    """Return how far intervals of total times and of those of layers reach.
+
+    What fills empty caches only adds: lower ends of a cold inference are never below a warm one's.
+
+    Parameters
+    ----------
+    layers : ndarray of float, (rows, layers), or None
+        Of `deviate_layers`; None: nobody asks of layers.
+    """
+    usual, each = doubted.calibration.entry.time.band.band(), doubted.layer_band
+    whole = even_sides(usual, found.unlearned_part)
+    if item.warm is None:
+        return whole, each
+    filled = multiply(item.warm, hertz=work.hertz, time=work.time,
+                      power=np.ones((len(work.time), len(ENERGY_PRICES))))
+    warm = deviate(item.warm, doubted, filled)
+
+    def raise_low(band: Band, less: Floats, then: Floats, now: Floats, sd: Floats) -> Band:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            down: Any = np.fmin(band.down, (less - np.log(then / now)) / sd)
+        return dataclasses.replace(band, down=down)
+
+    whole = raise_low(whole, even_sides(usual, warm.unlearned_part).down * warm.total,
+                      filled.totals.sum(axis=1), work.totals.sum(axis=1), found.total)
+    return whole, each if layers is None else raise_low(
+        each, each.down * deviate_layers(item.warm, doubted, filled, warm), filled.totals,
+        work.totals, layers)
+
+
 def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:
     """Return how sure the times of layers are, shape (rows, layers): each is a network of one.
 
@@ -318,15 +351,18 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         deployed.board.core.clock).frequency_hz]), time=np.ones((1, len(TIME_PRICES))),
         power=np.ones((1, len(ENERGY_PRICES))))
     found = deviate(item, doubted, work)
-    sds, sd = deviate_layers(item, doubted, work, found)[0], float(found.total[0])
-    priced, part = float(found.priced[0]), float(found.unlearned_part[0])
-    band, rivals = even_sides(entry.time.band.band(), part), count_rivals(item, work)[0]
-    if part >= 0.5:
+    own, rivals = deviate_layers(item, doubted, work, found), count_rivals(item, work)[0]
+    band, layer_band = choose_bands(item, doubted, work, found, own)
+    band = dataclasses.replace(band, down=np.ravel(band.down)[0], up=np.ravel(band.up)[0])
+    downs = np.broadcast_to(layer_band.down, own.shape)[0]
+    (sds,), sd, priced = own, float(found.total[0]), float(found.priced[0])
+    if found.unlearned_part[0] >= 0.5:
         band = dataclasses.replace(band, basis="model-based")
     whole = bound(prediction.time_us, sd, band)
     terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])
     energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
-                           doubted.layer_band, least=doubted.least_power)
+                           dataclasses.replace(layer_band, down=downs),
+                           least=doubted.least_power)
     doubtful = {*entry.time.tied, *entry.time.strained(TIME_PRICES)}  # no findings of an overlay
     unclear = {name: share for name, share in zip(TIME_PRICES, work.shares[0], strict=True)
                if share >= NOTABLE_SHARE and name in entry.time.unidentified}
@@ -338,10 +374,10 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         publisher=entry.publisher, publisher_factor=entry.publisher_factor,
-        layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, doubted.layer_band),
-                                    energy_uj=energy)
-                     for layer, sd, energy in zip(prediction.layers, sds.tolist(), energies[1:],
-                                                  strict=True)),
+        layers=tuple(LayerCertainty(energy_uj=energy, time_us=bound(
+            layer.time_us, sd, dataclasses.replace(layer_band, down=down)))
+            for layer, sd, down, energy in zip(prediction.layers, sds.tolist(), downs.tolist(),
+                                               energies[1:], strict=True)),
         extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry,
                                            float((found.weights * found.filling).sum())),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.fitting.intervals import Band, even_sides, find_ends
+from calibration.fitting.intervals import Band, find_ends
 from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity, frozen
 from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
-from twin.pricing.assurance import ALONE, Doubt, bound_energies, deviate, deviate_layers, doubt
+from twin.pricing.assurance import (
+    ALONE,
+    Doubt,
+    bound_energies,
+    choose_bands,
+    deviate,
+    deviate_layers,
+    doubt,
+)
 from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
 from twin.pricing.itemised import (
     Itemised,
@@ -320,21 +328,19 @@ def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, w
 def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: Work,
            terms: Floats, power: Floats) -> None:
     calibration, found = doubted.calibration, deviate(item, doubted, work)
-    band, sd = even_sides(calibration.entry.time.band.band(), found.unlearned_part), found.total
+    layers, sd = batch.layers, found.total
+    layers_sd = None if layers is None else deviate_layers(item, doubted, work, found)
+    band, layer_band = choose_bands(item, doubted, work, found, layers_sd)
     rivals = count_rivals(item, work)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     write_ends(batch, at, sd, band, bound_energies(
         calibration, terms, sd, band, found.spread, factors=power, least=doubted.least_power))
     batch.time_low_us[at] *= low
     batch.time_high_us[at] *= high
-    layers = batch.layers
-    if layers is None:
-        return
-    sd = deviate_layers(item, doubted, work, found)
-    columns = (at[:, None], np.arange(sd.shape[1]))
-    band = doubted.layer_band
-    write_ends(layers, columns, sd, band, bound_energies(
-        calibration, draw_layers(item, work), sd, band, ALONE, factors=power[:, None]))
+    if layers is not None and layers_sd is not None:
+        write_ends(layers, (at[:, None], np.arange(layers_sd.shape[1])), layers_sd, layer_band,
+                   bound_energies(calibration, draw_layers(item, work), layers_sd, layer_band,
+                                  ALONE, factors=power[:, None]))
 
 
 def write_ends(arrays: Batch | LayerArrays, at: Any, sd: Floats, band: Band,

@@ -72,14 +72,14 @@ class Itemised:
         Of the whole; NaN is not known.
     clock_tree_pj, leakage_pj : ndarray of float, (ends,)
         Per cycle, and per nanosecond; NaN is not known.
-    filling : ndarray of float, (layers, time prices)
-        Cycles that caches take which start empty, beyond those of a warm inference.
     rivals : ndarray of float, (policies, layers, time prices)
         Cycles, warm, under each policy a cache may have, the assumed one first.
     assumed
         Layers nothing stands behind the costs of.
     brought
         Weights that come by DMA.
+    warm
+        Of a cold inference the same with its caches filled.
     """
 
     work: Floats
@@ -91,10 +91,16 @@ class Itemised:
     cause_pj: Floats
     clock_tree_pj: Floats
     leakage_pj: Floats
-    filling: Floats
     rivals: Floats
     assumed: tuple[bool, ...]
     brought: Brought | None = None
+    warm: Itemised | None = None
+
+    @property
+    def filling(self) -> Floats:
+        """Cycles beyond those of a warm inference, shape (layers, time prices)."""
+        return np.zeros_like(self.rest) if self.warm is None else np.maximum(
+            self.work + self.rest - self.warm.work - self.warm.rest, 0.0)
 
 
 @entity
@@ -163,17 +169,14 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
         np.add.at(cause_pj, (columns.price, power, columns.cause), energy)
     parts = np.zeros((2, layers, len(TIME_PRICES)))
     np.add.at(parts, (np.where(columns.work, 0, 1), of, columns.price), cycles)
-    filling = np.zeros((layers, len(TIME_PRICES)))
-    if cold:
-        warm = itemise(deployment, cold=False, unsure=False)
-        filling = np.maximum(parts.sum(axis=0) - warm.work - warm.rest, 0.0)
     external, outside = np.zeros((layers, len(TIME_PRICES))), columns.outside(deployment)
     np.add.at(external, (of[outside], columns.price[outside]), cycles[outside])
     return Itemised(
         work=parts[0], rest=parts[1], evenly=_share_evenly(structure), external=external,
         energy_pj=energy_pj, cause_cycles=cause_cycles, cause_pj=cause_pj,
         clock_tree_pj=np.array([_pj(one, "clock_tree") for one in ends]),
-        leakage_pj=np.array([_pj(one, "leakage") for one in ends]), filling=filling,
+        leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
+        warm=itemise(deployment, cold=False, unsure=False) if cold else None,
         rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
             (1, layers, len(TIME_PRICES))),
         assumed=list_assumed(deployment, structure.layers),

@@ -159,10 +159,15 @@ def test_what_fills_cold_caches_extrapolates_and_widens(kws) -> None:
         warm.certainty.time_us.high / warm.time_us)
     assert share > 1e-3 and wider > OPERATOR_SD * share
     assert share < COLD and not cold.certainty.extrapolating  # no digit of what is shown
-    reason, *_ = predict_calibrated(
-        deploy("kws", "esp32s3_devkitc"), temperature="cold").certainty.extrapolating
+    slow = deploy("kws", "esp32s3_devkitc")
+    before, after = (predict_calibrated(slow, temperature=one).certainty
+                     for one in ("warm", "cold"))
+    reason, *_ = after.extrapolating
     assert re.fullmatch("cold: only warm inferences were measured; filling caches, "
                         r"5\.\d % of the time, widens the interval", reason)
+    for less, more in zip((before, *before.layers), (after, *after.layers), strict=True):
+        assert more.time_us.low >= less.time_us.low * (1 - 1e-9)  # filling caches only adds
+    assert after.energy_uj.low >= 0.99 * before.energy_uj.low
     many = twin.predict_many(board, vary={}, temperature="cold", layers=True)
     assert many.time_high_us[0] == pytest.approx(cold.certainty.time_us.high, rel=1e-12)
     assert many.layers.time_high_us[0] == pytest.approx(
