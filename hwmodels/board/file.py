@@ -81,7 +81,7 @@ def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -
     if path != shipped and shipped.is_file() and hash_board(board) != hash_board(
             load_board(shipped)):
         board = replace(board, as_shipped=False)
-    if file == str(name_or_path):
+    if file == str(Path(name_or_path)):
         board = replace(board, file=file)
     return _change_once(board, overrides, file) if overrides else board
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from calibration.fitting.intervals import Interval, describe_basis
 from hwmodels.board.facts import Board
-from hwmodels.board.file import WHAT_IF_SOURCE, load_board
+from hwmodels.board.file import WHAT_IF_SOURCE, change_board, load_board
 from hwmodels.errors import BoardError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.quantities import (
@@ -112,7 +112,7 @@ def _name_board(board: Board) -> list[str]:
     name = board.file or board.name
     changes = {fact.path: fact.value for fact in board.facts if fact.source == WHAT_IF_SOURCE}
     try:
-        if load_board(name, overrides=changes) != board:
+        if change_board(load_board(name), changes, follow_clock=True) != board:
             return []
     except BoardError:
         return []
