@@ -291,9 +291,11 @@ def _wait_states(section: Section) -> Iterator[Broken]:
                            "MHz; accepted: frequencies that rise, as a wait state more allows")
         if demanded is None:
             frequency_mhz = frequency_of(section, clock_of(section, memory)) / 1e6
-            top = "none" if table is None else f"{table.value[-1] / 1e6:g} MHz"
+            top = "none" if table is None else f"{table.value[-1] / 1e6:g} MHz" + (
+                "" if table.kind != "assumed" else f", assumed{_cite(section, table)}")
             yield (f"{path}_max_hz", f"no entry for {frequency_mhz:g} MHz at voltage scale {scale}"
-                   f"; its highest is {top}; accepted: a lower clock or another voltage scale")
+                   f"; its highest is {top}; accepted: a lower clock or another voltage scale"
+                   + ", or the table of the datasheet" * (", assumed" in top))
         elif table is not None and stated is not None and stated.value < demanded:
             yield (path, f"{stated.value} are fewer than the {demanded} the part demands at this "
                    f"clock; accepted: at least {demanded}{_cite(section, table)}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from warnings import warn
 
+from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.power import Idle
 from hwmodels.counts import (
     CAUSE_GROUPS,
@@ -395,6 +396,11 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
                         "simulated, counted by running ELF" + (
                             "; this network is one of those learnt from" if own
                             else "; shapes other than those seen are fitted"))
+    changed = {fact.path for fact in deployment.board.facts if fact.source == WHAT_IF_SOURCE}
+    if f"clocks.{deployment.board.core.clock}.frequency_hz" in changed:
+        warnings += [f"{fact.path} stays {fact.value} at this clock, too, as stated for another; "
+                     f"--set {fact.path}=N states it" for fact in deployment.board.facts
+                     if fact.path.endswith(".wait_states") and fact.path not in changed]
     decided = list_input_assumptions(deployment)
     listed = {f"inputs decide the cost ({taken}) of layer": places
               for taken, places in decided.items()}

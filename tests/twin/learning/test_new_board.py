@@ -88,6 +88,19 @@ def test_wait_states_follow_the_clock_in_new_files_and_in_what_ifs_alike(like, e
                 changed = load_board(path, overrides={"clocks.cpu.frequency_hz": other})
                 assert changed.memory("flash").wait_states == demanded
         assert board.memory("flash").wait_states == states
+    with pytest.raises(BoardError, match=r"highest is 240 MHz, assumed \(.*table of the datasheet$"):
+        load_board(path, overrides={"clocks.cpu.frequency_hz": 400e6})
+
+
+def test_wait_states_that_are_given_stay_at_another_clock_and_it_says_so(tmp_path):
+    path, _ = write_board(wanted(wait_states=4), tmp_path / "mine.yaml")
+    given = predict(deploy("ad", path))
+    slower = predict(deploy("ad", path, clock_hz=32e6))
+    assert slower.cycles == given.cycles
+    stays, = (text for text in slower.warnings if "wait_states stays 4 at this clock" in text)
+    assert "--set memories.flash.wait_states=N" in stays and stays not in given.warnings
+    stated = deploy("ad", path, clock_hz=32e6).replace({"memories.flash.wait_states": 1})
+    assert not any("stays" in text for text in predict(stated).warnings)
 
 
 def test_energy_is_known_only_with_a_current(tmp_path):
