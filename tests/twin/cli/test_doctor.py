@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,11 @@ def test_a_port_nobody_may_open_is_missing(monkeypatch):
 def test_an_unknown_board_is_one_line():
     result = run("-b", "nucleo_l4")
     assert result.exit_code == 3 and len(result.stderr.splitlines()) == 1
+
+
+def test_an_extra_that_does_not_load_is_not_there(tmp_path, monkeypatch):
+    (tmp_path / "serial.py").write_text("raise ImportError('broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "serial", raising=False)
+    line, = (line for line in run().stdout.splitlines() if line.startswith("extra boards"))
+    assert line.endswith("its commands need serial, which does not load: broken")

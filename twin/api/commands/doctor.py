@@ -13,8 +13,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from os import fspath
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from calibration.collecting.link import PortInfo, list_ports
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.core.file import list_built_cores
-from hwmodels.errors import TwinError, say_install
+from hwmodels.errors import TwinError, need_extra
 from hwmodels.files import File
 from hwmodels.isa import MACHINES
 from hwmodels.kernels.library import open_library
@@ -85,8 +86,13 @@ def _check_machine() -> Iterator[Check]:
     clock = time.get_clock_info("perf_counter")
     yield Check(name="host clock", found=f"{clock.implementation}, {1e9 * clock.resolution:g} ns")
     for extra, package in EXTRAS.items():
-        yield Check(name=f"extra {extra}", found=package if find_spec(package) else "",
-                    advice=say_install(extra))
+        yield _try(f"extra {extra}", partial(_load_extra, extra, package))
+
+
+def _load_extra(extra: str, package: str) -> str:
+    with need_extra("its commands", package, extra):
+        import_module(package)
+    return package
 
 
 def _check_tools(board: Board | None) -> Iterator[Check]:
