@@ -11,12 +11,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 
 CAUSE_GROUPS = {
     "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
@@ -103,7 +102,7 @@ class CountLine:
             raise KernelError(f"event {self.event!r}: negative count")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Counts:
     """Events of a kernel, layer or network."""
 
@@ -169,7 +168,7 @@ class Price:
     rel_sd: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prices:
     """A board's prices by (event, place); a price with place "" holds everywhere."""
 
@@ -225,7 +224,7 @@ Stacks = dict[tuple[str, str, str, str],
 """Occurred, exposed, cycles and energies of lines by event, place, operand and clock."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bill:
     """Lines of cost; totals are sums of lines, for cycles and joules alike."""
 

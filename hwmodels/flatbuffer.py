@@ -9,9 +9,10 @@ holds, from its fifth byte on, where each field lies in the table, 0 where it is
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 import numpy as np
+
+from hwmodels.frozen import record
 
 _TIMES_FILE = 8
 """How many elements vectors may hand out, as a multiple of the file's bytes: vectors may share
@@ -55,7 +56,7 @@ class Flatbuffer:
         return np.frombuffer(self.content, np.dtype(f"<{form}"), count, place + 4)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """A table; fields by number, a union being its type and, one further, its value."""
 

@@ -1,9 +1,11 @@
-"""The two kinds of noun: what is `frozen` equals another of equal fields, an `entity` only itself.
+"""The kinds of noun: what is `frozen` equals another of equal fields, an `entity` only itself.
 
-Both are dataclasses with slots whose fields are given by name and never change.
+All are dataclasses whose fields never change, with slots unless a property is kept once computed.
+Fields are given by name, those of a `record` by their place, too.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar, dataclass_transform
 
 Noun = TypeVar("Noun")
@@ -18,12 +20,23 @@ NamedCounts = tuple[tuple[str, int], ...]
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 def frozen(noun: type[Noun]) -> type[Noun]:
-    """Make a class a frozen, slotted, keyword-only dataclass, compared and hashed by its fields."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(noun)
+    """Make a class a frozen, keyword-only dataclass, compared and hashed by its fields."""
+    return _freeze(noun)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, frozen_default=True,
                      field_specifiers=(field,))
 def entity(noun: type[Noun]) -> type[Noun]:
-    """Make a class a frozen, slotted, keyword-only dataclass, compared and hashed by identity."""
-    return dataclass(frozen=True, slots=True, kw_only=True, eq=False)(noun)
+    """Make a class a frozen, keyword-only dataclass, compared and hashed by identity."""
+    return _freeze(noun, eq=False)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def record(noun: type[Noun]) -> type[Noun]:
+    """Make a class a frozen dataclass, compared and hashed by its fields."""
+    return _freeze(noun, kw_only=False)
+
+
+def _freeze(noun: type[Noun], *, eq: bool = True, kw_only: bool = True) -> type[Noun]:
+    slots = not any(isinstance(one, cached_property) for one in vars(noun).values())
+    return dataclass(frozen=True, slots=slots, kw_only=kw_only, eq=eq)(noun)

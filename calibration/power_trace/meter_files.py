@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,7 @@ from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.extensions import blamed, find_entries, take
 from hwmodels.files import read_regular
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 
 LARGEST_TRACE_BYTES = 1 << 28
 """A minute and a half of a PPK2's 100,000 samples a second, as text."""
@@ -271,7 +270,7 @@ _WORD = np.dtype("U64")
 """Of a cell of text: longer ones are cut, for every row would be as wide as the widest."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Rows:
     lines: list[str]
     separator: str

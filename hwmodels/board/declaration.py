@@ -18,7 +18,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_entries
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 from hwmodels.isa import ISAS, read_name
 from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity, suggest_unit
 
@@ -40,7 +40,7 @@ class RefusedValueError(ValueError):
         self.reason, self.key = reason, key
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leaf:
     """A number of a board file (or a list of numbers) with where it comes from."""
 
@@ -197,7 +197,7 @@ def shorten(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plain:
     """A value written without kind and source: text, or a switch; `read` takes names of before."""
 
@@ -208,7 +208,7 @@ class Plain:
 TEXT, SWITCH, CORE = Plain(str), Plain(bool), Plain(str, read_name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     """One of some words (or versions), without kind and source; `read` takes names of before."""
 
@@ -219,21 +219,21 @@ class Choice:
 ISA = Choice(ISAS, read_name)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reference:
     """The name of a part of the board: "clock", "cache", "bus", "memory", "master", "source"."""
 
     part: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Several:
     """A list."""
 
     of: Kind
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Table:
     """Values, or whole parts, by name; `by` says what the names are."""
 
@@ -241,7 +241,7 @@ class Table:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ByScale:
     """A table by voltage scale; the noun has what holds at the scale in force."""
 
@@ -272,7 +272,7 @@ Kind = Quantity | Plain | Choice | Reference | Several | Table | ByScale | Part
 """What a key may hold."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """The declaration of a fact.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from hwmodels.core.pipeline import ISSUE_KINDS, TICKS, Pass, Pipeline, Shaped, run_pass
@@ -59,7 +58,7 @@ class Totals:
     stored_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BlockTiming(Totals):
     """A block on a core; its passes are scheduled when first asked for: most blocks need one.
 

@@ -15,14 +15,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from hwmodels.board.facts import Span
 from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 
 LARGEST_FILE_BYTES = 256 << 20
 _CPU_ARCH = 6
@@ -54,7 +53,7 @@ class ElfError(TwinError):
     """A file is not an ELF file, is damaged, or has larger tables than a program."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Segment:
     """A program header: where its bytes are in the file, are loaded, and run, and its rights."""
 
@@ -108,7 +107,7 @@ class Symbol:
     file: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Tables:
     """What an ELF file's header leads to.
 

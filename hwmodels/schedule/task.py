@@ -14,10 +14,8 @@ Cycles are of the accelerator's clock unless the name says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hwmodels.errors import KernelError
-from hwmodels.frozen import NamedCounts, frozen
+from hwmodels.frozen import NamedCounts, frozen, record
 
 PATTERNS = ("contiguous", "strided", "channel_interleaved")
 """How a transfer walks memory. All but contiguous move runs of `run_bytes` each in beats of its
@@ -155,7 +153,7 @@ class Transfer:
             raise KernelError(f"{where}: a {self.pattern} walk needs run_bytes of at least 1")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Link:
     """One edge of the dataflow: "E3" is the transfer of channel 3, "U0" the task's first units."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.counts import Bill, Counts, Prices
+from hwmodels.frozen import entity
 from hwmodels.kernel import Lowered
 from hwmodels.quantities import Settings
 from twin.deployment.changed_board import change_own_board
@@ -37,7 +37,7 @@ PriceOnCore = Callable[..., tuple[LayerCost, ...]]
 """`twin.pricing.lines.price_on_core`."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Deployment(Draft):
     """A network placed on a board under a runtime; every what-if is a changed Deployment.
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
 
 from hwmodels.board.facts import FLASH_ROLES, Board, Memory
 from hwmodels.file_cache import Same
-from hwmodels.frozen import NamedTexts
+from hwmodels.frozen import NamedTexts, entity
 from twin.deployment.arena import Arena, plan_arena
 from twin.deployment.placement import Fusion, Placement, Plan, plan_placement
 from twin.errors import UsageError
@@ -30,7 +29,7 @@ MOST_KEPT = 16
 """Networks and memory plans, for the next deployment of the same; each holds its constants."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Draft:
     """A network on a board under a runtime, and the memories named for it.
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from hwmodels.board.facts import FLASH_ROLES, Board, Memory
+from hwmodels.frozen import entity
 from hwmodels.quantities import join_words
 from twin.deployment.memories import Home, align
 from twin.deployment.placement import Plan, constant_sizes, requantisation_bytes
@@ -53,7 +53,7 @@ def describe_split(weights: Mapping[str, int], arena: Mapping[str, int]) -> tupl
                  if len(parts) > 1)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class SplitPlan(Plan):
     """The plan of a core whose buffers or weights lie in several memories.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -197,7 +197,7 @@ class Layer:
         return dict(self.options).get(name, default)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Graph:
     """A model: tensors, layers in execution order, and which tensors go in and out.
 

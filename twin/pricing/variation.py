@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hwmodels.errors import did_you_mean
-from hwmodels.frozen import entity
+from hwmodels.frozen import entity, record
 from hwmodels.paths.timing import Floats
 from twin.errors import UsageError
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
@@ -74,7 +74,7 @@ def read_variation(vary: Mapping[str, ArrayLike]) -> Variation:
     return Variation(rows=rows, paths=paths, **factors)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Same:
     """One value of all configurations."""
 

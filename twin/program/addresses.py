@@ -7,10 +7,9 @@ stretch of its own at the access: registers are looked at once more there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 from hwmodels.program.listing import disassembler
 
 MASK = 0xFFFFFFFF
@@ -24,7 +23,7 @@ Row = tuple[int, int, int, int, int, int]
 by, and a constant beside them."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sum:
     """A value plus a constant."""
 

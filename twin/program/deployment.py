@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
-from hwmodels.frozen import frozen
+from hwmodels.frozen import entity, frozen
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
@@ -71,7 +71,7 @@ class FunctionCost:
     bill: Bill
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Program(Deployment):
     """A program on a board.
 

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from hwmodels.board.facts import Span
 from hwmodels.errors import TwinError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import entity, frozen
 from hwmodels.isa import MACHINES, OTHERS
 from hwmodels.program.elf import (
     ALLOCATED,
@@ -63,7 +63,7 @@ class Function:
     file: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Elf:
     """A program for an Arm Cortex-M or a RISC-V core of 32 bits.
 

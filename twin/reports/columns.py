@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 
 
 @frozen
@@ -28,7 +27,7 @@ class Cell:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """A column: its header, where its cells come from, how they are written and set.
 

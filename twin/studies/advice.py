@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from hwmodels.frozen import NamedTexts, frozen
+from hwmodels.frozen import NamedTexts, frozen, record
 from hwmodels.quantities import read_quantity
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
@@ -333,7 +332,7 @@ def _bisect(deployment: Deployment, candidates: Sequence[Candidate],
             yield best
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Amount:
     """A path whose values are numbers: the one in force, and how they are read and written."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Verdict:
     by: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Judge:
     """Measures networks on the first of its data sets whose inputs fit, or asks a function.
 

@@ -6,14 +6,14 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import TypeVar
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
-from hwmodels.frozen import NamedTexts
+from hwmodels.frozen import NamedTexts, frozen
 from twin.deployment.choice import BEST, DEFAULT, find_library
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.deployment import Deployment
@@ -55,7 +55,7 @@ FAILURES: tuple[tuple[type[TwinError], str], ...] = (
 """What kinds of refusal are called; any other is of the board."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Deployer:
     """Makes deployments of points; reads each model and each board once.
 

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from hwmodels.frozen import record
 from twin.errors import UsageError
 
 Given = TypeVar("Given")
@@ -13,7 +14,7 @@ FIELD = object()
 """The command line's default is that of the field."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Option:
     """How a field of a request is given.
 

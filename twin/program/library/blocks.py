@@ -8,14 +8,14 @@ every count is a product of loops' extents.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import parse_code
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Run:
     """Code from one entry to the next branch.
 
@@ -52,7 +52,7 @@ class Run:
         return [self.start + sum(self.sizes[:at]) for at in range(len(self.sizes))]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Code:
     """A basic block.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from hwmodels.errors import TwinError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 from hwmodels.quantities import format_energy, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
@@ -207,7 +207,7 @@ def _energies_with_idle(one: Variant) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Move:
     """A step from one variant to another, and what moved."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 from twin.reports.columns import Column, write_cells
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Page:
     is_terminal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """Lines of text, never read as markup; what follows on the last may have another style."""
 

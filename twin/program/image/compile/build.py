@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError
 from hwmodels.files import hash_files, list_files
+from hwmodels.frozen import entity
 from hwmodels.isa import MACHINES
 from hwmodels.processes import command_of
 from twin.deployment.deployment import Deployment
@@ -47,7 +47,7 @@ _REFUSED = re.compile(r"error: (unrecognized -m.*|unsupported (?:option|argument
                       r"|unknown target CPU .*)")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Build:
     """A built image.
 

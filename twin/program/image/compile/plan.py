@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from hwmodels.frozen import entity
 from hwmodels.isa import load_isa
 from twin.deployment.memories import align
 from twin.deployment.placement import Placement, requantisation_bytes
@@ -24,7 +23,7 @@ FIRMWARE: Runtime = load_runtime("firmware")
 """Runtime of the firmware."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Image:
     """The constants of a network as one block of bytes.
 

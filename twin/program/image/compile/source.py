@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hwmodels.drafts import renewed_files
+from hwmodels.frozen import entity
 from twin.deployment.memories import align
 from twin.deployment.placement import Placement, plan_placement
 from twin.errors import FirmwareError, RuntimeRefusedError
@@ -31,7 +32,7 @@ _IMAGES = ("ic", "vww")
 """Benchmarks whose input comes as unsigned bytes."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Source:
     """A network as C.
 

@@ -10,7 +10,6 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.board.facts import Board
@@ -18,6 +17,7 @@ from hwmodels.drafts import draft_folder
 from hwmodels.errors import ToolMissingError
 from hwmodels.files import read_regular, write_whole
 from hwmodels.folders import user_folder
+from hwmodels.frozen import entity
 from hwmodels.kernels.store import is_own
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
@@ -37,7 +37,7 @@ PORTABLE = ("KERNEL_PORTABLE",)
 """Macros that build the kernels without the core's own extensions."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class KeptImage:
     """An image and what it was made from.
 

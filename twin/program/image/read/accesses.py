@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.errors import KernelError
+from hwmodels.frozen import record
 from hwmodels.isa.instruction import parse_code
 from hwmodels.isa.mnemonics import Word
 from hwmodels.program.listing import Listed
@@ -69,7 +69,7 @@ def _address(tokens: list[str], listed: Listed) -> tuple[Source, int, Source | N
     return address, -1, None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Near:
     """Somewhere behind an address: data decide where."""
 

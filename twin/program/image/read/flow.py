@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from hwmodels.errors import need_extra
-from hwmodels.frozen import frozen
+from hwmodels.frozen import entity, frozen
 from hwmodels.isa.mnemonics import CONDITIONS
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
@@ -53,7 +52,7 @@ class Ending:
     by_vectors: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class CodeBlock:
     """A run of instructions entered at its start only.
 

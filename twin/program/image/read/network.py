@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.frozen import record
 from hwmodels.isa import MACHINES, load_isa
 from hwmodels.kernel import Lowered
 from twin.deployment.deployment import Deployment
@@ -78,7 +79,7 @@ def _key_of(deployment: Deployment) -> _Key:
                                            deployment.board.memories), deployment, kept.source)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Key:
     """What is read, equal to another when the image and the memories are the same."""
 

@@ -9,8 +9,7 @@ the next turn, which decides otherwise, is looked at in the same way. No count o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from hwmodels.frozen import record
 from twin.errors import FirmwareError
 from twin.program.elf import Elf
 from twin.program.image.read.accesses import Near
@@ -50,7 +49,7 @@ class StaleError(Exception):
     """A turn needs what a register held before it: it does not stand for many."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """A block that ran; `taken`: its closing conditional branch was."""
 
@@ -58,7 +57,7 @@ class Step:
     taken: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Touch:
     """An access; `address` None: nobody knows where; `scattered`: data decide how far behind."""
 
@@ -68,7 +67,7 @@ class Touch:
     scattered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Turns:
     """Turns of a loop that do the same; `last`: the step that goes the other way in the last."""
 
