@@ -49,7 +49,7 @@ def same_result(one: Prediction, other: Prediction) -> bool:
 def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
     """Why a path may do nothing, where that is known."""
     deployment = after.deployment
-    values = [next((fact.value for fact in prediction.deployment.board.facts
+    values = [next((fact.value for fact in prediction.board.facts
                     if fact.path == path), None) for prediction in (before, after)]
     places = [getattr(prediction.deployment, path.removeprefix("placement."), None)
               for prediction in (before, after)]
@@ -57,7 +57,7 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
         return f": no time is spent in {places[0]} or {places[1]} for it"
     if (path.startswith("placement.") or (values[0] is not None and values[0] == values[1])
             or (path.startswith("npu.")
-                and before.deployment.board.npu == after.deployment.board.npu)):
+                and before.board.npu == after.board.npu)):
         return ": it is that already"
     if path.startswith("npu.") and not after.tasks:
         return f": {deployment.runtime.identity} does not use the NPU"
@@ -91,7 +91,7 @@ def _explain_units(before: Prediction, after: Prediction,
                    changes: Mapping[str, object]) -> Iterator[str]:
     if not before.tasks or not after.tasks or after.time_us == before.time_us:
         return
-    old, new = before.deployment.board.accelerator, after.deployment.board.accelerator
+    old, new = before.board.accelerator, after.board.accelerator
     slower = after.time_us > before.time_us
     for unit in old.units:
         more = new.unit(unit.kind).count > unit.count

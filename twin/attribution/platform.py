@@ -50,7 +50,7 @@ class PlatformCounter:
 
 def list_counters(prediction: Prediction) -> tuple[PlatformCounter, ...]:
     """Return every counter of an inference that is modelled, emulated or counted by the board."""
-    board, values = prediction.deployment.board, dict(_model(prediction))
+    board, values = prediction.board, dict(_model(prediction))
     rows = (PlatformCounter(
         name=name, value=values.get(name), unit=row["unit"],
         silicon=next(filter(None, (_on_silicon(board, who) for who in row.get("silicon", ()))),
@@ -80,7 +80,7 @@ def _on_silicon(board: Board, who: str) -> str | None:
 
 def _model(prediction: Prediction) -> Iterator[tuple[str, float]]:
     """Yield what a prediction models, by name; what it does not model is absent, never 0."""
-    layers, core = prediction.layers, prediction.deployment.board.core.clock
+    layers, core = prediction.layers, prediction.board.core.clock
     yield from (("cycles", prediction.cycles), ("time", prediction.time_us),
                 ("MACs", float(prediction.macs)),
                 ("bytes moved", float(sum(layer.bytes_moved for layer in layers))))
@@ -104,7 +104,7 @@ def _model(prediction: Prediction) -> Iterator[tuple[str, float]]:
             share = sum(map(move_cycles, runs)) / active
             yield "DMA utilisation", min(1.0, share) * coverage.npu_us / prediction.time_us
         return
-    if prediction.deployment.board.npu is not None:  # it stands while the core computes
+    if prediction.board.npu is not None:  # it stands while the core computes
         yield from (("NPU active", 0.0), ("NPU idle", 1.0))
     transfers = prediction.deployment.transfers
     yield "DMA utilisation", 0.0 if transfers is None else busy_share(

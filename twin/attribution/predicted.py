@@ -49,7 +49,7 @@ def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Si
     """Return a prediction as a side, by its layers where the one it goes beside is by layers."""
     layers = beside is not None and beside.part == "layer"
     side = _read_document(to_document(prediction), "", layers=layers)
-    graph, board = prediction.deployment.graph, prediction.deployment.board
+    graph, board = prediction.graph, prediction.board
     work = replace(side.work, macs=float(graph_macs(graph)), layer_macs={
         place: float(layer_macs(graph, layer)) for place, layer in enumerate(graph.layers)},
         operators=tuple(layer.op for layer in graph.layers),
@@ -63,7 +63,7 @@ def side_of_prediction(prediction: Prediction, beside: Side | None = None) -> Si
 
     counted = count_tasks(prediction)
     totals = total_counters(counted, prediction.time_us, board.accelerator.frequency_hz,
-                            prediction.deployment.runtime.compiler.summed)
+                            prediction.runtime.compiler.summed)
     if layers:
         return replace(side, whole=replace(side.whole, counts={**side.whole.counts, **totals}))
     parts = tuple(replace(part, counts=counts)

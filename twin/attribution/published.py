@@ -54,7 +54,7 @@ class Comparison:
     @property
     def runtime(self) -> str | None:
         """Identity of the runtime that predicted; None without a prediction."""
-        return None if self.prediction is None else self.prediction.deployment.runtime.identity
+        return None if self.prediction is None else self.prediction.runtime.identity
 
     @property
     def predicted_ms(self) -> float | None:

@@ -146,7 +146,7 @@ def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
     prediction
         What is not known of it is written as NaN.
     """
-    certainty, board = prediction.certainty, prediction.deployment.board
+    certainty, board = prediction.certainty, prediction.board
     batch.time_us[row], batch.cycles[row] = prediction.time_us, prediction.cycles
     batch.energy_uj[row] = _or_nan(prediction.energy_uj)
     batch.ram_bytes[row], batch.flash_bytes[row] = prediction.ram_bytes, prediction.flash_bytes

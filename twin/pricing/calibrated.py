@@ -152,7 +152,7 @@ def _describe_delay(prediction: Prediction, kept: Prediction) -> str:
     def waits_of(board: Board) -> dict[str, int]:
         return {memory.name: memory.wait_states for memory in board.memories}
 
-    now, then = waits_of(prediction.deployment.board), waits_of(kept.deployment.board)
+    now, then = waits_of(prediction.board), waits_of(kept.deployment.board)
     moved = ", ".join(f"{name} {waits} instead of {then[name]}" for name, waits in now.items()
                       if waits != then[name])
     now_us, then_us = format_time(prediction.time_us), format_time(kept.time_us)
@@ -296,11 +296,11 @@ def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str
     if prediction.tasks:
         return []  # Prices of an accelerator are no factors on its host's currents.
     own = any(fact.path.startswith("power.activity") and fact.source == WHAT_IF_SOURCE
-              for fact in prediction.deployment.board.facts)
+              for fact in prediction.board.facts)
     if calibration.energy is None or not prediction.energy_uj or (
             calibration.entry.powers_are_own and not own):
         return []
-    if prediction.deployment.board.power.of_networks:
+    if prediction.board.power.of_networks:
         return [f"energy: {format_energy(prediction.energy_uj)} is {OWN_CURRENTS}"] if own else []
     stated_uj = float((power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6
     if not stated_uj:

@@ -293,7 +293,7 @@ class PredictionDocument(TypedDict):
     runtime: Annotated[str, Says("name@version", pattern="^[^@]+@[^@]+$"),
                        Of("deployment.runtime.identity")]
     clocks_hz: Annotated[dict[str, Positive], Of(lambda prediction: {
-        clock.name: whole(clock.frequency_hz) for clock in prediction.deployment.board.clocks})]
+        clock.name: whole(clock.frequency_hz) for clock in prediction.board.clocks})]
     supply: Supply
     placement: Annotated[dict[str, str], Says("names of the board's memories"),
                          Of(lambda prediction: name_memories(prediction.deployment))]

@@ -131,7 +131,7 @@ def percentages(values: Sequence[float], decimals: int = 0) -> list[float]:
 
 def line_time_us(prediction: Prediction, clock: str, cycles: float) -> float:
     """Time of cycles of a clock, in microseconds."""
-    return cycles / prediction.deployment.board.clock(clock).frequency_hz * 1e6
+    return cycles / prediction.board.clock(clock).frequency_hz * 1e6
 
 
 def bill_time_us(prediction: Prediction, bill: Bill, cause: str | None = None) -> float:
@@ -253,7 +253,7 @@ def least_mac_us(prediction: Prediction) -> float:
 
     A learnt factor below 1 scales all causes of a kernel, so the bill's `mac` can be less.
     """
-    prices = derive_prices(prediction.deployment.board)
+    prices = derive_prices(prediction.board)
     return math.fsum(line_time_us(
         prediction, line.clock, line.exposed * prices.price(line.event, line.place).cycles
         if line.event in CORE_EVENTS else line.cycles)
@@ -265,7 +265,7 @@ def _detail(prediction: Prediction, group: str) -> str:
              for cause in CAUSE_GROUPS[group]}
     largest = max(times, key=lambda cause: times[cause])
     if largest in _OF_MISSES and (rate := miss_rate(prediction)) is not None:
-        name = prediction.deployment.board.core.dcache or ""
+        name = prediction.board.core.dcache or ""
         label = "L1" if name.lower().startswith("l1") else name
         return f"{label} miss rate {significant(100 * rate, 2)} %"
     if group == "compute" and (share := mac_utilisation(prediction)) is not None:
@@ -396,7 +396,7 @@ def name_energies(prediction: Prediction) -> dict[str, tuple[float | None, Inter
 
     Of a board whose idle draw is stated apart: above idle, and with idle.
     """
-    idle, sure = prediction.deployment.board.idle(), prediction.certainty
+    idle, sure = prediction.board.idle(), prediction.certainty
     above_uj, interval = prediction.energy_uj, sure.energy_uj if sure else None
     return {"energy": (above_uj, interval)} if idle is None or above_uj is None else {
         "energy above idle": (above_uj, interval), "energy with idle": whole_energy(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from warnings import warn
 
+from hwmodels.board.facts import Board
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.power import Idle
 from hwmodels.counts import (
@@ -32,7 +33,7 @@ from twin.deployment.costs import (
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
-from twin.network.graph import Shape
+from twin.network.graph import Graph, Shape
 from twin.network.operators import (
     FUNCTION,
     graph_macs,
@@ -50,6 +51,7 @@ from twin.pricing.structure import is_layer_assumed
 
 if TYPE_CHECKING:
     from twin.runtimes.compiler import Compiler
+    from twin.runtimes.runtime import Runtime
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
@@ -216,6 +218,21 @@ class Prediction:
     voltage: str = ""
 
     @property
+    def board(self) -> Board:
+        """What it runs on."""
+        return self.deployment.board
+
+    @property
+    def graph(self) -> Graph:
+        """The network."""
+        return self.deployment.graph
+
+    @property
+    def runtime(self) -> Runtime:
+        """The library, or the compiler of an accelerator."""
+        return self.deployment.runtime
+
+    @property
     def placement(self) -> Placement:
         """The memory plan."""
         return self.deployment.placement
@@ -249,19 +266,18 @@ class Prediction:
     @property
     def network_sizes(self) -> tuple[int, int, int]:
         """Multiply-accumulates of the network, those without dead channels, and its parameters."""
-        graph = self.deployment.graph
-        return graph_macs(graph), graph_macs(self.deployment.executed), graph_parameters(graph)
+        return (graph_macs(self.graph), graph_macs(self.deployment.executed),
+                graph_parameters(self.graph))
 
     @property
     def parameter_bytes(self) -> tuple[int, ...]:
         """Bytes of the constants each layer reads, as stored."""
-        graph = self.deployment.graph
-        return tuple(parameter_bytes(graph, [layer]) for layer in graph.layers)
+        return tuple(parameter_bytes(self.graph, [layer]) for layer in self.graph.layers)
 
     @property
     def precision(self) -> str:
         """Type of the weights, by `name_precision`."""
-        return name_precision(self.deployment.graph)
+        return name_precision(self.graph)
 
     @property
     def cycles_by_clock(self) -> dict[str, int]:
@@ -271,7 +287,7 @@ class Prediction:
     @property
     def compiler(self) -> Compiler:
         """What planned the tasks of an accelerator, and what its maker calls them."""
-        return self.deployment.runtime.compiler
+        return self.runtime.compiler
 
     @property
     def epochs(self) -> tuple[TaskPrediction, ...]:
@@ -283,7 +299,7 @@ class Prediction:
     def coverage(self) -> Coverage | None:
         """What part of it an accelerator covers; None without one."""
         return measure_coverage(
-            self.tasks, self.bill, self.deployment.board) if self.tasks else None
+            self.tasks, self.bill, self.board) if self.tasks else None
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:

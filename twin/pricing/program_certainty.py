@@ -104,10 +104,10 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
             for layer, one, energy in zip(prediction.layers, sds, energies[1:], strict=True)),
         extrapolating=() if core in {row.core for row in list_measured()} else (
             f"no measurement of any {core} is learnt from",), unidentified=(),
-        draw=Draw(source=("program", prediction.deployment.board.name),
+        draw=Draw(source=("program", prediction.board.name),
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
                   unlearned_sd=missing,
-                  network=prediction.deployment.graph.architecture_id))
+                  network=prediction.graph.architecture_id))
 
 
 def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
@@ -117,7 +117,7 @@ def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,
         prediction.bill, *(layer.bill for layer in prediction.layers))])
     times_us = np.array([layer.time_us for layer in prediction.layers])
     return bound_terms(powers, terms, sds, band, concentrate(times_us), band, least=between_sd(
-        prediction.deployment.graph.architecture_id, powers.entry, time=False))
+        prediction.graph.architecture_id, powers.entry, time=False))
 
 
 def _name_reading(prediction: Prediction) -> str:

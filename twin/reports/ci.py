@@ -67,7 +67,7 @@ def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement
     sure
         Whether the whole interval has to meet them.
     """
-    name = f"{prediction.deployment.graph.name}.{prediction.deployment.board.name}"
+    name = f"{prediction.graph.name}.{prediction.board.name}"
     return _write_suite(f"twin check {name}", [
         (name, one.name, None if (one.surely_met if sure else one.met) else _Failure(
             kind="limit", message=f"{one.name}: {one.predicted} {one.unit}, limit {one.limit} "

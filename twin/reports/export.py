@@ -139,7 +139,7 @@ def layerwise_breakdown(prediction: Prediction) -> Rows:
     -----
     Bytes are those stored, not four per value; activations are the layer's outputs.
     """
-    graph = prediction.deployment.graph
+    graph = prediction.graph
     return [{
         "layer": layer.name,
         "output_elements": sum(tensor.elements for tensor in graph.layer_outputs(layer)),
@@ -185,7 +185,7 @@ def hardware_summary(prediction: Prediction) -> Rows:
     total_bytes = math.fsum(row[key] for row in layers  # type: ignore[misc]
                             for key in ("parameter_bytes", "activation_bytes"))
     time_s = prediction.time_us * 1e-6
-    board = prediction.deployment.board
+    board = prediction.board
     configured = None if prediction.tasks else memory_bytes_per_second(
         board, board.memory(prediction.deployment.weights)) / 1e9
     achieved = total_bytes / time_s / 1e9 if time_s else None

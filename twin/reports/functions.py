@@ -67,7 +67,7 @@ def list_layer_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...],
         for cause in layer.bill.causes():
             spent = round(1e3 * bill_time_us(prediction, layer.bill, cause))
             if spent:
-                yield (prediction.deployment.graph.name, f"{layer.index} {layer.op}", cause), spent
+                yield (prediction.graph.name, f"{layer.index} {layer.op}", cause), spent
 
 
 def make_speedscope(prediction: Prediction) -> JsonObject:
@@ -114,10 +114,10 @@ def write_function_flames(prediction: Prediction, path: str | Path) -> Path:
         return write_file(path, json.dumps(make_speedscope(prediction)).encode() + b"\n")
     stacks = [f"{';'.join(name.replace(';', ':') for name in stack)} {cycles}\n"
               for stack, cycles in list_stacks(prediction)]
-    board = prediction.deployment.board
+    board = prediction.board
     hertz = board.core_clock.frequency_hz
     return write_file(path, draw_flamegraph(
         stacks, unit=f"cycles at {format_frequency(hertz)}",
-        title=f"{prediction.deployment.graph.name} on {board.name}, {prediction.temperature} "
+        title=f"{prediction.graph.name} on {board.name}, {prediction.temperature} "
               f"caches: {format_time(prediction.time_us)}",
         levels="from below: program, layers in order, their functions, causes").encode())

@@ -125,12 +125,12 @@ def _bounds(interval: Any, factor: float) -> JsonObject | None:
 
 
 def _placement(prediction: Prediction, layer: LayerPrediction) -> str:
-    npu = prediction.deployment.board.npu
+    npu = prediction.board.npu
     return "NPU" if npu is not None and layer.bill.cycles(npu.clock) > 0 else "CPU"
 
 
 def _target(prediction: Prediction) -> JsonObject:
-    board = prediction.deployment.board
+    board = prediction.board
     family, _, model = board.core.model.partition("-")
     parts = [{"type": "cpu", "family": board.core.model if not model else f"{family}-{model[:1]}",
               "model": model or board.core.model}]

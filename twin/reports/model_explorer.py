@@ -54,7 +54,7 @@ def to_node_data(prediction: Prediction) -> JsonObject:
 
 
 def _nodes(prediction: Prediction) -> list[tuple[str, LayerPrediction]]:
-    graph = prediction.deployment.graph
+    graph = prediction.graph
     return [(graph.tensors[index].name, predicted)
             for layer, predicted in zip(graph.layers, prediction.layers, strict=True)
             for index in layer.outputs]

@@ -58,7 +58,7 @@ def list_sides(prediction: Prediction, measured: Machine | None = None) -> list[
 
     With micro-benchmarks of the board, the core's roofs are theirs where they have them.
     """
-    board = prediction.deployment.board
+    board = prediction.board
     layers = [layer for layer in prediction.layers if layer.macs and layer.bytes_moved]
     sides, npu = [], board.npu
     if prediction.tasks and npu is not None:
@@ -164,7 +164,7 @@ def list_pool_roofs(prediction: Prediction) -> list[tuple[str, float]]:
 
     Pools of one rate are one roof.
     """
-    npu = prediction.deployment.board.npu
+    npu = prediction.board.npu
     used = {pool.name for task in prediction.tasks for pool in task.run.pools}
     rates: dict[float, list[str]] = {}
     for pool in npu.pools if npu is not None else ():
@@ -193,7 +193,7 @@ def _group_of(cause: str) -> str:
 
 
 def _data_type(prediction: Prediction) -> str:
-    graph = prediction.deployment.graph
+    graph = prediction.graph
     weighted = [graph.input(layer, 1).dtype for layer in graph.layers
                 if len(layer.inputs) > 1 and layer.inputs[1] >= 0]
     return "float32" if weighted and all(dtype == "float32" for dtype in weighted) else "int8"

@@ -41,7 +41,7 @@ def make_trace(prediction: Prediction) -> JsonObject:
 
 def _core_events(prediction: Prediction) -> list[JsonObject]:
     """Layers one after the other; below each its causes, whose order inside it is not known."""
-    board = prediction.deployment.board
+    board = prediction.board
     rows = ("layers", "causes, as shares of their layer in no order")
     events: list[JsonObject] = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": board.core.model}}]

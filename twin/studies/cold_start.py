@@ -63,7 +63,7 @@ def start_cold(prediction: Prediction) -> ColdStart | None:
     ColdStart or None
         None where the set-up of the library or the wake-up of the board is not known.
     """
-    board = prediction.deployment.board
+    board = prediction.board
     rest, setup_us = find_rest(board, {}), bill_time_us(prediction, prediction.setup)
     if rest is None or rest.state == IDLE or not setup_us:
         return None

@@ -62,7 +62,7 @@ class Check:
     def remarks(self) -> tuple[str, ...]:
         """What to warn of."""
         doubtful = (one for one in self.requirements if one.met and not one.surely_met)
-        idle = self.prediction.deployment.board.idle()
+        idle = self.prediction.board.idle()
         replaced = {} if idle is None or all(one.unit != "uJ" for one
                                                 in self.requirements) else {
             say_above_idle(idle): "energy is held to its limit with idle: with the "
@@ -99,7 +99,7 @@ def check(asked: request.Check) -> Check:
     if asked.max_usd is not None:
         requirements += (Requirement(
             name="price", unit="USD", decimals=2,
-            predicted=price_of(prediction.deployment.board, deployer.prices)[0],
+            predicted=price_of(prediction.board, deployer.prices)[0],
             limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
     if asked.sure:
         _require_intervals(requirements)

@@ -162,7 +162,7 @@ def _describe_further(bases: Sequence[Prediction], times_us: Sequence[float],
     """Yield each time but the first beside what is expected, moved as the first one's is."""
     for base, time_us in zip(bases[1:], times_us[1:], strict=True):
         expected_us = base.time_us * first_us / bases[0].time_us
-        name, core = base.deployment.graph.name, base.deployment.board.clock(base.clock)
+        name, core = base.graph.name, base.board.clock(base.clock)
         yield "clock" if name == bases[0].deployment.graph.name else "network", (
             f"{format_time(time_us)}, {time_us / expected_us:.3g} x expected: {name} at "
             f"{format_frequency(core.frequency_hz)}, expected {format_time(expected_us)}")
@@ -172,7 +172,7 @@ def _describe_cycles(cycles: int | None, hertz: float | None,
                      base: Prediction) -> Iterator[tuple[str, str]]:
     """Yield the clock that was counted beside the one asked for."""
     if hertz is not None:
-        asked_hz = base.deployment.board.clock(base.clock).frequency_hz
+        asked_hz = base.board.clock(base.clock).frequency_hz
         yield "cycles", (f"{cycles:,}: the core runs at {format_frequency(hertz)}, expected "
                          f"{format_frequency(asked_hz)}")
 
@@ -197,9 +197,9 @@ def observe_clock(cycles: int, time_us: float, deployment: Deployment) -> float:
 def _list_unreachable(bases: Sequence[Prediction], times_us: Sequence[float]) -> Iterator[str]:
     """Yield what is shorter than the units that multiply can be, whatever the library."""
     for base, time_us in zip(bases, times_us, strict=True):
-        board = base.deployment.board
+        board = base.board
         hertz = board.core_clock.frequency_hz
-        over = find_unreachable(base.deployment.graph, board, {None: time_us * hertz / 1e6}, hertz)
+        over = find_unreachable(base.graph, board, {None: time_us * hertz / 1e6}, hertz)
         if over is not None:
             yield over.tell()
 

@@ -119,7 +119,7 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
 def network_rows(prediction: Prediction, calibration: Calibration,
                  board: Board) -> Mapping[str, ProbeRow]:
     """Return rows of whole networks under the same library on a board, as stated."""
-    found, own = {}, prediction.deployment.graph
+    found, own = {}, prediction.graph
     learnt = calibration.entry.time
     for name in NETWORKS:
         try:

@@ -161,7 +161,7 @@ def check_families(prediction: Prediction,
         Naming family, core and share, when the core was measured and the family takes
         `SEEN_SHARE` of the time.
     """
-    board = prediction.deployment.board
+    board = prediction.board
     core = board.core.model
     mine = [one for one in observations if one.cell.core == core]
     if not mine:
@@ -178,7 +178,7 @@ def check_families(prediction: Prediction,
                   if line[place]]
         if share >= SEEN_SHARE:
             raise RuntimeRefusedError(
-                f"{prediction.deployment.graph.name}: {family} takes {share:.0%} of the time "
+                f"{prediction.graph.name}: {family} takes {share:.0%} of the time "
                 f"(layer {layers[0]}), and no row on a {core} has one; accepted: rows that do "
                 "(more --from), or `twin predict`, which says what the datasheet says")
         gaps.append(f"{share:.1%} of the time is {family}, which no row on a {core} has")

@@ -79,9 +79,9 @@ def expected_rows(names: Iterable[str], prediction: Prediction) -> dict[str, Pro
     """
     waits = share_waits(prediction)
     work = price_cycles(prediction).sum(axis=0)
-    graph = prediction.deployment.graph
+    graph = prediction.graph
     dtypes = {graph.input(layer).dtype for layer in graph.layers if layer.inputs}
-    if waits_for_code(prediction.deployment.board):
+    if waits_for_code(prediction.board):
         dtypes = set()  # a run of multiply-accumulates would wait for its own instructions
     found = {}
     for name in names:

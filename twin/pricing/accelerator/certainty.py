@@ -55,7 +55,7 @@ def assure_tasks(prediction: Prediction) -> Certainty:
         Of the inference, its layers and its tasks. A layer's deviation is that of its tasks;
         energy adds the deviations of its prices to that of time.
     """
-    deployment, board = prediction.deployment, prediction.deployment.board
+    deployment, board = prediction.deployment, prediction.board
     mapping = deployment.runtime.mapping
     spread = mapping.spread
     band = band_of(spread)
@@ -91,7 +91,7 @@ def doubt_release(prediction: Prediction) -> Prediction:
 
     Only the inference's time and energy; layers and tasks keep their intervals.
     """
-    found, offload = prediction.certainty, prediction.deployment.runtime.offload
+    found, offload = prediction.certainty, prediction.runtime.offload
     if found is None or offload is None:
         return prediction
     reach = offload.spread.reach * offload.spread.releases

@@ -29,7 +29,7 @@ def count_tasks(prediction: Prediction) -> tuple[Counters, ...]:
     tuple of Counters
         In order; ops count a multiply-accumulate as two, as tools do.
     """
-    tasks, compiler = prediction.tasks, prediction.deployment.runtime.compiler
+    tasks, compiler = prediction.tasks, prediction.runtime.compiler
     return round_phases(own | {
         "ops": float(sum(2 * unit.macs + unit.ops for unit in task.run.task.units)),
         "pre_cycles": task.pre_cpu_cycles, "core_cycles": task.core_cpu_cycles,
@@ -71,7 +71,7 @@ def round_phases(tasks: Iterable[Counters]) -> tuple[Counters, ...]:
 
 def describe_head(prediction: Prediction) -> list[str]:
     """Return the initial part of the profiler's report: inputs and outputs, nodes, device."""
-    deployment, graph = prediction.deployment, prediction.deployment.graph
+    deployment, graph = prediction.deployment, prediction.graph
     board = deployment.board
     ends = [(letter, place + 1, len(ids), graph.tensors[i])
             for letter, ids in (("I", graph.inputs), ("O", graph.outputs))

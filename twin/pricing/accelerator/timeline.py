@@ -77,7 +77,7 @@ def list_spans(prediction: Prediction, *, steps: bool = True,
 
 
 def _host_spans(prediction: Prediction, task: TaskPrediction) -> list[Span]:
-    board = prediction.deployment.board
+    board = prediction.board
     per_us = board.core_clock.frequency_hz * 1e-6
     pre_us, core_us, post_us = (cycles / per_us for cycles in (
         task.pre_cpu_cycles, task.core_cpu_cycles, task.post_cpu_cycles))
@@ -90,7 +90,7 @@ def _host_spans(prediction: Prediction, task: TaskPrediction) -> list[Span]:
 
 
 def _npu_spans(prediction: Prediction, task: TaskPrediction, steps: bool) -> list[Span]:
-    board = prediction.deployment.board
+    board = prediction.board
     npu = board.npu
     if npu is None or task.step.kind == "host":
         return []

@@ -48,7 +48,7 @@ def draw_macs_figure(prediction: Prediction) -> Figure | None:
 
 def draw_activations_figure(prediction: Prediction) -> Figure | None:
     """Return the bytes each layer's outputs take, as stored; None of a program."""
-    graph = prediction.deployment.graph
+    graph = prediction.graph
     return _draw_amounts(prediction, "Activations, layer by layer", "outputs, KiB", 1024, [
         0 if prediction.deployment.target.executes else
         sum(tensor.size_bytes for tensor in graph.layer_outputs(layer)) for layer in graph.layers])

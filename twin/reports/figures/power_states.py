@@ -30,8 +30,8 @@ def draw_scenario(outcome: Outcome) -> Figure:
     with new_figure(
             10.0, 4.8 if warm else 3.2,
             f"{scenario.name}: {run.mean_mw:.3g} mW in the mean{life}",
-            f"predicted · {outcome.machine.prediction.deployment.graph.name} on "
-            f"{outcome.machine.prediction.deployment.board.name} · awake {run.duty:.1%} · "
+            f"predicted · {outcome.machine.prediction.graph.name} on "
+            f"{outcome.machine.prediction.board.name} · awake {run.duty:.1%} · "
             f"{run.late} late and {run.lost} lost of {len(run.answers_us) + run.lost} hops",
     ) as figure:
         axes = figure.subplots(2 if warm else 1, 1, squeeze=False)

@@ -62,7 +62,7 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader, write: Writer
             by_op.setdefault(layer.op, []).append((layer, amounts))
     whole = math.fsum(math.fsum(amounts.values()) for layers in by_op.values()
                       for _, amounts in layers)
-    sectors.add("all", "", f"{prediction.deployment.graph.name}", whole, "#8a929b", "")
+    sectors.add("all", "", f"{prediction.graph.name}", whole, "#8a929b", "")
     for op, layers in by_op.items():
         layers.sort(key=lambda one: -math.fsum(one[1].values()))
         parts = [(f"layer {layer.index}", amounts) for layer, amounts in layers[:MOST_SECTORS]]

@@ -48,7 +48,7 @@ def list_places(changes: Sequence[Change], prediction: Prediction) -> tuple[str,
 
 def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Section:
     """Return the changes that were tried, best first, with what each does."""
-    idle = prediction.deployment.board.idle()
+    idle = prediction.board.idle()
     energy_uj = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     return Section(
         name="what-if", title="What if", lead="Each change alone, predicted again; none has a "

@@ -95,7 +95,7 @@ def _mean_power_mw(prediction: Prediction, layer: LayerPrediction | None) -> flo
 
 def with_idle(prediction: Prediction, energy_uj: float | None, time_us: float) -> float | None:
     """Return an energy with what the idle board draws meanwhile, as a meter sees it."""
-    idle = prediction.deployment.board.idle()
+    idle = prediction.board.idle()
     return energy_uj if energy_uj is None or idle is None else whole_energy(
         idle, energy_uj, time_us)[0]
 

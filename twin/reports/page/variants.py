@@ -86,7 +86,7 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
     """
     made = [one for one in variants if one.prediction is not None]
     rivals = [Rival(label=one.label, row=one.row) for one in made]
-    names = dict.fromkeys(one.prediction.deployment.graph.name for one in made
+    names = dict.fromkeys(one.prediction.graph.name for one in made
                           if one.prediction is not None)
     boards = dict.fromkeys(one.row.board for one in variants)
     places = ", ".join(boards) if len(boards) <= MOST_NAMED else f"{len(boards)} boards"
@@ -307,7 +307,7 @@ def _warn(made: Sequence[Variant]) -> Section | None:
     for one in made:
         if one.prediction is None:
             continue
-        idle = one.prediction.deployment.board.idle()
+        idle = one.prediction.board.idle()
         for warning in one.prediction.warnings:
             if idle is None or warning != say_above_idle(idle):
                 reasons.setdefault(warning, []).append(one.label)
@@ -316,7 +316,7 @@ def _warn(made: Sequence[Variant]) -> Section | None:
 
 
 def _describe_sources(made: Sequence[Variant], command: str) -> Section:
-    graphs = dict.fromkeys((one.prediction.deployment.graph.name,
-                            one.prediction.deployment.graph.sha256)
+    graphs = dict.fromkeys((one.prediction.graph.name,
+                            one.prediction.graph.sha256)
                            for one in made if one.prediction is not None)
     return made_by(command, *((f"model {name}", f"sha256 {digest}") for name, digest in graphs))

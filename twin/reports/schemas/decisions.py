@@ -147,9 +147,9 @@ class Port(Document):
     """Of `twin port`."""
 
     kind: Literal["predicted"]
-    model: Annotated[str, Of("prediction.deployment.graph.name")]
-    board: Annotated[str, Of("prediction.deployment.board.name")]
-    runtime: Annotated[str, Of("prediction.deployment.runtime.identity")]
+    model: Annotated[str, Of("prediction.graph.name")]
+    board: Annotated[str, Of("prediction.board.name")]
+    runtime: Annotated[str, Of("prediction.runtime.identity")]
     physics_us: Positive
     time_us: Annotated[Positive, Of("prediction.time_us")]
     time_interval_us: Annotated[Interval, Of("prediction.certainty.time_us")]
@@ -316,9 +316,9 @@ class Scenario(Document):
 
     kind: Literal["scenario"]
     name: Annotated[str, Of("scenario.name")]
-    model: Annotated[str, Of("machine.prediction.deployment.graph.name")]
-    board: Annotated[str, Of("machine.prediction.deployment.board.name")]
-    runtime: Annotated[str, Of("machine.prediction.deployment.runtime.identity")]
+    model: Annotated[str, Of("machine.prediction.graph.name")]
+    board: Annotated[str, Of("machine.prediction.board.name")]
+    runtime: Annotated[str, Of("machine.prediction.runtime.identity")]
     governor: Annotated[str, Of("scenario.governor")]
     duration_us: Annotated[Positive, Of("run.duration_us")]
     hops: Annotated[Count, Of(lambda outcome: len(outcome.run.answers_us) + outcome.run.lost)]

@@ -149,9 +149,9 @@ class Check(Document):
     """Of `twin check`."""
 
     kind: Literal["check"]
-    model: Annotated[str, Of("prediction.deployment.graph.name")]
-    board: Annotated[str, Of("prediction.deployment.board.name")]
-    runtime: Annotated[str, Of("prediction.deployment.runtime.identity")]
+    model: Annotated[str, Of("prediction.graph.name")]
+    board: Annotated[str, Of("prediction.board.name")]
+    runtime: Annotated[str, Of("prediction.runtime.identity")]
     met: bool
     sure: bool
     requirements: list[Requirement]

@@ -39,7 +39,7 @@ def _energy_pairs(prediction: Prediction) -> Pairs:
 
 
 def _pool_pairs(prediction: Prediction) -> Pairs:
-    plan, npu = prediction.deployment.plan, prediction.deployment.board.accelerator
+    plan, npu = prediction.deployment.plan, prediction.board.accelerator
     return [("pools", ", ".join(f"{name} {used:,} of {npu.pool(name).size_bytes:,} bytes"
                                 for name, used in plan.used))]
 

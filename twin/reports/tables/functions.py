@@ -22,7 +22,7 @@ def functions_table(prediction: Prediction, console: Console) -> Table:
     console
         Its width decides how long names may be.
     """
-    clock = prediction.deployment.board.core.clock
+    clock = prediction.board.core.clock
     sums: dict[str, list[int]] = {}
     bills: dict[str, list[Bill]] = {}
     for cost in list_costs(prediction):

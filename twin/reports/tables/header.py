@@ -67,7 +67,7 @@ def place_warnings(prediction: Prediction) -> Notes:
     """Sort warnings by the figure they concern; at most `MOST_NOTES` stand beside one."""
     notes = Notes({}, [], [warning for warning in list_doubts(prediction, prediction.warnings)
                            if not warning.startswith(tuple(_BESIDE))])
-    named = f"structural assumption: {prediction.deployment.runtime.identity} "
+    named = f"structural assumption: {prediction.runtime.identity} "
     for start, figure in _BESIDE.items():
         for warning in (each for each in prediction.warnings if each.startswith(start)):
             if figure in notes.beside or len(notes.beside) == MOST_NOTES:
@@ -88,7 +88,7 @@ def list_doubts(prediction: Prediction, warnings: Iterable[str]) -> list[str]:
 
 def _library_note(prediction: Prediction) -> str:
     """Return the note that says why a library was assumed; "" where somebody asked for it."""
-    start = f"runtime: {prediction.deployment.runtime.name}@"
+    start = f"runtime: {prediction.runtime.name}@"
     return next((note for note in prediction.deployment.notes if note.startswith(start)
                  and note.split(" ", 2)[1].endswith(",")), "")
 
@@ -96,7 +96,7 @@ def _library_note(prediction: Prediction) -> str:
 def describe_library(prediction: Prediction) -> str:
     """Return the library, and why it was assumed where nobody asked for it."""
     _, comma, why = _library_note(prediction).partition(", ")
-    return (f"{prediction.deployment.runtime.identity}{comma}"
+    return (f"{prediction.runtime.identity}{comma}"
             f"{why.partition(': none was asked')[0]}")
 
 
@@ -246,7 +246,7 @@ def calibration_pairs(prediction: Prediction) -> Pairs:
     """Return which learnt prices stand behind the figures."""
     sure = prediction.certainty
     if sure is None:
-        runtime = prediction.deployment.runtime
+        runtime = prediction.runtime
         return [("calibration", "none: prices are what " + (
             f"{runtime.identity} states either way; their interval is left out"
             if runtime.accelerated else
@@ -281,11 +281,11 @@ def interval_pairs(prediction: Prediction) -> Pairs:
 def result_line(prediction: Prediction) -> str:
     """Return time, energy, cycles and instructions per cycle of one inference in a line."""
     cycles = cycles_by_clock(make_ledger(prediction).total)
-    clock = prediction.deployment.board.core.clock
+    clock = prediction.board.core.clock
     instructions = math.fsum(layer.instructions for layer in prediction.layers)
     ipc = ""
     # Of a closed library only its cycles are claimed, not how many instructions it takes.
-    if instructions and cycles.get(clock) and prediction.deployment.runtime.structure == "open":
+    if instructions and cycles.get(clock) and prediction.runtime.structure == "open":
         ipc = f", IPC {significant(instructions / cycles[clock], 2)}"
     counted = ", ".join(f"{count:,} {clock_label(prediction, name)} cycles" + (
         " (without waiting for the NPU)" if name == clock and len(cycles) > 1 else "")
@@ -346,7 +346,7 @@ def _say_cold_start(prediction: Prediction) -> str:
 
 def clock_label(prediction: Prediction, clock: str) -> str:
     """Return a clock as its cycles are called: of an NPU they are those of its tasks' cores."""
-    npu = prediction.deployment.board.npu
+    npu = prediction.board.npu
     return f"{clock} core" if npu is not None and clock == npu.clock else clock
 
 

@@ -97,7 +97,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
             content.append(Text(NONE.format(model=model, board=board)))
     content += _describe_releases(shown)
     table = tabulate((
-        Column("model", "prediction.deployment.graph.name"), Column("board", "row.board"),
+        Column("model", "prediction.graph.name"), Column("board", "row.board"),
         *OF_ROW, number("published", "row.latency_ms", lambda ms: f"{_milliseconds(ms)} ms"),
         number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
         number("ratio", "latency_ratio", "{:.2f}"), number("of uJ", "energy_ratio", "{:.2f}")),
