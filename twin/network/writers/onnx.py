@@ -80,28 +80,28 @@ def _declare(output: Output, tensor_id: int) -> Any:
 
 
 def _write_layer(output: Output, layer: Layer) -> None:
+    output.layer = layer
     tensors = [output.graph.tensors[i] for i in layer.tensors if i >= 0]
     strange = {tensor.dtype for tensor in tensors} - {*FLOATS, *INTEGERS}
     if strange:
-        raise output.refuse(layer, f"type {', '.join(sorted(strange))}")
+        raise output.refuse(f"type {', '.join(sorted(strange))}")
     if layer.repeats > 1:
-        raise output.refuse(layer, "a layer of a loop is not written")
+        raise output.refuse("a layer of a loop is not written")
     if layer.op not in ENCODERS:
-        raise output.refuse(layer, f"accepted: {', '.join(sorted(ENCODERS))}")
+        raise output.refuse(f"accepted: {', '.join(sorted(ENCODERS))}")
     if layer.op in ("quantize", "dequantize", "reshape"):
-        ENCODERS[layer.op](output, layer, [output.names[i] for i in layer.outputs])
+        output.results = [output.names[i] for i in layer.outputs]
+        ENCODERS[layer.op](output)
         return
     integer = [output.graph.tensors[i].dtype not in FLOATS for i in layer.outputs]
     reals = [f"{output.names[i]}/computed" if quantised else output.names[i]
              for i, quantised in zip(layer.outputs, integer, strict=True)]
-    before = list(reals)
-    if layer.activation is not None:
-        before = [f"{name}/linear" for name in reals]
-    ENCODERS[layer.op](output, layer, before)
+    output.results = reals if layer.activation is None else [f"{name}/linear" for name in reals]
+    ENCODERS[layer.op](output)
     if layer.activation is not None:
         if layer.activation not in ACTIVATION_BOUNDS:
-            raise output.refuse(layer, f"fused {layer.activation}")
-        output.clamp(layer.activation, before[0], reals[0])
+            raise output.refuse(f"fused {layer.activation}")
+        output.clamp(layer.activation, output.results[0], reals[0])
     for tensor_id, real, quantised in zip(layer.outputs, reals, integer, strict=True):
         if quantised:
             output.node("QuantizeLinear", [real, *output.scale(tensor_id)],

@@ -8,76 +8,67 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Layer, Window
 from twin.network.readers.onnx_layout import keeps_order
 from twin.network.readers.onnx_rows import RESIZES, ROWS
 from twin.network.writers.onnx_output import TO_FILE, Output, to_file_axis
 
-Encode = Callable[[Output, Layer, list[str]], None]
+Encode = Callable[[Output], None]
 
 
-def _rank(output: Output, layer: Layer) -> int:
-    return len(output.graph.input(layer).shape)
-
-
-def _window(layer: Layer) -> dict[str, Any]:
-    window = layer.window
-    assert isinstance(window, Window), f"layer {layer.index} has no window"
+def _window(output: Output) -> dict[str, Any]:
+    window = output.layer.sliding_window
     top, bottom, left, right = window.padding
     return {"kernel_shape": window.kernel, "strides": window.stride,
             "dilations": window.dilation, "pads": (top, left, bottom, right)}
 
 
-def _weighted(output: Output, layer: Layer, order: tuple[int, ...], axis: int = 0) -> list[str]:
+def _weighted(output: Output, order: tuple[int, ...], axis: int = 0) -> list[str]:
     """Names of data, weights in the file's order, and bias."""
-    weights = output.graph.input(layer, 1).data
+    inputs = output.layer.inputs
+    weights = output.graph.tensors[inputs[1]].data
     if weights is None:
-        raise output.refuse(layer, "weights computed at run time")
-    names = [output.real(layer.source_id),
-             output.real(layer.inputs[1], weights.transpose(order), axis)]
-    if len(layer.inputs) > 2 and layer.inputs[2] >= 0:
-        names.append(output.real(layer.inputs[2]))
-    return names
+        raise output.refuse("weights computed at run time")
+    return [output.source(), output.real(inputs[1], weights.transpose(order), axis),
+            *(output.real(i) for i in inputs[2:] if i >= 0)]
 
 
-def _conv(output: Output, layer: Layer, results: list[str]) -> None:
-    order = (0, 3, 1, 2) if layer.op == "conv_2d" else (3, 0, 1, 2)
-    output.node("Conv", _weighted(output, layer, order), results, group=layer.groups,
-                **_window(layer))
+def _conv(output: Output) -> None:
+    order = (0, 3, 1, 2) if output.layer.op == "conv_2d" else (3, 0, 1, 2)
+    output.node("Conv", _weighted(output, order), group=output.layer.groups, **_window(output))
 
 
-def _transpose_conv(output: Output, layer: Layer, results: list[str]) -> None:
-    window = _window(layer)
-    source, made = output.shape(layer.source_id), output.shape(layer.target_id)
+def _transpose_conv(output: Output) -> None:
+    window = _window(output)
+    source, made = map(output.shape, (output.layer.source_id, output.layer.target_id))
     top, left, bottom, right = window["pads"]
     extra = [made[2 + i] - ((source[2 + i] - 1) * window["strides"][i]
                             + window["kernel_shape"][i] - pads)
              for i, pads in enumerate((top + bottom, left + right))]
     if min(extra) < 0:
-        raise output.refuse(layer, "output smaller than its padding leaves")
-    output.node("ConvTranspose", _weighted(output, layer, (3, 0, 1, 2), axis=1), results,
+        raise output.refuse("output smaller than its padding leaves")
+    output.node("ConvTranspose", _weighted(output, (3, 0, 1, 2), axis=1),
                 output_padding=extra, **window)
 
 
-def _fully_connected(output: Output, layer: Layer, results: list[str]) -> None:
-    if _rank(output, layer) != 2:
-        raise output.refuse(layer, "data with other than two dimensions")
-    output.node("Gemm", _weighted(output, layer, (0, 1)), results, transB=1)
+def _fully_connected(output: Output) -> None:
+    if output.rank != 2:
+        raise output.refuse("data with other than two dimensions")
+    output.node("Gemm", _weighted(output, (0, 1)), transB=1)
 
 
-def _batch_matmul(output: Output, layer: Layer, results: list[str]) -> None:
-    if _rank(output, layer) == 4 or layer.option("adj_x") or layer.option("adj_y"):
-        raise output.refuse(layer, "four dimensions or a transposed operand")
-    output.node("MatMul", [output.real(i) for i in layer.inputs], results)
+def _batch_matmul(output: Output) -> None:
+    if output.rank == 4 or output.option("adj_x") or output.option("adj_y"):
+        raise output.refuse("four dimensions or a transposed operand")
+    output.node("MatMul", [output.real(i) for i in output.layer.inputs])
 
 
-def _pool(output: Output, layer: Layer, results: list[str], op: str) -> None:
-    window = _window(layer)
+def _pool(output: Output, op: str) -> None:
+    window = _window(output)
     if op == "AveragePool":
         # Average pooling learned dilation in operator set 19 only.
         del window["dilations"]
-        window["count_include_pad"] = int(layer.option("count_include_pad", False))
-    output.node(op, [output.real(layer.source_id)], results, **window)
+        window["count_include_pad"] = int(output.option("count_include_pad", False))
+    output.node(op, [output.source()], **window)
 
 
 def _operand(output: Output, tensor_id: int, rank: int) -> str:
@@ -91,125 +82,124 @@ def _operand(output: Output, tensor_id: int, rank: int) -> str:
     return output.real(tensor_id, lifted.transpose(TO_FILE))
 
 
-def _elementwise(output: Output, layer: Layer, results: list[str], op: str) -> None:
-    rank = len(output.graph.output(layer).shape)
-    output.node(op, [_operand(output, i, rank) for i in layer.inputs], results)
+def _elementwise(output: Output, op: str) -> None:
+    rank = len(output.graph.output(output.layer).shape)
+    output.node(op, [_operand(output, i, rank) for i in output.layer.inputs])
 
 
-def _unary(output: Output, layer: Layer, results: list[str], op: str, **attributes: float) -> None:
-    chosen = {key: layer.option(key, value) for key, value in attributes.items()}
-    output.node(op, [output.real(layer.source_id)], results, **chosen)
+def _unary(output: Output, op: str, **attributes: float) -> None:
+    chosen = {key: output.option(key, value) for key, value in attributes.items()}
+    output.node(op, [output.source()], **chosen)
 
 
-def _relu6(output: Output, layer: Layer, results: list[str]) -> None:
-    output.clamp("relu6", output.real(layer.source_id), results[0])
+def _relu6(output: Output) -> None:
+    output.clamp("relu6", output.source(), output.results[0])
 
 
-def _softmax(output: Output, layer: Layer, results: list[str]) -> None:
-    rank = _rank(output, layer)
-    if layer.option("beta", 1.0) != 1.0:
-        raise output.refuse(layer, f"beta {layer.option('beta')}")
-    output.node("Softmax", [output.real(layer.source_id)], results,
-                axis=to_file_axis(layer.option("axis", rank - 1), rank))
+def _softmax(output: Output) -> None:
+    rank = output.rank
+    if output.option("beta", 1.0) != 1.0:
+        raise output.refuse(f"beta {output.option('beta')}")
+    output.node("Softmax", [output.source()],
+                axis=to_file_axis(output.option("axis", rank - 1), rank))
 
 
-def _reduction(output: Output, layer: Layer, results: list[str], op: str) -> None:
-    rank, axes = _rank(output, layer), layer.option("axes")
-    if rank == 4 and not layer.option("keep_dims") and 3 not in axes:
-        shape = output.graph.input(layer).shape
+def _reduction(output: Output, op: str) -> None:
+    rank, axes = output.rank, output.option("axes")
+    if rank == 4 and not output.option("keep_dims") and 3 not in axes:
+        shape = output.graph.input(output.layer).shape
         if any(axis not in axes and shape[axis] > 1 for axis in (1, 2)):
-            raise output.refuse(layer, "height or width left beside channels")
-    output.node(op, [output.real(layer.source_id)], results,
+            raise output.refuse("height or width left beside channels")
+    output.node(op, [output.source()],
                 axes=sorted(to_file_axis(axis, rank) for axis in axes),
-                keepdims=int(layer.option("keep_dims", False)))
+                keepdims=int(output.option("keep_dims", False)))
 
 
-def _concatenation(output: Output, layer: Layer, results: list[str]) -> None:
-    rank = _rank(output, layer)
-    output.node("Concat", [_operand(output, i, rank) for i in layer.inputs], results,
-                axis=to_file_axis(layer.option("axis"), rank))
+def _concatenation(output: Output) -> None:
+    rank = output.rank
+    output.node("Concat", [_operand(output, i, rank) for i in output.layer.inputs],
+                axis=to_file_axis(output.option("axis"), rank))
 
 
-def _split(output: Output, layer: Layer, results: list[str]) -> None:
-    rank, axis = _rank(output, layer), layer.option("axis")
-    lengths = [output.graph.tensors[i].shape[axis] for i in layer.outputs]
-    output.node("Split", [output.real(layer.source_id),
-                          output.integers(layer, "lengths", lengths)], results,
+def _split(output: Output) -> None:
+    rank, axis = output.rank, output.option("axis")
+    lengths = [output.graph.tensors[i].shape[axis] for i in output.layer.outputs]
+    output.node("Split", [output.source(),
+                          output.integers("lengths", lengths)],
                 axis=to_file_axis(axis, rank))
 
 
-def _slice(output: Output, layer: Layer, results: list[str]) -> None:
-    rank = _rank(output, layer)
-    begin, strides = layer.option("begin"), layer.option("strides")
-    made = output.graph.output(layer).shape
+def _slice(output: Output) -> None:
+    rank = output.rank
+    begin, strides = output.option("begin"), output.option("strides")
+    made = output.graph.output(output.layer).shape
     if len(made) != rank or min(strides) < 1:
-        raise output.refuse(layer, "steps back or drops a dimension")
+        raise output.refuse("steps back or drops a dimension")
     end = [start + (size - 1) * stride + 1
            for start, size, stride in zip(begin, made, strides, strict=True)]
     parts = (("begin", begin), ("end", end),
              ("axes", [to_file_axis(axis, rank) for axis in range(rank)]), ("strides", strides))
-    output.node("Slice", [output.real(layer.source_id),
-                          *(output.integers(layer, what, values) for what, values in parts)],
-                results)
+    output.node("Slice", [output.source(),
+                          *(output.integers(what, values) for what, values in parts)])
 
 
-def _pad(output: Output, layer: Layer, results: list[str]) -> None:
-    rank, paddings = _rank(output, layer), layer.option("paddings")
+def _pad(output: Output) -> None:
+    rank, paddings = output.rank, output.option("paddings")
     order = TO_FILE if rank == 4 else range(rank)
     amounts = [paddings[axis][0] for axis in order] + [paddings[axis][1] for axis in order]
-    constant = layer.option("mode", "constant") == "constant"
-    inputs = [output.real(layer.source_id), output.integers(layer, "pads", amounts)]
-    if constant and layer.option("value", 0.0):
-        inputs.append(output.constant(f"{output.names[layer.target_id]}/value",
-                                      np.asarray(layer.option("value"), output.real_type)))
-    output.node("Pad", inputs, results, mode="constant" if constant else "reflect")
+    constant = output.option("mode", "constant") == "constant"
+    inputs = [output.source(), output.integers("pads", amounts)]
+    if constant and output.option("value", 0.0):
+        inputs.append(output.constant(f"{output.names[output.layer.target_id]}/value",
+                                      np.asarray(output.option("value"), output.real_type)))
+    output.node("Pad", inputs, mode="constant" if constant else "reflect")
 
 
-def _reshape(output: Output, layer: Layer, results: list[str]) -> None:
+def _reshape(output: Output) -> None:
     """Reshape the stored values themselves; images go through channels last and back."""
-    source_id, made_id = layer.source_id, layer.target_id
+    source_id, made_id = output.layer.source_id, output.layer.target_id
     source, made = (output.graph.tensors[i] for i in (source_id, made_id))
     if source.quantization != made.quantization or source.data is not None:
-        raise output.refuse(layer, "constant data, or quantisation changes")
-    name = output.names[source_id]
+        raise output.refuse("constant data, or quantisation changes")
+    name, result = output.names[source_id], output.results[0]
     if len(source.shape) == 4 and not keeps_order(source.shape, TO_FILE):
-        output.node("Transpose", [name], [f"{results[0]}/last"], perm=(0, 2, 3, 1))
-        name = f"{results[0]}/last"
+        output.node("Transpose", [name], [f"{result}/last"], perm=(0, 2, 3, 1))
+        name = f"{result}/last"
     if len(made.shape) == 4 and not keeps_order(made.shape, TO_FILE):
-        flat = f"{results[0]}/stored"
-        output.node("Reshape", [name, output.integers(layer, "shape", made.shape)], [flat])
-        output.node("Transpose", [flat], results, perm=TO_FILE)
+        flat = f"{result}/stored"
+        output.node("Reshape", [name, output.integers("shape", made.shape)], [flat])
+        output.node("Transpose", [flat], perm=TO_FILE)
     else:
-        shape = output.integers(layer, "shape", output.shape(made_id))
-        output.node("Reshape", [name, shape], results)
+        shape = output.integers("shape", output.shape(made_id))
+        output.node("Reshape", [name, shape])
 
 
-def _transpose(output: Output, layer: Layer, results: list[str]) -> None:
-    perm = layer.option("perm")
+def _transpose(output: Output) -> None:
+    perm = output.option("perm")
     if len(perm) == 4:
         perm = tuple(to_file_axis(perm[TO_FILE[axis]], 4) for axis in range(4))
-    output.node("Transpose", [output.real(layer.source_id)], results, perm=perm)
+    output.node("Transpose", [output.source()], perm=perm)
 
 
-def _resize(output: Output, layer: Layer, results: list[str], mode: str) -> None:
+def _resize(output: Output, mode: str) -> None:
     coordinates = "asymmetric"
-    if layer.option("align_corners", False):
+    if output.option("align_corners", False):
         coordinates = "align_corners"
-    elif layer.option("half_pixel_centers", False):
+    elif output.option("half_pixel_centers", False):
         coordinates = "half_pixel"
-    sizes = output.integers(layer, "sizes", output.shape(layer.target_id))
-    output.node("Resize", [output.real(layer.source_id), "", "", sizes], results, mode=mode,
+    sizes = output.integers("sizes", output.shape(output.layer.target_id))
+    output.node("Resize", [output.source(), "", "", sizes], mode=mode,
                 coordinate_transformation_mode=coordinates)
 
 
-def _quantize(output: Output, layer: Layer, results: list[str]) -> None:
-    output.node("QuantizeLinear", [output.real(layer.source_id),
-                                   *output.scale(layer.target_id)], results)
+def _quantize(output: Output) -> None:
+    output.node("QuantizeLinear", [output.source(),
+                                   *output.scale(output.layer.target_id)])
 
 
-def _dequantize(output: Output, layer: Layer, results: list[str]) -> None:
-    source = layer.source_id
-    output.node("DequantizeLinear", [output.names[source], *output.scale(source)], results)
+def _dequantize(output: Output) -> None:
+    source = output.layer.source_id
+    output.node("DequantizeLinear", [output.names[source], *output.scale(source)])
 
 
 _FAMILIES: Mapping[str, Callable[..., None]] = {

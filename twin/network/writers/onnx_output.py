@@ -21,18 +21,39 @@ INTEGERS, FLOATS = ("int8", "uint8", "int32"), ("float32", "float16")
 
 @dataclass(slots=True)
 class Output:
-    """A file being made; encoders ask it for values and hand it nodes."""
+    """A file being made; encoders ask it for values and hand it nodes.
+
+    Parameters
+    ----------
+    layer, results
+        What is being encoded, and the names of what that writes.
+    """
 
     graph: Graph
     names: tuple[str, ...]
     nodes: list[Any] = field(default_factory=list)
     initializers: dict[str, Any] = field(default_factory=dict)
     real_names: dict[int, str] = field(default_factory=dict)
+    layer: Layer = field(init=False)
+    results: list[str] = field(init=False)
 
     @property
     def real_type(self) -> str:
         """Type of real numbers: a network of float16 has no others."""
         return FLOATS[any(tensor.dtype == "float16" for tensor in self.graph.tensors)]
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of what the layer reads."""
+        return len(self.graph.input(self.layer).shape)
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """Return an option of the layer."""
+        return self.layer.option(name, default)
+
+    def source(self) -> str:
+        """Name of the real values the layer reads."""
+        return self.real(self.layer.source_id)
 
     def shape(self, tensor: int) -> Shape:
         """Shape of a tensor as the file has it."""
@@ -46,15 +67,17 @@ class Output:
             np.ascontiguousarray(values) if values.ndim else values, name))
         return name
 
-    def integers(self, layer: Layer, what: str, values: Any) -> str:
-        """Add an int64 initializer for a layer and return its name."""
-        return self.constant(f"{self.names[layer.target_id]}/{what}", np.asarray(values, np.int64))
+    def integers(self, what: str, values: Any) -> str:
+        """Add an int64 initializer for the layer and return its name."""
+        return self.constant(f"{self.names[self.layer.target_id]}/{what}",
+                             np.asarray(values, np.int64))
 
-    def node(self, op: str, inputs: list[str], outputs: list[str], **attributes: Any) -> None:
-        """Add a node."""
+    def node(self, op: str, inputs: list[str], outputs: list[str] | None = None,
+             **attributes: Any) -> None:
+        """Add a node that writes `outputs`, by default what the layer does."""
         import onnx
 
-        self.nodes.append(onnx.helper.make_node(op, inputs, outputs, **attributes))
+        self.nodes.append(onnx.helper.make_node(op, inputs, outputs or self.results, **attributes))
 
     def clamp(self, activation: str, source: str, result: str) -> None:
         """Add the node of an activation that clamps."""
@@ -102,8 +125,9 @@ class Output:
         return [self.constant(f"{name}/scale", np.asarray(scales)),
                 self.constant(f"{name}/zero", np.asarray(zeros))]
 
-    def refuse(self, layer: Layer, why: str) -> ModelError:
-        """Return the error that says a layer cannot be written."""
+    def refuse(self, why: str) -> ModelError:
+        """Return the error that says the layer cannot be written."""
+        layer = self.layer
         return ModelError(f"{self.graph.name}: layer {layer.index} {layer.op} {layer.name!r} "
                           f"cannot be written as .onnx: {why}")
 
