@@ -298,8 +298,7 @@ class Prediction:
     @property
     def coverage(self) -> Coverage | None:
         """What part of it an accelerator covers; None without one."""
-        return measure_coverage(
-            self.tasks, self.bill, self.board) if self.tasks else None
+        return measure_coverage(self.tasks, self.bill, self.board) if self.tasks else None
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:

@@ -151,8 +151,7 @@ def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
         makeup=_make_up(calibration, certainty.draw))
 
 
-def check_families(prediction: Prediction,
-                   observations: Iterable[Observation]) -> tuple[str, ...]:
+def check_families(prediction: Prediction, observations: Iterable[Observation]) -> tuple[str, ...]:
     """Refuse a network whose operators nobody measured on its core; name lesser gaps.
 
     Raises

@@ -12,13 +12,14 @@ import numpy as np
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.arithmetic import floating, integer, movement
 from twin.network.arithmetic.integer import Operation
+from twin.network.arithmetic.step import Step
 from twin.network.graph import Graph, Layer
 
 DTYPES = {"int8": np.int8, "float32": np.float32}
 """Types of activations there are kernels for."""
 
 
-def find_operation(graph: Graph, layer: Layer) -> Operation:
+def find_operation(step: Step) -> Operation:
     """Return the function that computes a layer.
 
     Raises
@@ -26,10 +27,9 @@ def find_operation(graph: Graph, layer: Layer) -> Operation:
     RuntimeRefusedError
         When there is no kernel for the operator on these types.
     """
+    layer, source, target = step.layer, step.source.dtype, step.target.dtype
     if layer.repeats > 1:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: runs {layer.repeats} times in "
-                                  "a loop; the firmware has none")
-    source, target = (tensor.dtype for tensor in graph.ends(layer))
+        raise step.refuse(f"runs {layer.repeats} times in a loop; the firmware has none")
     if layer.op == "quantize" and (source, target) == ("float32", "int8"):
         return floating.quantise
     if layer.op == "dequantize" and (source, target) == ("int8", "float32"):
@@ -46,7 +46,8 @@ def find_operation(graph: Graph, layer: Layer) -> Operation:
 
 def run_layer(graph: Graph, layer: Layer, inputs: Sequence[np.ndarray]) -> np.ndarray:
     """Compute one layer from its data inputs; weights and biases come from the graph."""
-    return find_operation(graph, layer)(graph, layer, list(inputs))
+    step = Step(graph, layer, tuple(inputs))
+    return find_operation(step)(step)
 
 
 def run_network(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[int, np.ndarray]:

@@ -10,118 +10,114 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from twin.errors import RuntimeRefusedError
 from twin.network.arithmetic import parameters
-from twin.network.arithmetic.integer import Operands, Operation, concatenate, pad, rename
+from twin.network.arithmetic.integer import Operation, concatenate, pad, rename
 from twin.network.arithmetic.requantisation import INT8_HIGH, INT8_LOW, round_away, single
+from twin.network.arithmetic.step import Step
 from twin.network.arithmetic.windows import cut_windows
-from twin.network.graph import Graph, Layer
 
 
-def float_bias(graph: Graph, layer: Layer) -> np.ndarray:
+def float_bias(step: Step) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; float32, shape (output channels,)."""
-    if len(layer.inputs) < 3 or layer.inputs[2] < 0:
-        return np.zeros(graph.output(layer).channels, np.float32)
-    return np.asarray(graph.input(layer, 2).data, np.float32).reshape(-1)
+    if len(step.layer.inputs) < 3 or step.layer.inputs[2] < 0:
+        return np.zeros(step.target.channels, np.float32)
+    return np.asarray(step.graph.input(step.layer, 2).data, np.float32).reshape(-1)
 
 
-def float_weights(graph: Graph, layer: Layer) -> np.ndarray:
+def float_weights(step: Step) -> np.ndarray:
     """Constant float32 weights of a layer."""
-    weights = parameters.weight_values(graph, layer)
+    weights = parameters.weight_values(step)
     if weights.dtype != np.float32:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: weights of "
-                                  f"{graph.input(layer, 1).dtype} under float data; "
-                                  "float32 is expected")
+        raise step.refuse(f"weights of "
+                          f"{step.weights.dtype} under float data; "
+                          "float32 is expected")
     return weights
 
 
-def _finish(graph: Graph, layer: Layer, values: np.ndarray) -> np.ndarray:
-    low, high = parameters.float_range(layer)
-    shape = graph.output(layer).shape
-    return np.clip(values, low, high).astype(np.float32).reshape(shape)
+def _finish(step: Step, values: np.ndarray) -> np.ndarray:
+    low, high = parameters.float_range(step)
+    return np.clip(values, low, high).astype(np.float32).reshape(step.shape)
 
 
-def _windows(graph: Graph, layer: Layer, image: np.ndarray, border: float) -> np.ndarray:
-    shape = graph.output(layer).shape
-    return cut_windows(image.astype(np.float64), layer.sliding_window, shape[1:3], border)
+def _windows(step: Step, image: np.ndarray, border: float) -> np.ndarray:
+    return cut_windows(image.astype(np.float64), step.layer.sliding_window, step.shape[1:3], border)
 
 
-def convolve(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def convolve(step: Step) -> np.ndarray:
     """Convolution with full channel sums."""
-    if layer.groups != 1:
-        raise RuntimeRefusedError(f"layer {layer.index} conv_2d: {layer.groups} groups; one is "
-                                  "expected")
-    weights = float_weights(graph, layer)
-    windows = _windows(graph, layer, inputs[0][0], 0.0)
+    if step.layer.groups != 1:
+        raise step.refuse(f"{step.layer.groups} groups; one is " "expected")
+    weights = float_weights(step)
+    windows = _windows(step, step.data[0], 0.0)
     columns = windows.reshape(windows.shape[0] * windows.shape[1], -1)
-    sums = columns @ weights.reshape(weights.shape[0], -1).T + float_bias(graph, layer)
-    return _finish(graph, layer, sums)
+    sums = columns @ weights.reshape(weights.shape[0], -1).T + float_bias(step)
+    return _finish(step, sums)
 
 
-def convolve_depthwise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def convolve_depthwise(step: Step) -> np.ndarray:
     """Convolution of each channel with its own filters."""
-    weights = float_weights(graph, layer)[0]
-    windows = _windows(graph, layer, inputs[0][0], 0.0)
+    weights = float_weights(step)[0]
+    windows = _windows(step, step.data[0], 0.0)
     windows = np.repeat(windows, weights.shape[2] // windows.shape[4], axis=4)
-    sums = np.einsum("yxijc,ijc->yxc", windows, weights) + float_bias(graph, layer)
-    return _finish(graph, layer, sums)
+    sums = np.einsum("yxijc,ijc->yxc", windows, weights) + float_bias(step)
+    return _finish(step, sums)
 
 
-def connect(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def connect(step: Step) -> np.ndarray:
     """Fully connected layer."""
-    weights = float_weights(graph, layer)
-    rows = inputs[0].reshape(-1, weights.shape[1]).astype(np.float64)
-    return _finish(graph, layer, rows @ weights.T + float_bias(graph, layer))
+    weights = float_weights(step)
+    rows = step.data.reshape(-1, weights.shape[1]).astype(np.float64)
+    return _finish(step, rows @ weights.T + float_bias(step))
 
 
-def pool_average(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def pool_average(step: Step) -> np.ndarray:
     """Average over the part of each window inside the image."""
-    if layer.option("count_include_pad", False):
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: padding is counted in the "
-                                  "average; windows inside the image are expected")
-    sums = _windows(graph, layer, inputs[0][0], 0.0).sum(axis=(2, 3))
-    counts = _windows(graph, layer, np.ones_like(inputs[0][0]), 0.0).sum(axis=(2, 3))
-    return _finish(graph, layer, sums / counts)
+    if step.option("count_include_pad", False):
+        raise step.refuse("padding is counted in the "
+                          "average; windows inside the image are expected")
+    sums = _windows(step, step.data[0], 0.0).sum(axis=(2, 3))
+    counts = _windows(step, np.ones_like(step.data[0]), 0.0).sum(axis=(2, 3))
+    return _finish(step, sums / counts)
 
 
-def pool_max(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def pool_max(step: Step) -> np.ndarray:
     """Greatest value of each window."""
-    return _finish(graph, layer, _windows(graph, layer, inputs[0][0], -np.inf).max(axis=(2, 3)))
+    return _finish(step, _windows(step, step.data[0], -np.inf).max(axis=(2, 3)))
 
 
-def add(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def add(step: Step) -> np.ndarray:
     """Sum of two tensors of one shape."""
-    if inputs[0].shape != inputs[1].shape:
-        raise RuntimeRefusedError(f"layer {layer.index} add: shapes {inputs[0].shape} and "
-                                  f"{inputs[1].shape}; equal ones are expected")
-    return _finish(graph, layer, inputs[0] + inputs[1])
+    if step.data.shape != step.inputs[1].shape:
+        raise step.refuse(f"shapes {step.data.shape} and "
+                          f"{step.inputs[1].shape}; equal ones are expected")
+    return _finish(step, step.data + step.inputs[1])
 
 
-def average(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def average(step: Step) -> np.ndarray:
     """Mean over height and width."""
-    parameters.averaging(graph, layer)
-    return _finish(graph, layer, inputs[0].astype(np.float64).mean(axis=(1, 2)))
+    parameters.averaging(step)
+    return _finish(step, step.data.astype(np.float64).mean(axis=(1, 2)))
 
 
-def normalise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def normalise(step: Step) -> np.ndarray:
     """Softmax over the last axis."""
-    values = inputs[0].astype(np.float64) * float(layer.option("beta", 1.0))
+    values = step.data.astype(np.float64) * float(step.option("beta", 1.0))
     shares = np.exp(values - values.max(axis=-1, keepdims=True))
-    return _finish(graph, layer, shares / shares.sum(axis=-1, keepdims=True))
+    return _finish(step, shares / shares.sum(axis=-1, keepdims=True))
 
 
-def quantise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def quantise(step: Step) -> np.ndarray:
     """Floats to int8, rounded half away from zero."""
-    scale, zero_point = single(graph.output(layer))
+    scale, zero_point = single(step.target)
     # As the kernel divides: in single precision.
-    quotient = np.clip(inputs[0].astype(np.float32) / np.float32(scale), -512.0, 512.0)
+    quotient = np.clip(step.data.astype(np.float32) / np.float32(scale), -512.0, 512.0)
     return np.clip(round_away(quotient) + zero_point, INT8_LOW, INT8_HIGH).astype(np.int8)
 
 
-def dequantise(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def dequantise(step: Step) -> np.ndarray:
     """int8 to floats."""
-    scale, zero_point = single(graph.input(layer))
-    return np.float32(scale) * (inputs[0].astype(np.int32) - zero_point).astype(np.float32)
+    scale, zero_point = single(step.source)
+    return np.float32(scale) * (step.data.astype(np.int32) - zero_point).astype(np.float32)
 
 
 OPERATIONS: Mapping[str, Operation] = {

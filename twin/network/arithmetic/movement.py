@@ -9,73 +9,70 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from twin.errors import RuntimeRefusedError
-from twin.network.arithmetic.integer import Operands, Operation
-from twin.network.graph import Graph, Layer
+from twin.network.arithmetic.integer import Operation
+from twin.network.arithmetic.step import Step
 
 
-def cut(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def cut(step: Step) -> np.ndarray:
     """Take a box, stepping along each axis, backwards where the step is negative."""
-    made = inputs[0]
-    parts = zip(layer.option("begin"), layer.option("strides"), graph.output(layer).shape,
-                strict=True)
-    for axis, (first, step, count) in enumerate(parts):
-        made = np.take(made, first + step * np.arange(count), axis=axis)
+    made = step.data
+    parts = zip(step.option("begin"), step.option("strides"), step.shape, strict=True)
+    for axis, (first, stride, count) in enumerate(parts):
+        made = np.take(made, first + stride * np.arange(count), axis=axis)
     return made
 
 
-def permute(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def permute(step: Step) -> np.ndarray:
     """Put axes into another order."""
-    return np.ascontiguousarray(inputs[0].transpose(layer.option("perm")))
+    return np.ascontiguousarray(step.data.transpose(step.option("perm")))
 
 
-def repeat(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def repeat(step: Step) -> np.ndarray:
     """Repeat a tensor along each axis as often as the result is longer."""
-    source, made = inputs[0].shape, graph.output(layer).shape
-    lifted = inputs[0].reshape((1,) * (len(made) - len(source)) + source)
+    source, made = step.data.shape, step.shape
+    lifted = step.data.reshape((1,) * (len(made) - len(source)) + source)
     return np.tile(lifted, [size // before for size, before in zip(
         made, lifted.shape, strict=True)])
 
 
-def deepen(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def deepen(step: Step) -> np.ndarray:
     """Move blocks of pixels into channels."""
-    block = layer.option("block")
-    batch, rows, columns, depth = inputs[0].shape
-    apart = inputs[0].reshape(batch, rows // block, block, columns // block, block, depth)
-    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(graph.output(layer).shape)
+    block = step.option("block")
+    batch, rows, columns, depth = step.data.shape
+    apart = step.data.reshape(batch, rows // block, block, columns // block, block, depth)
+    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(step.shape)
 
 
-def flatten(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def flatten(step: Step) -> np.ndarray:
     """Move channels into blocks of pixels."""
-    block = layer.option("block")
-    batch, rows, columns, depth = inputs[0].shape
+    block = step.option("block")
+    batch, rows, columns, depth = step.data.shape
     inner = depth // (block * block)
-    if layer.option("order", "dcr") == "crd":
-        apart = inputs[0].reshape(batch, rows, columns, inner, block, block)
+    if step.option("order", "dcr") == "crd":
+        apart = step.data.reshape(batch, rows, columns, inner, block, block)
         apart = apart.transpose(0, 1, 2, 4, 5, 3)
     else:
-        apart = inputs[0].reshape(batch, rows, columns, block, block, inner)
-    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(graph.output(layer).shape)
+        apart = step.data.reshape(batch, rows, columns, block, block, inner)
+    return apart.transpose(0, 1, 3, 2, 4, 5).reshape(step.shape)
 
 
-def choose_less(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def choose_less(step: Step) -> np.ndarray:
     """Return the smaller of two values of one scale."""
-    _check_scales(graph, layer)
-    return np.minimum(*inputs)
+    _check_scales(step)
+    return np.minimum(*step.inputs)
 
 
-def choose_more(graph: Graph, layer: Layer, inputs: Operands) -> np.ndarray:
+def choose_more(step: Step) -> np.ndarray:
     """Return the greater of two values of one scale."""
-    _check_scales(graph, layer)
-    return np.maximum(*inputs)
+    _check_scales(step)
+    return np.maximum(*step.inputs)
 
 
-def _check_scales(graph: Graph, layer: Layer) -> None:
-    tensors = [graph.tensors[i] for i in layer.tensors]
+def _check_scales(step: Step) -> None:
+    tensors = [step.graph.tensors[i] for i in step.layer.tensors]
     if len({str(tensor.quantization) for tensor in tensors}) > 1 or any(
             tensor.is_constant for tensor in tensors):
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: two computed operands of one "
-                                  "scale are expected")
+        raise step.refuse("two computed operands of one " "scale are expected")
 
 
 OPERATIONS: Mapping[str, Operation] = {

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from hwmodels.frozen import frozen
-from twin.errors import RuntimeRefusedError
 from twin.network.arithmetic.requantisation import (
     INT8_HIGH,
     INT8_LOW,
@@ -19,7 +18,8 @@ from twin.network.arithmetic.requantisation import (
     split_scale,
     split_scales,
 )
-from twin.network.graph import Graph, Layer
+from twin.network.arithmetic.step import Step
+from twin.network.graph import Layer
 from twin.network.operators import ACTIVATION_BOUNDS
 
 ADD_SHIFT = 20
@@ -40,38 +40,37 @@ LOOKUPS: Mapping[str, Callable[[Layer, np.ndarray], np.ndarray]] = {
 """Operators on one int8 value, run by table: on real numbers."""
 
 
-def bias_values(graph: Graph, layer: Layer) -> np.ndarray:
+def bias_values(step: Step) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; int32, shape (output channels,)."""
-    channels = graph.output(layer).channels
-    if len(layer.inputs) < 3 or layer.inputs[2] < 0:
+    channels = step.target.channels
+    if len(step.layer.inputs) < 3 or step.layer.inputs[2] < 0:
         return np.zeros(channels, np.int32)
-    bias = graph.input(layer, 2)
+    bias = step.graph.input(step.layer, 2)
     if bias.data is None or bias.dtype != "int32":
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: bias {bias.name!r} is "
-                                  f"{bias.dtype}; a constant of int32 is expected")
+        raise step.refuse(f"bias {bias.name!r} is "
+                          f"{bias.dtype}; a constant of int32 is expected")
     return np.asarray(bias.data, np.int32).reshape(-1)
 
 
-def weight_values(graph: Graph, layer: Layer) -> np.ndarray:
+def weight_values(step: Step) -> np.ndarray:
     """Constant weights of a layer, in the graph's layout."""
-    weights = graph.input(layer, 1)
+    weights = step.weights
     if weights.data is None:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: weights {weights.name!r} are "
-                                  "computed; constants are expected")
+        raise step.refuse(f"weights {weights.name!r} are " "computed; constants are expected")
     return np.asarray(weights.data).reshape(weights.shape)
 
 
-def folded_bias(graph: Graph, layer: Layer) -> np.ndarray:
+def folded_bias(step: Step) -> np.ndarray:
     """Bias with the input's zero point folded in, for kernels that multiply stored values.
 
     Notes
     -----
     sum(w * (x - z)) + b = sum(w * x) + (b - z * sum(w)), modulo 2**32.
     """
-    _, zero_point = single(graph.input(layer))
-    weights = weight_values(graph, layer).astype(np.int64)
+    _, zero_point = single(step.source)
+    weights = weight_values(step).astype(np.int64)
     sums = weights.reshape(weights.shape[0], -1).sum(axis=1)
-    return (bias_values(graph, layer) - zero_point * sums).astype(np.int32)
+    return (bias_values(step) - zero_point * sums).astype(np.int32)
 
 
 @frozen
@@ -94,31 +93,31 @@ class Addition:
     high: int
 
 
-def addition(graph: Graph, layer: Layer) -> Addition:
+def addition(step: Step) -> Addition:
     """Constants of an addition of two equal shapes.
 
     References
     ----------
     TensorFlow Lite, kernels/add: PrepareGeneralAddOrSub.
     """
-    left, right = (graph.tensors[i] for i in layer.inputs)
-    output = graph.output(layer)
+    left, right = (step.graph.tensors[i] for i in step.layer.inputs)
+    output = step.target
     if left.shape != right.shape or left.is_constant or right.is_constant:
-        raise RuntimeRefusedError(f"layer {layer.index} add: shapes {left.shape} and "
-                                  f"{right.shape}; two computed tensors of one shape are expected")
+        raise step.refuse(f"shapes {left.shape} and "
+                          f"{right.shape}; two computed tensors of one shape are expected")
     (left_scale, left_zero), (right_scale, right_zero) = single(left), single(right)
     output_scale, out_offset = single(output)
     unit = 2.0 * max(left_scale, right_scale)
     pairs = [split_scale(factor) for factor in (
         left_scale / unit, right_scale / unit, unit / ((1 << ADD_SHIFT) * output_scale))]
-    low, high = activation_range(layer, output)
+    low, high = activation_range(step)
     return Addition(offsets=(-left_zero, -right_zero),
                     multipliers=(pairs[0][0], pairs[1][0], pairs[2][0]),
                     shifts=(pairs[0][1], pairs[1][1], pairs[2][1]),
                     out_offset=out_offset, low=low, high=high)
 
 
-def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
+def averaging(step: Step) -> tuple[Requantisation, int, int]:
     """Constants of a mean over height and width.
 
     Returns
@@ -130,11 +129,11 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
     positions : int
         Values averaged.
     """
-    data, output = graph.ends(layer)
-    axes = tuple(layer.option("axes", ()))
+    data, output = step.source, step.target
+    axes = tuple(step.option("axes", ()))
     if axes != (1, 2) or len(data.shape) != 4:
-        raise RuntimeRefusedError(f"layer {layer.index} mean: axes {axes} of {data.shape}; height "
-                                  "and width of an image are expected")
+        raise step.refuse(f"axes {axes} of {data.shape}; height "
+                          "and width of an image are expected")
     positions = data.pixels
     if data.dtype == "float32":
         none = np.zeros(0, np.int32)
@@ -147,16 +146,16 @@ def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
     return requantisation, -positions * zero_point, positions
 
 
-def find_table(graph: Graph, layer: Layer) -> np.ndarray | None:
+def find_table(step: Step) -> np.ndarray | None:
     """Return the table an int8 layer is run by, where it is one that looks up."""
-    if graph.input(layer).dtype != "int8":
+    if step.source.dtype != "int8":
         return None
-    if layer.op == "softmax":
-        return softmax_table(graph, layer)
-    return lookup_table(graph, layer) if layer.op in LOOKUPS else None
+    if step.layer.op == "softmax":
+        return softmax_table(step)
+    return lookup_table(step) if step.layer.op in LOOKUPS else None
 
 
-def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
+def softmax_table(step: Step) -> np.ndarray:
     """Exponentials by the difference to the row's greatest value; uint32, shape (256,).
 
     Notes
@@ -164,41 +163,39 @@ def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
     round(exp(-beta * scale * i) * 2**bits), bits = min(23, 31 - ceil(log2(depth))): a row's sum
     stays below 2**31 and an entry times 256 below 2**32.
     """
-    data, output = graph.ends(layer)
+    data, output = step.source, step.target
     scale, _ = single(data)
     if single(output) != (1 / 256, -128):
-        raise RuntimeRefusedError(f"layer {layer.index} softmax: output scale and zero point "
-                                  f"{single(output)}; 1/256 and -128 are expected")
-    if layer.option("axis", len(data.shape) - 1) != len(data.shape) - 1:
-        raise RuntimeRefusedError(f"layer {layer.index} softmax: the last axis is expected")
+        raise step.refuse(f"output scale and zero point "
+                          f"{single(output)}; 1/256 and -128 are expected")
+    if step.option("axis", len(data.shape) - 1) != len(data.shape) - 1:
+        raise step.refuse("the last axis is expected")
     bits = min(23, 31 - math.ceil(math.log2(max(2, data.channels))))
-    steps = np.arange(SOFTMAX_TABLE) * (float(layer.option("beta", 1.0)) * scale)
+    steps = np.arange(SOFTMAX_TABLE) * (float(step.option("beta", 1.0)) * scale)
     return np.floor(np.exp(-steps) * (1 << bits) + 0.5).astype(np.uint32)
 
 
-def lookup_table(graph: Graph, layer: Layer) -> np.ndarray:
+def lookup_table(step: Step) -> np.ndarray:
     """Output by stored input + 128 of an operator on one value; int8, shape (256,).
 
     Notes
     -----
     The operator in double precision, then rounded half away from zero.
     """
-    scale, zero_point = single(graph.input(layer))
-    output_scale, output_zero = single(graph.output(layer))
-    function = LOOKUPS.get(layer.op)
+    scale, zero_point = single(step.source)
+    output_scale, output_zero = single(step.target)
+    function = LOOKUPS.get(step.layer.op)
     if function is None:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: no table runs it; tables run "
-                                  f"{', '.join(LOOKUPS)}")
+        raise step.refuse(f"no table runs it; tables run " f"{', '.join(LOOKUPS)}")
     real = (np.arange(INT8_LOW, INT8_HIGH + 1) - zero_point) * scale
-    stored = round_away(function(layer, real) / output_scale) + output_zero
+    stored = round_away(function(step.layer, real) / output_scale) + output_zero
     return np.clip(stored, INT8_LOW, INT8_HIGH).astype(np.int8)
 
 
-def float_range(layer: Layer) -> tuple[float, float]:
+def float_range(step: Step) -> tuple[float, float]:
     """Bounds of the fused activation on floats."""
-    if layer.activation is None:
+    if step.layer.activation is None:
         return -math.inf, math.inf
-    if layer.activation not in ACTIVATION_BOUNDS:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: fused activation "
-                                  f"{layer.activation!r} has no float kernel")
-    return ACTIVATION_BOUNDS[layer.activation]
+    if step.layer.activation not in ACTIVATION_BOUNDS:
+        raise step.refuse(f"fused activation " f"{step.layer.activation!r} has no float kernel")
+    return ACTIVATION_BOUNDS[step.layer.activation]

@@ -8,7 +8,8 @@ import numpy as np
 
 from hwmodels.frozen import entity
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.arithmetic.step import Step
+from twin.network.graph import Quantization, Tensor
 from twin.network.operators import ACTIVATION_BOUNDS
 
 INT8_LOW, INT8_HIGH = -128, 127
@@ -134,25 +135,25 @@ def single(tensor: Tensor) -> tuple[float, int]:
     return quantization.scales[0], quantization.zero_points[0]
 
 
-def activation_range(layer: Layer, tensor: Tensor) -> tuple[int, int]:
+def activation_range(step: Step) -> tuple[int, int]:
     """Return stored values the fused activation of a layer lets through.
 
     References
     ----------
     TensorFlow Lite, kernels/kernel_util: CalculateActivationRangeQuantized.
     """
-    scale, zero_point = single(tensor)
+    scale, zero_point = single(step.target)
 
     def stored(real: float) -> int:
         return zero_point + int(round_away(real / scale))
 
     low, high = INT8_LOW, INT8_HIGH
-    if layer.activation is None:
+    if step.layer.activation is None:
         return low, high
-    if layer.activation not in ACTIVATION_BOUNDS:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: fused activation "
-                                  f"{layer.activation!r}; accepted: {', '.join(ACTIVATION_BOUNDS)}")
-    lower, upper = ACTIVATION_BOUNDS[layer.activation]
+    if step.layer.activation not in ACTIVATION_BOUNDS:
+        raise step.refuse(f"fused activation "
+                          f"{step.layer.activation!r}; accepted: {', '.join(ACTIVATION_BOUNDS)}")
+    lower, upper = ACTIVATION_BOUNDS[step.layer.activation]
     return (max(low, stored(lower)), high if math.isinf(upper) else min(high, stored(upper)))
 
 
@@ -162,7 +163,7 @@ def round_away(value: float | np.ndarray) -> np.ndarray:
     return np.trunc(value + np.copysign(0.5, value))
 
 
-def weighted(graph: Graph, layer: Layer) -> Requantisation:
+def weighted(step: Step) -> Requantisation:
     """Requantisation of a convolution or fully connected layer.
 
     Notes
@@ -170,21 +171,20 @@ def weighted(graph: Graph, layer: Layer) -> Requantisation:
     Factor of a channel: input scale * weight scale / output scale, in double precision.
     Convolutions keep one factor per output channel even where the file has one scale.
     """
-    data, weights = graph.input(layer), graph.input(layer, 1)
-    output = graph.output(layer)
-    input_scale, _ = single(data)
-    output_scale, offset = single(output)
-    scales = np.array(_weight_scales(layer, weights).scales, np.float64)
-    if layer.op != "fully_connected" and scales.size == 1:
-        scales = np.repeat(scales, output.channels)
+    input_scale, _ = single(step.source)
+    output_scale, offset = single(step.target)
+    scales = np.array(_weight_scales(step).scales, np.float64)
+    if step.layer.op != "fully_connected" and scales.size == 1:
+        scales = np.repeat(scales, step.target.channels)
     multipliers, shifts = split_scales(input_scale * scales / output_scale)
-    low, high = activation_range(layer, output)
+    low, high = activation_range(step)
     return Requantisation(multipliers=multipliers, shifts=shifts, offset=offset, low=low, high=high)
 
 
-def _weight_scales(layer: Layer, weights: Tensor) -> Quantization:
+def _weight_scales(step: Step) -> Quantization:
+    weights = step.weights
     quantization = weights.quantization
     if weights.dtype != "int8" or quantization is None or any(quantization.zero_points):
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: weights {weights.name!r} are "
-                                  f"{weights.dtype}; int8 with zero point 0 is expected")
+        raise step.refuse(f"weights {weights.name!r} are "
+                          f"{weights.dtype}; int8 with zero point 0 is expected")
     return quantization

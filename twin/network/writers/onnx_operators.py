@@ -193,8 +193,7 @@ def _resize(output: Output, mode: str) -> None:
 
 
 def _quantize(output: Output) -> None:
-    output.node("QuantizeLinear", [output.source(),
-                                   *output.scale(output.layer.target_id)])
+    output.node("QuantizeLinear", [output.source(), *output.scale(output.layer.target_id)])
 
 
 def _dequantize(output: Output) -> None:

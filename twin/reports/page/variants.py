@@ -86,8 +86,7 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
     """
     made = [one for one in variants if one.prediction is not None]
     rivals = [Rival(label=one.label, row=one.row) for one in made]
-    names = dict.fromkeys(one.prediction.graph.name for one in made
-                          if one.prediction is not None)
+    names = dict.fromkeys(one.prediction.graph.name for one in made if one.prediction is not None)
     boards = dict.fromkeys(one.row.board for one in variants)
     places = ", ".join(boards) if len(boards) <= MOST_NAMED else f"{len(boards)} boards"
     title = f"{', '.join(names) or variants[0].row.model} on {places}"

@@ -96,8 +96,7 @@ def _library_note(prediction: Prediction) -> str:
 def describe_library(prediction: Prediction) -> str:
     """Return the library, and why it was assumed where nobody asked for it."""
     _, comma, why = _library_note(prediction).partition(", ")
-    return (f"{prediction.runtime.identity}{comma}"
-            f"{why.partition(': none was asked')[0]}")
+    return (f"{prediction.runtime.identity}{comma}" f"{why.partition(': none was asked')[0]}")
 
 
 def describe_rest(prediction: Prediction) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 
 from hwmodels.frozen import frozen
 from twin.deployment.placement import Placement
-from twin.errors import RuntimeRefusedError
 from twin.network.arithmetic import find_operation, parameters
 from twin.network.arithmetic.integer import check_concatenation, padding_amounts
 from twin.network.arithmetic.requantisation import (
@@ -18,7 +17,8 @@ from twin.network.arithmetic.requantisation import (
     single,
     weighted,
 )
-from twin.network.graph import Graph, Layer
+from twin.network.arithmetic.step import Step
+from twin.network.graph import Layer
 from twin.program.image.compile.plan import Image
 from twin.runtimes.firmware import is_pointwise
 
@@ -26,12 +26,12 @@ Fields = Mapping[str, object]
 
 
 @frozen
-class Context:
+class Site(Step):
     """What the C of a layer is written from."""
 
-    graph: Graph
     placement: Placement
     image: Image
+    position: int
 
     def arena(self, tensor: int) -> str:
         """Address of a computed tensor, or of a layer's scratch, in the arena."""
@@ -43,9 +43,10 @@ class Context:
         """Address of a constant."""
         return f"(const {ctype} *)(const void *)(model_weights + {offset})"
 
-    def floating(self, layer: Layer) -> bool:
-        """Whether a layer reads floats."""
-        return self.graph.input(layer).dtype == "float32"
+    @property
+    def floating(self) -> bool:
+        """Whether it reads floats."""
+        return self.source.dtype == "float32"
 
 
 @frozen
@@ -58,7 +59,7 @@ class Call:
     struct: str = ""
 
 
-def emit_layer(context: Context, position: int) -> str:
+def emit_layer(site: Site) -> str:
     """Write one layer as C: its structs and the function `run_POSITION`.
 
     Raises
@@ -66,12 +67,12 @@ def emit_layer(context: Context, position: int) -> str:
     RuntimeRefusedError
         When the firmware has no kernel for the layer.
     """
-    layer = context.graph.layers[position]
-    find_operation(context.graph, layer)
+    layer, position = site.layer, site.position
+    find_operation(site)
     if layer.op not in _WRITERS:
-        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: the firmware has no kernel "
-                                  f"for it; it has {', '.join(sorted(_WRITERS))}")
-    calls = _WRITERS[layer.op](context, layer, position)
+        raise site.refuse("the firmware has no kernel for it; it has "
+                          f"{', '.join(sorted(_WRITERS))}")
+    calls = _WRITERS[layer.op](site)
     structs, body = [], []
     for place, call in enumerate(calls):
         name = f"layer_{position}" + (f"_{place}" if place else "")
@@ -109,10 +110,8 @@ def _literal(value: object) -> str:
     return str(value)
 
 
-def _window(context: Context, layer: Layer) -> Fields:
-    window = layer.sliding_window
-    data = context.graph.input(layer).shape
-    output = context.graph.output(layer).shape
+def _window(site: Site) -> Fields:
+    window, data, output = site.layer.sliding_window, site.source.shape, site.shape
     return {
         "in_h": data[1], "in_w": data[2], "in_c": data[3],
         "out_h": output[1], "out_w": output[2], "out_c": output[3],
@@ -123,173 +122,163 @@ def _window(context: Context, layer: Layer) -> Fields:
     }
 
 
-def _requant(context: Context, requantisation: Requantisation, offset: int) -> Fields:
+def _requant(site: Site, requantisation: Requantisation, offset: int) -> Fields:
     channels = len(requantisation.multipliers)
     return {
-        "multiplier": context.constant("int32_t", offset),
-        "shift": context.constant("int32_t", offset + 4 * channels),
+        "multiplier": site.constant("int32_t", offset),
+        "shift": site.constant("int32_t", offset + 4 * channels),
         "step": int(channels > 1), "offset": requantisation.offset,
         "low": requantisation.low, "high": requantisation.high,
     }
 
 
-def _weights(context: Context, layer: Layer, position: int) -> dict[str, object]:
+def _weights(site: Site) -> dict[str, object]:
     """Fields every weighted layer has."""
-    ctype, biases = ("float", "float") if context.floating(layer) else ("int8_t", "int32_t")
+    ctype, biases = ("float", "float") if site.floating else ("int8_t", "int32_t")
     fields: dict[str, object] = {
-        "weights": context.constant(ctype, context.image.weights[layer.inputs[1]]),
-        "bias": context.constant(biases, context.image.bias[position]),
+        "weights": site.constant(ctype, site.image.weights[site.layer.inputs[1]]),
+        "bias": site.constant(biases, site.image.bias[site.position]),
     }
-    if context.floating(layer):
-        fields["low"], fields["high"] = parameters.float_range(layer)
+    if site.floating:
+        fields["low"], fields["high"] = parameters.float_range(site)
     else:
-        fields["requant"] = _requant(context, weighted(context.graph, layer),
-                                     context.image.parameters[position])
+        fields["requant"] = _requant(site, weighted(site), site.image.parameters[site.position])
     return fields
 
 
-def _ends(context: Context, layer: Layer) -> tuple[str, ...]:
+def _ends(site: Site) -> tuple[str, ...]:
     """Addresses of the data inputs and the output."""
-    inputs = context.graph.list_data(layer)
-    return tuple(context.arena(tensor) for tensor in (*inputs, layer.target_id))
+    inputs = site.graph.list_data(site.layer)
+    return tuple(site.arena(tensor) for tensor in (*inputs, site.layer.target_id))
 
 
-def _border(context: Context, layer: Layer) -> Fields:
+def _border(site: Site) -> Fields:
     """Value of what lies around an input of integers: its zero point."""
-    if context.floating(layer):
+    if site.floating:
         return {}
-    return {"border": single(context.graph.input(layer))[1]}
+    return {"border": single(site.source)[1]}
 
 
-def _call(context: Context, layer: Layer, kernel: str, fields: Fields, *more: str,
+def _call(site: Site, kernel: str, fields: Fields, *more: str,
           struct: str = "", typed: bool = True) -> tuple[Call, ...]:
     """Return the call of a kernel for the layer's type; `more` stands behind its ends."""
-    suffix = ("_f32" if context.floating(layer) else "_s8") if typed else ""
+    suffix = ("_f32" if site.floating else "_s8") if typed else ""
     return (Call(kernel=kernel + suffix, struct=struct and struct + suffix, fields=fields,
-                 arguments=(*_ends(context, layer), *more)),)
+                 arguments=(*_ends(site), *more)),)
 
 
-def _write_product(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    output = context.graph.output(layer)
-    columns = output.channels
-    weights = context.graph.input(layer, 1)
-    return _call(context, layer, "matmul", {
-        "rows": output.elements // columns, "depth": weights.elements // columns,
-        "columns": columns, **_weights(context, layer, position), **_border(context, layer)})
+def _write_product(site: Site) -> tuple[Call, ...]:
+    output, columns = site.target, site.target.channels
+    return _call(site, "matmul", {
+        "rows": output.elements // columns, "depth": site.weights.elements // columns,
+        "columns": columns, **_weights(site), **_border(site)})
 
 
-def _write_convolution(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    if is_pointwise(context.graph, layer):
-        return _write_product(context, layer, position)
-    scratch = context.placement.slot(-1 - position)
-    return _call(context, layer, "conv", {
-        "window": _window(context, layer), **_weights(context, layer, position),
-        **_border(context, layer)}, f"model_arena + {scratch.offset_bytes}" if scratch else "0")
+def _write_convolution(site: Site) -> tuple[Call, ...]:
+    if is_pointwise(site.graph, site.layer):
+        return _write_product(site)
+    scratch = site.placement.slot(-1 - site.position)
+    return _call(site, "conv", {
+        "window": _window(site), **_weights(site), **_border(site)},
+        f"model_arena + {scratch.offset_bytes}" if scratch else "0")
 
 
-def _write_depthwise(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    data = context.graph.input(layer)
-    output = context.graph.output(layer)
-    offset = {} if context.floating(layer) else {"input_offset": -single(data)[1]}
-    return _call(context, layer, "depthwise", {
-        "window": _window(context, layer), "multiplier": output.shape[3] // data.shape[3],
-        **_weights(context, layer, position), **offset})
+def _write_depthwise(site: Site) -> tuple[Call, ...]:
+    data, output = site.source, site.target
+    offset = {} if site.floating else {"input_offset": -single(data)[1]}
+    return _call(site, "depthwise", {
+        "window": _window(site), "multiplier": output.shape[3] // data.shape[3],
+        **_weights(site), **offset})
 
 
-def _write_pool(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    low, high = (parameters.float_range(layer) if context.floating(layer)
-                 else activation_range(layer, context.graph.output(layer)))
-    return _call(context, layer, layer.op.removesuffix("_2d"), {
-        "window": _window(context, layer), "low": low, "high": high}, struct="pool")
+def _write_pool(site: Site) -> tuple[Call, ...]:
+    low, high = (parameters.float_range if site.floating else activation_range)(site)
+    return _call(site, site.layer.op.removesuffix("_2d"), {
+        "window": _window(site), "low": low, "high": high}, struct="pool")
 
 
-def _write_add(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    count = context.graph.output(layer).elements
-    if context.floating(layer):
-        low, high = parameters.float_range(layer)
-        return _call(context, layer, "add", {"count": count, "low": low, "high": high})
-    sums = parameters.addition(context.graph, layer)
-    return _call(context, layer, "add", {
+def _write_add(site: Site) -> tuple[Call, ...]:
+    count = site.target.elements
+    if site.floating:
+        low, high = parameters.float_range(site)
+        return _call(site, "add", {"count": count, "low": low, "high": high})
+    sums = parameters.addition(site)
+    return _call(site, "add", {
         "count": count, "offset": sums.offsets, "multiplier": sums.multipliers[:2],
         "shift": sums.shifts[:2], "out_multiplier": sums.multipliers[2],
         "out_shift": sums.shifts[2], "out_offset": sums.out_offset, "low": sums.low,
         "high": sums.high})
 
 
-def _write_mean(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    requantisation, offset, positions = parameters.averaging(context.graph, layer)
-    fields: dict[str, object] = {
-        "positions": positions, "channels": context.graph.input(layer).shape[3]}
-    if not context.floating(layer):
+def _write_mean(site: Site) -> tuple[Call, ...]:
+    requantisation, offset, positions = parameters.averaging(site)
+    fields: dict[str, object] = {"positions": positions, "channels": site.source.shape[3]}
+    if not site.floating:
         fields["input_offset"] = offset
-        fields["requant"] = _requant(context, requantisation, context.image.table[position])
-    return _call(context, layer, "mean", fields)
+        fields["requant"] = _requant(site, requantisation, site.image.table[site.position])
+    return _call(site, "mean", fields)
 
 
-def _write_softmax(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    data = context.graph.input(layer)
+def _write_softmax(site: Site) -> tuple[Call, ...]:
+    data = site.source
     depth = data.channels
-    table = {"beta": float(layer.option("beta", 1.0))} if context.floating(layer) else {
-        "exponential": context.constant("uint32_t", context.image.table[position])}
-    return _call(context, layer, "softmax", {
-        "rows": data.elements // depth, "depth": depth, **table})
+    table = {"beta": float(site.option("beta", 1.0))} if site.floating else {
+        "exponential": site.constant("uint32_t", site.image.table[site.position])}
+    return _call(site, "softmax", {"rows": data.elements // depth, "depth": depth, **table})
 
 
-def _write_pad(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    data = context.graph.input(layer)
-    amounts = padding_amounts(layer, data)
-    if context.floating(layer):
+def _write_pad(site: Site) -> tuple[Call, ...]:
+    data, amounts = site.source, padding_amounts(site)
+    if site.floating:
         width = 4
-        value = int(np.float32(layer.option("value", 0.0) or 0.0).view(np.uint32))
+        value = int(np.float32(site.option("value", 0.0) or 0.0).view(np.uint32))
     else:
         width, value = 1, single(data)[1] & 0xFF
-    return _call(context, layer, "pad_nhwc", {
+    return _call(site, "pad_nhwc", {
         "in_h": data.shape[1], "in_w": data.shape[2], "in_c": data.shape[3],
         "before": [before for before, _ in amounts[1:]],
         "after": [after for _, after in amounts[1:]], "element_bytes": width, "value": value},
         typed=False)
 
 
-def _write_concatenation(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    check_concatenation(context.graph, layer)
-    axis = layer.option("axis")
-    width = 4 if context.floating(layer) else 1
-    output = context.graph.output(layer)
-    out_bytes = math.prod(output.shape[axis:]) * width
+def _write_concatenation(site: Site) -> tuple[Call, ...]:
+    check_concatenation(site)
+    axis = site.option("axis")
+    width = 4 if site.floating else 1
+    out_bytes = math.prod(site.shape[axis:]) * width
     calls, offset = [], 0
-    for tensor in layer.inputs:
-        part = context.graph.tensors[tensor]
+    for tensor in site.layer.inputs:
+        part = site.graph.tensors[tensor]
         in_bytes = math.prod(part.shape[axis:]) * width
         fields = {"rows": math.prod(part.shape[:axis]), "in_bytes": in_bytes,
                   "out_bytes": out_bytes, "offset_bytes": offset}
         calls.append(Call(kernel="concat_part", fields=fields, arguments=(
-            context.arena(tensor), context.arena(layer.target_id))))
+            site.arena(tensor), site.arena(site.layer.target_id))))
         offset += in_bytes
     return tuple(calls)
 
 
-def _write_lookup(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    if context.floating(layer):
-        return _write_quantisation(context, layer, "quantize_s8", layer.target_id)
-    return _call(context, layer, "lookup", {
-        "count": context.graph.output(layer).elements,
-        "table": context.constant("int8_t", context.image.table[position])})
+def _write_lookup(site: Site) -> tuple[Call, ...]:
+    if site.floating:
+        return _write_quantisation(site, "quantize_s8", site.layer.target_id)
+    return _call(site, "lookup", {
+        "count": site.target.elements,
+        "table": site.constant("int8_t", site.image.table[site.position])})
 
 
-def _write_dequantise(context: Context, layer: Layer, position: int) -> tuple[Call, ...]:
-    return _write_quantisation(context, layer, "dequantize_s8", layer.source_id)
+def _write_dequantise(site: Site) -> tuple[Call, ...]:
+    return _write_quantisation(site, "dequantize_s8", site.layer.source_id)
 
 
-def _write_quantisation(context: Context, layer: Layer, kernel: str,
-                        stored: int) -> tuple[Call, ...]:
-    tensor = context.graph.tensors[stored]
+def _write_quantisation(site: Site, kernel: str, stored: int) -> tuple[Call, ...]:
+    tensor = site.graph.tensors[stored]
     scale, zero_point = single(tensor)
-    return _call(context, layer, kernel, {
+    return _call(site, kernel, {
         "count": tensor.elements, "scale": scale, "zero_point": zero_point},
         struct="quantize_s8", typed=False)
 
 
-_WRITERS: Mapping[str, Callable[[Context, Layer, int], tuple[Call, ...]]] = {
+_WRITERS: Mapping[str, Callable[[Site], tuple[Call, ...]]] = {
     "conv_2d": _write_convolution, "depthwise_conv_2d": _write_depthwise,
     "fully_connected": _write_product, "average_pool_2d": _write_pool,
     "max_pool_2d": _write_pool, "add": _write_add, "mean": _write_mean,

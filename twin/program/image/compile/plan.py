@@ -10,7 +10,8 @@ from twin.deployment.memories import align
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
-from twin.network.graph import Graph, Layer
+from twin.network.arithmetic.step import Step
+from twin.network.graph import Graph
 from twin.network.operators import Form, is_alias, traits
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.firmware import is_pointwise
@@ -82,30 +83,30 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     for position, layer in enumerate(graph.layers):
         if is_alias(layer):
             continue
-        operator = traits(layer)
+        operator, step = traits(layer), Step(graph, layer)
         if operator.filters is not None:
-            plain = kernels == "cmsis-nn" and not _wants_sums(graph, layer, isa)
-            _write_bias(graph, layer, position, image, content, readers, plain)
+            plain = kernels == "cmsis-nn" and not _wants_sums(step, isa)
+            _write_bias(step, position, image, content, readers, plain)
         if requantisation_bytes(graph, layer):
-            _write_parameters(graph, layer, position, image, content, parameter_offset)
+            _write_parameters(step, position, image, content, parameter_offset)
             parameter_offset += requantisation_bytes(graph, layer)
-        elif operator.form is Form.REDUCE and graph.input(layer).dtype == "int8":
-            requantisation, _, _ = parameters.averaging(graph, layer)
+        elif operator.form is Form.REDUCE and step.source.dtype == "int8":
+            requantisation, _, _ = parameters.averaging(step)
             image.table[position] = _append(content, np.concatenate(
                 [requantisation.multipliers, requantisation.shifts]))
-        table = parameters.find_table(graph, layer)
+        table = parameters.find_table(step)
         if table is not None:
             image.table[position] = _append(content, table)
     return Image(content=bytes(content), planned_bytes=image.planned_bytes, weights=offsets,
                  bias=image.bias, parameters=image.parameters, table=image.table)
 
 
-def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
+def _wants_sums(step: Step, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
-    if "mve" not in load_isa(isa).extensions or graph.input(layer).dtype != "int8":
+    if "mve" not in load_isa(isa).extensions or step.source.dtype != "int8":
         return False
-    product = traits(layer).form is Form.PRODUCT or is_pointwise(graph, layer)
-    return product and len(weighted(graph, layer).multipliers) == 1
+    product = traits(step.layer).form is Form.PRODUCT or is_pointwise(step.graph, step.layer)
+    return product and len(weighted(step).multipliers) == 1
 
 
 def _count_readers(graph: Graph) -> dict[int, int]:
@@ -124,17 +125,17 @@ def _append(content: bytearray, values: np.ndarray) -> int:
     return offset
 
 
-def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content: bytearray,
+def _write_bias(step: Step, position: int, image: Image, content: bytearray,
                 readers: dict[int, int], plain: bool) -> None:
-    if graph.input(layer).dtype == "float32":
+    if step.source.dtype == "float32":
         from twin.network.arithmetic.floating import float_bias
 
-        values = float_bias(graph, layer)
-    elif traits(layer).is_depthwise or plain:
-        values = parameters.bias_values(graph, layer)
+        values = float_bias(step)
+    elif traits(step.layer).is_depthwise or plain:
+        values = parameters.bias_values(step)
     else:
-        values = parameters.folded_bias(graph, layer)
-    tensor = layer.bias
+        values = parameters.folded_bias(step)
+    tensor = step.layer.bias
     if tensor < 0 or readers[tensor] > 1:
         image.bias[position] = _append(content, values)
         return
@@ -143,9 +144,9 @@ def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content
     image.bias[position] = offset
 
 
-def _write_parameters(graph: Graph, layer: Layer, position: int, image: Image,
-                      content: bytearray, offset: int) -> None:
-    requantisation = weighted(graph, layer)
+def _write_parameters(step: Step, position: int, image: Image, content: bytearray,
+                      offset: int) -> None:
+    requantisation = weighted(step)
     values = np.concatenate([requantisation.multipliers, requantisation.shifts])
     content[offset:offset + values.nbytes] = values.tobytes()
     image.parameters[position] = offset

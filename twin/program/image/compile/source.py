@@ -15,7 +15,7 @@ from twin.errors import FirmwareError, RuntimeRefusedError
 from twin.network.arithmetic.requantisation import single
 from twin.network.graph import Graph, Layer, Shape, Tensor
 from twin.network.operators import is_alias, list_states, traits
-from twin.program.image.compile.calls import Context, emit_layer
+from twin.program.image.compile.calls import Site, emit_layer
 from twin.program.image.compile.plan import FIRMWARE, Image, lay_out_constants
 from twin.runtimes import load_runtime
 
@@ -81,16 +81,17 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int =
         FIRMWARE, tile_windows=tile)
     placement = plan_placement(graph, runtime, isa)
     image = lay_out_constants(graph, placement, kernels=kernels, isa=isa)
-    context = Context(graph=graph, placement=placement, image=image)
     positions = [i for i, layer in enumerate(graph.layers) if not is_alias(layer)]
-    layers = "\n".join(emit_layer(context, position) for position in positions)
+    layers = "\n".join(
+        emit_layer(Site(graph, graph.layers[position], placement=placement, image=image,
+                        position=position)) for position in positions)
     text = _text_fields(graph)
     parts = [
         _HEAD.format(source=_one_line(graph.source), layers=len(positions),
                      arena=placement.arena_bytes,
                      room=graph.entry.size_bytes,
                      samples=_text_array(text), scratch=_scratch(graph, placement, kernels)),
-        layers, "\n", _call_list(context, positions),
+        layers, "\n", _call_list(graph, placement, positions),
         _description(graph, placement, image, text, kernels),
     ]
     return Source(model_c="".join(parts), image=image, placement=placement, kernels=kernels,
@@ -186,13 +187,13 @@ def _text_array(text: dict[str, int]) -> str:
     return (f"static uint8_t model_text[{text['bytes']}] __attribute__((aligned(16)));\n")
 
 
-def _call_list(context: Context, positions: list[int]) -> str:
+def _call_list(graph: Graph, placement: Placement, positions: list[int]) -> str:
     rows = []
     for position in positions:
-        layer = context.graph.layers[position]
-        slot = context.placement.slot(layer.target_id)
+        layer = graph.layers[position]
+        slot = placement.slot(layer.target_id)
         assert slot is not None, f"layer {layer.index} has no output in the arena"
-        size = context.graph.output(layer).size_bytes
+        size = graph.output(layer).size_bytes
         rows.append(f"    {{run_{position}, {_quoted(layer.op + ' ' + layer.name, 63)}, "
                     f"{slot.offset_bytes}, {size}, {layer.index}}},\n")
     return "static const struct model_layer layers[] = {\n" + "".join(rows) + "};\n\n"
