@@ -123,6 +123,7 @@ def test_a_large_step_is_a_ratio_and_no_round_hundred_per_cent(visit) -> None:
     write = "import('/drawing.js').then((one) => one.difference({}, {}, String).text)"
     assert page.evaluate(write.format(10, 4000)) == "\u22123990 (400 times less)"
     assert page.evaluate(write.format(4000, 10)) == "+3990 (400 times as much)"
+    assert page.evaluate(write.format(810, 10)) == "+800 (81 times as much)"
     assert page.evaluate(write.format(90, 100)) == "\u221210 (\u221210 %)"
 
 
@@ -160,6 +161,8 @@ def test_energies_hold_the_idle_draw_and_compare_at_one_boundary_only(visit) -> 
     card = page.inner_text("#cards li:nth-child(2)")
     assert f"{kit.energy_uj:.0f} uJ" in card and "above idle" in card
     assert f"{kit.energy.low:.0f} uJ to {kit.energy.high:.0f} uJ, of a board" in card
+    assert "Energy above idle" in page.inner_text("#bars")  # not the headline's
+    assert "ENERGY ABOVE IDLE" in page.inner_text("#bill thead").upper()
     page.click("#pin")
     page.click("#pin")
     assert "this state is pinned as kws" in page.inner_text("#problem")
@@ -171,8 +174,9 @@ def test_energies_hold_the_idle_draw_and_compare_at_one_boundary_only(visit) -> 
     board, chip = (page.inner_text(f"#variants tbody tr:nth-child({row}) td:nth-child(3)")
                    for row in (1, 2))
     assert board == f"{kit.energy_uj:.0f} uJ of a board"
-    assert chip.endswith("mJ of a chip")  # no difference below it
-    assert page.inner_text("#cards li:nth-child(2) .delta").strip() == ""
+    assert chip.endswith("mJ of a chip\nnot compared with one of a board")
+    assert page.inner_text("#cards li:nth-child(2) .delta").strip() == (
+        "not compared with one of a board")
     assert "times as much" in page.inner_text("#cards li:nth-child(1) .delta")
 
 

@@ -46,15 +46,19 @@ export const difference = (now, before, write) => {
   const gap = now - before;
   if (Math.abs(gap) <= 1e-9 * Math.abs(before)) return { text: "the same", side: "" };
   const ratio = before > 0 && now > 0 ? now / before : 1;
-  const share = ratio < 0.01 || ratio > 100 ? ` (${count(Math.max(ratio, 1 / ratio))} times ${ratio > 1 ? "as much" : "less"})`
+  const share = ratio < 0.1 || ratio > 10 ? ` (${count(Math.max(ratio, 1 / ratio))} times ${ratio > 1 ? "as much" : "less"})`
     : before ? ` (${signed(gap / before, percent)})` : "";
   return { text: `${signed(gap, write)}${share}`, side: gap < 0 ? "better" : "worse" };
 };
 
-// The energy of an answer that may be compared with another's: none where they are counted elsewhere.
-export const energyBeside = (answer, other) => (other && answer.energy_kind === other.energy_kind ? other.whole_uj?.value : null);
-
 export const energyPlace = (answer) => answer.energy_kind.replace(/^\w+ /, "");
+
+// What an energy is beside another's, or why it is beside none: they are counted elsewhere.
+export const energyDifference = (answer, other) => (!answer.whole_uj || !other?.whole_uj ? null : answer.energy_kind === other.energy_kind
+  ? difference(answer.whole_uj.value, other.whole_uj.value, energy) : { text: `not compared with one ${energyPlace(other)}`, side: "" });
+
+// What an energy is called that lacks the draw of its idle board.
+export const energyName = ({ energy_uj: energy, whole_uj: whole }) => (whole && whole.value !== energy.value ? "Energy above idle" : "Energy");
 
 let styles = new Map();
 export const learnCauses = (causes) => { styles = new Map(causes.map((one) => [one.cause, one])); };

@@ -60,11 +60,11 @@ const drawCards = () => {
   const { time_us: time, energy_uj: energy, memory } = answer, level = answer.certainty?.level ?? 0.9, before = baseline();
   const beside = (now, was, write) => (before ? draw.difference(now, was, write) : null);
   const npu = answer.npu_energy_uj, whole = answer.whole_uj, shown = whole ?? npu;
-  const apart = whole && whole.value !== energy.value ? `${draw.energy(energy.value)} above idle; ` : "";
+  const apart = draw.energyName(answer) !== "Energy" ? `${draw.energy(energy.value)} above idle; ` : "";
   at("cards").replaceChildren(
     card("Time", draw.time(time.value), { kind: answer.kind, delta: beside(time.value, before?.time_us.value, draw.time), range: range(time, draw.time, level), bar: draw.intervalBar(time) }),
     card(shown === npu && npu ? "Energy, accelerator and its memories" : "Energy", draw.energy(shown?.value), { kind: shown ? answer.kind : null,
-      delta: beside(whole?.value, draw.energyBeside(answer, before), draw.energy),
+      delta: draw.energyDifference(answer, before),
       range: whole ? `${range(whole, draw.energy, level)}, ${draw.energyPlace(answer)}; ${apart}${(whole.value / time.value * 1e3).toPrecision(3)} mW while it runs` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
       bar: shown ? draw.intervalBar(shown) : null }),
     card("RAM", draw.size(memory.ram_bytes), { delta: beside(memory.ram_bytes, before?.memory?.ram_bytes, draw.size),
@@ -95,7 +95,7 @@ const drawBill = () => {
   const row = (name, field, whole, write) => element("div", { class: "bar-row" },
     element("div", { class: "line" }, element("span", { text: name }), element("span", { text: write(whole) })),
     draw.bar(draw.causeParts(answer, field), whole, { label: `${name} ${describe(field, write)}`, write }));
-  at("bars").replaceChildren(row("Time", "time_us", time, draw.time), ...(energy === null ? [] : [row("Energy", "energy_uj", energy, draw.energy)]));
+  at("bars").replaceChildren(row("Time", "time_us", time, draw.time), ...(energy === null ? [] : [row(draw.energyName(answer), "energy_uj", energy, draw.energy)]));
   const body = element("tbody", {}, ...answer.causes.map((one) => element("tr", { title: draw.causeStyle(one.cause).text },
     element("th", { scope: "row" }, draw.key(one.cause), one.cause), element("td", { class: "dim group-name", text: draw.causeStyle(one.cause).group }), element("td", { class: "told", text: draw.causeStyle(one.cause).text }),
     element("td", { class: "number", text: draw.time(one.time_us) }), element("td", { class: "number", text: draw.percent(one.time_us / time) }),
@@ -103,7 +103,7 @@ const drawBill = () => {
   body.append(element("tr", { class: "total" }, element("th", { scope: "row", text: "total" }), element("td", { class: "group-name" }), element("td", { class: "told" }), element("td", { class: "number", text: draw.time(time) }),
     element("td", { class: "number", text: "100 %" }), element("td", { class: "number", text: draw.energy(energy) })));
   at("bill").replaceChildren(element("caption", { class: "unseen", text: "The bill by cause" }), element("thead", {}, element("tr", {},
-    ...[["cause"], ["group", "group-name"], ["what it is", "told"], ["time", "number"], ["share", "number"], ["energy", "number"]].map(([text, kind]) => element("th", { scope: "col", text, class: kind })))), body);
+    ...[["cause"], ["group", "group-name"], ["what it is", "told"], ["time", "number"], ["share", "number"], [draw.energyName(answer).toLowerCase(), "number"]].map(([text, kind]) => element("th", { scope: "col", text, class: kind })))), body);
 };
 
 let sorting = { by: "index", down: false };

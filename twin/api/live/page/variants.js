@@ -1,6 +1,6 @@
 // Variants pinned side by side, beside one of them, with what moved.
 
-import { bar, causeParts, difference, element, energy, energyBeside, energyPlace, percent, signed, size, time } from "./drawing.js";
+import { bar, causeParts, difference, element, energy, energyDifference, energyPlace, percent, signed, size, time } from "./drawing.js";
 
 const MOVED = 2;
 
@@ -46,7 +46,8 @@ export const drawVariants = (table, rows, base, act) => {
         row.now ? null : element("div", { class: "acts" }, button("show", place, row, act.show),
           place === base ? null : button("compare", place, row, act.compare), button("unpin", place, row, act.unpin))),
       tell(answer?.time_us.value, time, first?.time_us.value),
-      tell(answer ? answer.whole_uj?.value ?? null : undefined, (value) => energy(value) + (mixed && value !== null ? ` ${energyPlace(answer)}` : ""), energyBeside(answer ?? {}, first)),
+      figure(answer ? energy(answer.whole_uj?.value) + (mixed && answer.whole_uj ? ` ${energyPlace(answer)}` : "") : "\u2013",
+        place !== base && answer ? energyDifference(answer, first) : null),
       tell(answer?.memory?.ram_bytes, size, first?.memory?.ram_bytes),
       tell(answer?.memory?.flash_bytes, size, first?.memory?.flash_bytes),
       element("td", { class: "bars" }, answer ? bar(causeParts(answer, "time_us"), longest, {
