@@ -381,7 +381,7 @@ def _match(text: str, paths: list[Path]) -> Path | None:
 
 
 def _list_aliases(path: Path) -> tuple[str, ...]:
-    """Return other names of a board by its file; none where it is broken, which naming it says."""
+    """Return names of a board in its file; none where it is broken, which naming it says."""
     try:
         return _read_aliases(path, _content(path))
     except BoardError:
@@ -392,8 +392,10 @@ def _list_aliases(path: Path) -> tuple[str, ...]:
 def _read_aliases(path: Path, content: bytes) -> tuple[str, ...]:
     def read() -> tuple[str, ...]:
         header = _parse(path, content).get("board")
-        stated = header.get("aliases") if isinstance(header, dict) else None
-        return tuple(_fold(str(alias)) for alias in stated) if isinstance(stated, list) else ()
+        stated = header if isinstance(header, dict) else {}
+        names = stated.get("aliases")
+        return tuple(_fold(str(name)) for name in (
+            stated.get("name", ""), *(names if isinstance(names, list) else ())))
 
     return make_once("aliases", path, content, Path(__file__).parent, read)
 

@@ -64,7 +64,7 @@ class Power:
         "What running code with caches on adds to that, at `reference_ipc`.",
         section="power")] = None
     reference_ipc: Annotated[float | None, Key(
-        Quantity(above=0, high=1, null=True),
+        Quantity(low=0.1, high=1, null=True),
         "Issue cycles per cycle of the code behind the run current; one that starts two "
         "instructions counts once.", section="power")] = None
     stall_share: Annotated[float | None, Key(

@@ -102,10 +102,13 @@ def chart_quantity(rivals: Sequence[Rival], quantity: str, limit: float | None =
         value = getattr(one.row, quantity)
         best = one.row in leading and value == lowest.get(one.row.compared_as(quantity), math.nan)
         low, _, high = one.row.bounds_of(quantity) or (0.0, 0.0, 0.0)
+        days = "" if quantity != "mean_mw" or one.row.life_days is None else (
+            f" ({significant(one.row.life_days)} days)")
         bars.append(Bar(
             row=place, length=value or 0.0, series="least" if best else "others",
             look=(GREEN, "////") if best else (BLUE, ""), ends=(low, high) if high > low else None,
-            text=NOT_KNOWN if value is None else significant(value * factor) + f" {BEST}" * best,
+            text=NOT_KNOWN if value is None else (
+                significant(value * factor) + days + f" {BEST}" * best),
             hover=f"{one.label}<br>{write_figure(quantity, value)}"))
     return BarChart(
         rows=tuple(one.label for one in rivals), axis=label_figure(quantity), scale=1 / factor,

@@ -17,6 +17,8 @@ from twin.deployment.placement import constant_sizes
 from twin.deployment.split import further_memories
 from twin.errors import PlacementError, UsageError
 from twin.network.zoo import build
+from twin.reports.tables.study_sentences import say_idle
+from twin.studies.points import Deployer
 
 BOARD = "stm32h747i_disco"
 SMALL = {"memories.sram.size_bytes": "32KiB"}
@@ -42,6 +44,9 @@ def test_what_has_no_room_goes_on_beside_the_chip() -> None:
     placed = split()
     assert (placed.arena_named, placed.weights_named) == ("sram+sdram", "flash+nor")
     assert [note.partition(",")[0] for note in placed.notes] == ["arena split", "weights split"]
+    row, = Deployer().predict_changed(placed, [{}])
+    assert f"assumed: weights in flash+nor ({BOARD}); arena in sram+sdram" in "\n".join(
+        say_idle([row]))
 
 
 def test_parts_sum_to_the_plan_and_keep_to_their_rooms() -> None:

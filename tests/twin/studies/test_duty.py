@@ -20,7 +20,7 @@ from twin.network.writers import write_model
 from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
 from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
-from twin.reports.rivals import name_rivals
+from twin.reports.rivals import chart_quantity, name_rivals
 from twin.reports.tables.study_sentences import say_cell, say_life
 from twin.studies.duty import (
     SLEEP_SD,
@@ -386,6 +386,9 @@ def test_a_lead_compares_energies_at_one_boundary() -> None:
     assert "energy_uj of a board" not in list_least(rivals)  # alone: nothing to be lower than
     power = name_rivals([dataclasses.replace(one, mean_mw=mean) for one, mean in zip(
         (kit, *chips), (565.0, 0.5, 0.3), strict=True)])
+    lasting = [dataclasses.replace(one, row=dataclasses.replace(one.row, life_days=9.0))
+               for one in power]
+    assert all(" (9 days)" in bar.text for bar in chart_quantity(lasting, "mean_mw").bars)
     assert "energy" not in say_lead(power) and "b has the lowest mean power" in say_lead(power)
 
 

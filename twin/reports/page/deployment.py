@@ -196,15 +196,17 @@ def judge(report: Report) -> tuple[str, str]:
 def list_answers(report: Report) -> tuple[Answer, ...]:
     """Return time, energy, RAM and flash, with their intervals or room."""
     prediction, sure = report.prediction, report.prediction.certainty
+    measured = [] if report.measured is None else [
+        one for one in list_both(report.measured.difference) if one.kind != "predicted"]
+    drawn = [*(_answer(name, energy_uj, interval, format_energy) for name, (
+        energy_uj, interval) in name_energies(prediction).items()),
+        *([] if report.row is None else [
+            _answer("mean power", report.row.mean_mw, report.row.mean, format_power)])]
     return (
         _answer("time", prediction.time_us, sure.time_us if sure else None, format_time),
-        *(_answer(name, energy_uj, interval, format_energy) for name, (
-            energy_uj, interval) in name_energies(prediction).items()),
-        *([] if report.measured is None else [
-            one for one in list_both(report.measured.difference)
-            if one.kind != "predicted"]),
-        *([] if report.row is None else [
-            _answer("mean power", report.row.mean_mw, report.row.mean, format_power)]),
+        *measured,
+        *(replace(one, range="; ".join(filter(None, (one.range, "of the predicted time"))))
+          if measured else one for one in drawn),
         _room("RAM", prediction.ram_bytes, prediction.ram_available_bytes),
         _room(prediction.deployment.store_name, prediction.flash_bytes,
               prediction.flash_available_bytes))

@@ -154,7 +154,9 @@ def say_cell(row: Row) -> str:
 
 
 def say_idle(rows: Sequence[Row]) -> list[str]:
-    """Say in which state boards sleep, and which energies are of a whole board with its idle."""
+    """Say in which state boards sleep, which energies hold an idle board, what memories share."""
+    split = group_by((f"{what} in {place}", row.board) for row in rows for what, place in (
+        ("weights", row.weights), ("arena", row.arena)) if "+" in place)
     sleeps = group_by((row.sleep and say_sleep(row), row.board) for row in rows)
     boards = {board: sorted({row.idle_mw for row in rows if row.board == board
                              and row.idle_mw is not None})
@@ -164,6 +166,8 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
               key=lambda row: len(row.life_basis), default=None)
     return [*([] if fed is None else [f"days: {say_cell(fed)}"]),
         *([f"energy of {list_first(own, LISTED)}: {OWN_CURRENTS}"] if own else ()),
+        *(["split over memories, which parts is assumed: " + "; ".join(
+            f"{what} ({list_first(at, LISTED)})" for what, at in split.items())] if split else ()),
         *(["sleep: " + "; ".join(
             f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
            + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(

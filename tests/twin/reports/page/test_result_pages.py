@@ -348,8 +348,10 @@ def test_a_page_judges_and_advises_by_what_ran(tmp_path) -> None:
     write_measurement(tmp_path / "warm", replace(made, samples=tuple(
         replace(one, value=one.value + more.get(one.layer, 0)) for one in made.samples)))
     limit_ms = prediction.time_us / 1e3 + 1
-    page = describe(Asked(deployment, measured=tmp_path, limits={"max_ms": limit_ms},
+    page = describe(Asked(deployment, measured=tmp_path, limits={"max_ms": limit_ms, "every": "1s"},
                           changes=False))
+    drawn = [one for one in page.answers if one.name in ("energy", "mean power")]
+    assert len(drawn) == 2 and all(one.range.endswith("of the predicted time") for one in drawn)
     assert page.verdict.startswith("Fits, but time (simulated ") and page.tone == "bad"
     assert ("time", "simulated") in [(one.name, one.kind) for one in page.answers]
     assert page.advice.startswith("what runs is not what is predicted: depthwise_conv_2d alone")
