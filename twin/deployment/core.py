@@ -141,7 +141,7 @@ def _run_lowering(lowering: Lowering, site: Site, in_loops: bool) -> Lowered:
         from twin.runtimes.lowering.packed import take_apart
 
         lowering = take_apart(lowering, site.graph, site.layer, in_loops=in_loops)
-    if site.layer.window is not None and site.input().shape[0] > 1:
+    if site.layer.window is not None and site.source.shape[0] > 1:
         from twin.runtimes.lowering.batches import lower_batch
 
         return lower_batch(lowering, site)

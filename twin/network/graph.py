@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.frozen import entity, frozen
+from hwmodels.frozen import entity, frozen, record
+from twin.errors import RuntimeRefusedError
 
 DTYPE_BITS = {
     "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "uint16": 16,
@@ -324,3 +325,59 @@ class Graph:
             for name, value in layer.options:
                 add(name, value)
         return digest.hexdigest()
+
+
+@record
+class Step:
+    """A layer of a graph, and the values of the tensors it reads that are no constants."""
+
+    graph: Graph
+    layer: Layer
+    inputs: tuple[np.ndarray, ...] = ()
+
+    @property
+    def data(self) -> np.ndarray:
+        """The first of the values."""
+        return self.inputs[0]
+
+    @property
+    def source(self) -> Tensor:
+        """First tensor it reads."""
+        return self.graph.input(self.layer)
+
+    @property
+    def weights(self) -> Tensor:
+        """Second tensor it reads."""
+        return self.graph.input(self.layer, 1)
+
+    @property
+    def output(self) -> Tensor:
+        """First tensor it writes."""
+        return self.graph.output(self.layer)
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """First tensor it reads, and the first it writes."""
+        return self.graph.ends(self.layer)
+
+    @property
+    def shape(self) -> Shape:
+        """Of what it writes."""
+        return self.output.shape
+
+    @property
+    def op(self) -> str:
+        """Its operator."""
+        return self.layer.op
+
+    def input(self, place: int) -> Tensor:
+        """Tensor it reads in a place."""
+        return self.graph.input(self.layer, place)
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """Return the option of that name, or the default."""
+        return self.layer.option(name, default)
+
+    def refuse(self, reason: str) -> RuntimeRefusedError:
+        """Return the error that says why there is no kernel for it."""
+        return RuntimeRefusedError(f"layer {self.layer.index} {self.layer.op}: {reason}")

@@ -20,8 +20,7 @@ from twin.network.arithmetic.requantisation import (
     scale_values,
     split_scale,
 )
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Graph, Quantization, Window
+from twin.network.graph import Graph, Quantization, Step, Window
 from twin.network.readers import read_model
 from twin.network.writers.tflite import write_tflite
 from twin.network.zoo import build

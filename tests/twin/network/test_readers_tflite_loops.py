@@ -9,7 +9,7 @@ from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.arithmetic import find_operation
-from twin.network.arithmetic.step import Step
+from twin.network.graph import Step
 from twin.network.operators import graph_macs, list_states
 from twin.network.readers import read_model
 from twin.network.readers.tflite_control import MAX_TURNS

@@ -12,8 +12,7 @@ import numpy as np
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.arithmetic import floating, integer, movement
 from twin.network.arithmetic.integer import Operation
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Step
 
 DTYPES = {"int8": np.int8, "float32": np.float32}
 """Types of activations there are kernels for."""
@@ -27,7 +26,7 @@ def find_operation(step: Step) -> Operation:
     RuntimeRefusedError
         When there is no kernel for the operator on these types.
     """
-    layer, source, target = step.layer, step.source.dtype, step.target.dtype
+    layer, source, target = step.layer, step.source.dtype, step.output.dtype
     if layer.repeats > 1:
         raise step.refuse(f"runs {layer.repeats} times in a loop; the firmware has none")
     if layer.op == "quantize" and (source, target) == ("float32", "int8"):

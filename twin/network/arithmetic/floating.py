@@ -13,15 +13,15 @@ import numpy as np
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.integer import Operation, concatenate, pad, rename
 from twin.network.arithmetic.requantisation import INT8_HIGH, INT8_LOW, round_away, single
-from twin.network.arithmetic.step import Step
 from twin.network.arithmetic.windows import cut_windows
+from twin.network.graph import Step
 
 
 def float_bias(step: Step) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; float32, shape (output channels,)."""
     if len(step.layer.inputs) < 3 or step.layer.inputs[2] < 0:
-        return np.zeros(step.target.channels, np.float32)
-    return np.asarray(step.graph.input(step.layer, 2).data, np.float32).reshape(-1)
+        return np.zeros(step.output.channels, np.float32)
+    return np.asarray(step.input(2).data, np.float32).reshape(-1)
 
 
 def float_weights(step: Step) -> np.ndarray:
@@ -108,7 +108,7 @@ def normalise(step: Step) -> np.ndarray:
 
 def quantise(step: Step) -> np.ndarray:
     """Floats to int8, rounded half away from zero."""
-    scale, zero_point = single(step.target)
+    scale, zero_point = single(step.output)
     # As the kernel divides: in single precision.
     quotient = np.clip(step.data.astype(np.float32) / np.float32(scale), -512.0, 512.0)
     return np.clip(round_away(quotient) + zero_point, INT8_LOW, INT8_HIGH).astype(np.int8)

@@ -17,8 +17,8 @@ from twin.network.arithmetic.requantisation import (
     single,
     weighted,
 )
-from twin.network.arithmetic.step import Step
 from twin.network.arithmetic.windows import cut_windows
+from twin.network.graph import Step
 
 Operation = Callable[[Step], np.ndarray]
 
@@ -62,7 +62,7 @@ def connect(step: Step) -> np.ndarray:
 
 
 def _check_pool(step: Step) -> None:
-    data, output = step.source, step.target
+    data, output = step.ends
     if single(data) != single(output):
         raise step.refuse("input and output scales " "differ; equal ones are expected")
     if step.option("count_include_pad", False):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from twin.network.arithmetic.integer import Operation
-from twin.network.arithmetic.step import Step
+from twin.network.graph import Step
 
 
 def cut(step: Step) -> np.ndarray:

@@ -18,8 +18,7 @@ from twin.network.arithmetic.requantisation import (
     split_scale,
     split_scales,
 )
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Layer
+from twin.network.graph import Layer, Step
 from twin.network.operators import ACTIVATION_BOUNDS
 
 ADD_SHIFT = 20
@@ -42,10 +41,10 @@ LOOKUPS: Mapping[str, Callable[[Layer, np.ndarray], np.ndarray]] = {
 
 def bias_values(step: Step) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; int32, shape (output channels,)."""
-    channels = step.target.channels
+    channels = step.output.channels
     if len(step.layer.inputs) < 3 or step.layer.inputs[2] < 0:
         return np.zeros(channels, np.int32)
-    bias = step.graph.input(step.layer, 2)
+    bias = step.input(2)
     if bias.data is None or bias.dtype != "int32":
         raise step.refuse(f"bias {bias.name!r} is "
                           f"{bias.dtype}; a constant of int32 is expected")
@@ -101,7 +100,7 @@ def addition(step: Step) -> Addition:
     TensorFlow Lite, kernels/add: PrepareGeneralAddOrSub.
     """
     left, right = (step.graph.tensors[i] for i in step.layer.inputs)
-    output = step.target
+    output = step.output
     if left.shape != right.shape or left.is_constant or right.is_constant:
         raise step.refuse(f"shapes {left.shape} and "
                           f"{right.shape}; two computed tensors of one shape are expected")
@@ -129,7 +128,7 @@ def averaging(step: Step) -> tuple[Requantisation, int, int]:
     positions : int
         Values averaged.
     """
-    data, output = step.source, step.target
+    data, output = step.ends
     axes = tuple(step.option("axes", ()))
     if axes != (1, 2) or len(data.shape) != 4:
         raise step.refuse(f"axes {axes} of {data.shape}; height "
@@ -150,9 +149,9 @@ def find_table(step: Step) -> np.ndarray | None:
     """Return the table an int8 layer is run by, where it is one that looks up."""
     if step.source.dtype != "int8":
         return None
-    if step.layer.op == "softmax":
+    if step.op == "softmax":
         return softmax_table(step)
-    return lookup_table(step) if step.layer.op in LOOKUPS else None
+    return lookup_table(step) if step.op in LOOKUPS else None
 
 
 def softmax_table(step: Step) -> np.ndarray:
@@ -163,7 +162,7 @@ def softmax_table(step: Step) -> np.ndarray:
     round(exp(-beta * scale * i) * 2**bits), bits = min(23, 31 - ceil(log2(depth))): a row's sum
     stays below 2**31 and an entry times 256 below 2**32.
     """
-    data, output = step.source, step.target
+    data, output = step.ends
     scale, _ = single(data)
     if single(output) != (1 / 256, -128):
         raise step.refuse(f"output scale and zero point "
@@ -183,8 +182,8 @@ def lookup_table(step: Step) -> np.ndarray:
     The operator in double precision, then rounded half away from zero.
     """
     scale, zero_point = single(step.source)
-    output_scale, output_zero = single(step.target)
-    function = LOOKUPS.get(step.layer.op)
+    output_scale, output_zero = single(step.output)
+    function = LOOKUPS.get(step.op)
     if function is None:
         raise step.refuse(f"no table runs it; tables run " f"{', '.join(LOOKUPS)}")
     real = (np.arange(INT8_LOW, INT8_HIGH + 1) - zero_point) * scale

@@ -8,8 +8,7 @@ import numpy as np
 
 from hwmodels.frozen import entity
 from twin.errors import RuntimeRefusedError
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Quantization, Tensor
+from twin.network.graph import Quantization, Step, Tensor
 from twin.network.operators import ACTIVATION_BOUNDS
 
 INT8_LOW, INT8_HIGH = -128, 127
@@ -142,7 +141,7 @@ def activation_range(step: Step) -> tuple[int, int]:
     ----------
     TensorFlow Lite, kernels/kernel_util: CalculateActivationRangeQuantized.
     """
-    scale, zero_point = single(step.target)
+    scale, zero_point = single(step.output)
 
     def stored(real: float) -> int:
         return zero_point + int(round_away(real / scale))
@@ -172,10 +171,10 @@ def weighted(step: Step) -> Requantisation:
     Convolutions keep one factor per output channel even where the file has one scale.
     """
     input_scale, _ = single(step.source)
-    output_scale, offset = single(step.target)
+    output_scale, offset = single(step.output)
     scales = np.array(_weight_scales(step).scales, np.float64)
-    if step.layer.op != "fully_connected" and scales.size == 1:
-        scales = np.repeat(scales, step.target.channels)
+    if step.op != "fully_connected" and scales.size == 1:
+        scales = np.repeat(scales, step.output.channels)
     multipliers, shifts = split_scales(input_scale * scales / output_scale)
     low, high = activation_range(step)
     return Requantisation(multipliers=multipliers, shifts=shifts, offset=offset, low=low, high=high)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from hwmodels.frozen import frozen
 from twin.errors import NotTheSameError
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, Layer, Step
 from twin.network.operators import OPERATORS, is_alias, layer_macs, traits
 from twin.runtimes.counted.shapes import count_terms
 
@@ -118,7 +118,7 @@ def _drop(graph: Graph, layer: Layer) -> float:
 
 def _leave(ran: Ran, graph: Graph) -> float:
     """Return what leaving out a layer of the program counts: one of many products is none to."""
-    least = min((count_terms(graph, layer).get("mac", layer_macs(graph, layer))
+    least = min((count_terms(Step(graph, layer)).get("mac", layer_macs(graph, layer))
                  for layer in graph.layers if layer_macs(graph, layer)), default=0)
     return _NEVER if least and ran.macs > least else _LEFT_OUT
 
@@ -138,7 +138,7 @@ def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool, wider: float = 
         return score
     if not counting:
         return score if named or score > 0 else _NEVER
-    terms = count_terms(graph, layer)
+    terms = count_terms(Step(graph, layer))
     every = max(terms.get("every mac", 0.0), layer_macs(graph, layer), 1.0)
     inside = terms.get("mac", every)
     return score + _ALIKE if (

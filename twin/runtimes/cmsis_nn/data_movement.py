@@ -55,7 +55,7 @@ def _lower_copy(site: Site) -> Lowered:
 def _lower_concatenation(site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run of bytes per outer index."""
     dialect = site.dialect
-    output = site.output.shape
+    output = site.shape
     axis = site.layer.option("axis", len(output) - 1)
     parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
     outer, runs = split_runs(parts, output, axis)

@@ -55,9 +55,9 @@ class _Rows(NamedTuple):
 
 
 def _read_rows(site: Site) -> _Rows:
-    weights = site.input(1)
+    weights = site.weights
     rows, columns = weights.shape[-2:]
-    return _Rows(site.input().elements // columns, rows, columns,
+    return _Rows(site.source.elements // columns, rows, columns,
                  has_bias(site.layer), not has_one_scale(site.graph, site.layer), "weights")
 
 
@@ -77,8 +77,8 @@ def _lower_batch_matmul(site: Site) -> Lowered:
     Of (..., m, k) and (..., k, n); the right side as if already transposed, and on a core with
     MVE as if it ran the scalar loops (assumed).
     """
-    left = site.input()
-    right = site.input(1)
+    left = site.source
+    right = site.weights
     columns = left.shape[-2 if site.layer.option("adj_x", False) else -1]
     rows = site.output.channels
     batches = max(1, right.elements // (rows * columns))
@@ -187,7 +187,7 @@ def _lower_mve(site: Site) -> Lowered:
 
 def _scratch_bytes_mve(site: Site) -> int:
     """One 32-bit sum per weight row."""
-    return 4 * site.input(1).shape[-2]
+    return 4 * site.weights.shape[-2]
 
 
 KERNELS: Kernels = {

@@ -60,7 +60,7 @@ def _lower_svdf(site: Site) -> Lowered:
     over its memory, and ranks are summed.
     """
     dialect = site.dialect
-    filters, features = site.input(1).shape[:2]
+    filters, features = site.weights.shape[:2]
     memory = site.input(2).elements // filters
     units = site.output.channels
     return (draft_kernel(
@@ -84,7 +84,7 @@ def _lower_svdf(site: Site) -> Lowered:
 
 def _scratch_bytes_svdf(site: Site) -> int:
     """Return the state, a 32-bit sum per filter and one per unit."""
-    filters = site.input(1).shape[0]
+    filters = site.weights.shape[0]
     memory = site.input(2).elements // filters
     units = site.output.channels
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
@@ -96,10 +96,10 @@ def _lower_gates(site: Site) -> Lowered:
     Inputs are data, input weights (gates x units, features), recurrent weights.
     """
     dialect = site.dialect
-    features = site.input(1).channels
-    rows = site.input(1).elements // features
+    features = site.weights.channels
+    rows = site.weights.elements // features
     units = site.input(2).elements // rows
-    steps = site.input().elements // features
+    steps = site.source.elements // features
     gates = rows // units
     end, outputs = BRANCH[dialect], site.output.elements
     return (draft_kernel(
@@ -122,8 +122,8 @@ def _lower_gates(site: Site) -> Lowered:
 
 def _scratch_bytes_gates(site: Site) -> int:
     """Hidden state, cell state and gates as 16-bit values."""
-    features = site.input(1).channels
-    rows = site.input(1).elements // features
+    features = site.weights.channels
+    rows = site.weights.elements // features
     units = site.input(2).elements // rows
     return 2 * rows + 4 * units
 

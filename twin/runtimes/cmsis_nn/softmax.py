@@ -34,7 +34,7 @@ _REST_C = {"thumb2": (5, 13, 103, 6), "thumb1": (16, 27, 125, 18), "rv32": (12, 
 
 def _extents(site: Site) -> tuple[int, int]:
     """Rows, and their length: softmax runs over the last axis."""
-    tensor = site.input()
+    tensor = site.source
     return tensor.rows, tensor.channels
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Step
 from twin.runtimes.counted.terms import elementwise, movement, products, reductions, rows, windows
 from twin.runtimes.counted.work import Describe, Terms, Work
 
@@ -28,13 +28,11 @@ def terms_of(kernels: str) -> Terms:
     return terms
 
 
-def describe(graph: Graph, layer: Layer, kernels: str = "") -> Work | None:
+def describe(step: Step, kernels: str = "") -> Work | None:
     """Return the work of a layer under some kernels; None for an operator nobody counted."""
-    if kernels in ALONE:
-        alone = terms_of(kernels).get(layer.op)
-        return None if alone is None else alone(graph, layer)
-    terms = _terms().get(layer.op)
-    return None if terms is None else terms[1](graph, layer)
+    found = (terms_of(kernels).get(step.op) if kernels in ALONE else
+             _terms()[step.op][1] if is_described(step.op) else None)
+    return None if found is None else found(step)
 
 
 def family_of(op: str) -> str:

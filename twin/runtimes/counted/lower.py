@@ -17,7 +17,7 @@ from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel, Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.graph import DTYPE_BITS, Step
 from twin.network.operators import is_assumed
 from twin.runtimes.counted.describe import ALONE, describe, family_of, is_described, terms_of
 from twin.runtimes.counted.mixture import in_order, mix, widen
@@ -75,7 +75,7 @@ def _scratch_bytes(kernels: str, level: str, base: Lowering | None, site: Site) 
 
 def _runs_another(kernels: str, level: str, site: Site) -> str:
     """Return the operator whose code a release runs instead of a layer's own; "": its own."""
-    work = describe(site.graph, site.layer, kernels)
+    work = describe(site, kernels)
     own = work is None or kernels == REFERENCE or level.endswith(OLDEST)
     return "" if work is None or own else work.runs
 
@@ -111,7 +111,7 @@ def lower_stand_in(runtime: str, op: str) -> Lowering:
     return assume(lower_counted(REFERENCE, "O2", None))
 
 
-def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: Core) -> bool:
+def stands_in(kernels: str, level: str, step: Step, core: Core) -> bool:
     """Whether a layer's instructions are those of another variant, or were not counted at all.
 
     Parameters
@@ -119,23 +119,23 @@ def stands_in(kernels: str, level: str, graph: Graph, layer: Layer, core: Core) 
     kernels, level
         Columns of the table.
     """
-    amounts, _ = _find_amounts(kernels, level, graph, layer, core)
+    amounts, _ = _find_amounts(kernels, level, step, core)
     return amounts is None or amounts.stands_in
 
 
-def _find_amounts(kernels: str, level: str, graph: Graph, layer: Layer,
+def _find_amounts(kernels: str, level: str, step: Step,
                   at: Site | Core) -> tuple[Amounts | None, bool]:
     """Return what a layer executes, and whether another instruction set's core was counted."""
-    work = describe(graph, layer, kernels)
+    work = describe(step, kernels)
     if work is None:
         return None, False
     core, foreign = choose_core(
         at.isa, at.fpu, "" if "float" in work.variant and kernels not in ALONE else kernels)
-    return look_up(kernels, core, level, layer.op, work), foreign
+    return look_up(kernels, core, level, step.op, work), foreign
 
 
 def _lower(kernels: str, level: str, base: Lowering | None, site: Site) -> Lowered:
-    amounts, foreign = _find_amounts(kernels, level, site.graph, site.layer, site)
+    amounts, foreign = _find_amounts(kernels, level, site, site)
     if amounts is not None and foreign:
         amounts = replace(amounts, stands_in=True)
     if other := _runs_another(kernels, level, site):
@@ -242,7 +242,7 @@ def _read_once(site: Site, amounts: Amounts) -> Kernel:
         if operand.role in ("scratch", "parameters"):
             continue
         write = operand.role == "output"
-        width = _width(site.graph, site.layer, operand.name)
+        width = _width(site, operand.name)
         trips = operand.size_bytes // width
         step = store if write else load
         moves.append(repeat("element", trips, step(operand.name, width, 0, element=width)))
@@ -252,9 +252,9 @@ def _read_once(site: Site, amounts: Amounts) -> Kernel:
         assumed=amounts.stands_in)
 
 
-def _width(graph: Graph, layer: Layer, operand: str) -> int:
+def _width(step: Step, operand: str) -> int:
     """Bytes of one element of an operand."""
     number = int(operand.lstrip("abcdefghijklmnopqrstuvwxyz") or 1) - 1
-    ids = layer.outputs if operand.startswith("output") else layer.inputs
+    ids = step.layer.outputs if operand.startswith("output") else step.layer.inputs
     place = ids[number] if operand.startswith(("input", "output")) and number < len(ids) else ids[0]
-    return max(1, DTYPE_BITS[graph.tensors[place].dtype] // 8)
+    return max(1, DTYPE_BITS[step.graph.tensors[place].dtype] // 8)

@@ -31,24 +31,24 @@ def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
         What runs where the code is not the core's: of the library it is taken to be like, assumed.
     """
     def lower(site: Site) -> Lowered:
-        kernel, stands_in = learnt.choose(site.graph, site.layer, dtype)
+        kernel, stands_in = learnt.choose(site, dtype)
         if kernel is None or learnt.isa not in load_isa(site.isa).learnt_from:
             return tuple(replace(one, assumed=True) for one in base.lower(site))
         return (_make(kernel, site, assumed=stands_in or learnt.isa != site.isa),)
 
     def scratch_bytes(site: Site) -> int:
-        kernel, _ = learnt.choose(site.graph, site.layer, dtype)
+        kernel, _ = learnt.choose(site, dtype)
         if kernel is None or learnt.isa not in load_isa(site.isa).learnt_from:
             return base.scratch_bytes(site)
         scratch = kernel.operand("scratch")
-        size = 0.0 if scratch is None else total(scratch.size, count_terms(site.graph, site.layer))
+        size = 0.0 if scratch is None else total(scratch.size, count_terms(site))
         return -(-round(size) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
     return Lowering(lower=lower, scratch_bytes=scratch_bytes)
 
 
 def _make(kernel: LearntKernel, site: Site, *, assumed: bool) -> Kernel:
-    terms = count_terms(site.graph, site.layer)
+    terms = count_terms(site)
     blocks = [one for block in kernel.blocks for one in _run(block, terms)]
     rest = total(kernel.rest, terms)
     amounts = {name: round(rest * kernel.classes.get(name, 0.0)) for name in CLASSES}

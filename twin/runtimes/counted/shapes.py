@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Step
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.terms.windows import count_inside
 from twin.runtimes.counted.work import SCALAR, VECTOR
@@ -30,19 +30,19 @@ KINDS = {"conv_2d": "product", "fully_connected": "product", "average_pool_2d": 
 """Operators whose shapes have the same terms, so that one function may run them."""
 
 
-def count_terms(graph: Graph, layer: Layer) -> dict[str, float]:
+def count_terms(step: Step) -> dict[str, float]:
     """Return how often loops of a layer's kernel may turn, by name, plain ones first."""
-    target = graph.output(layer)
-    source = graph.input(layer)
+    target = step.output
+    source = step.source
     terms: dict[str, float] = {"call": 1.0, "output": target.elements}
-    if layer.window is not None and len(source.shape) == 4 == len(target.shape):
-        terms |= _count_window(graph, layer)
-    elif layer.op == "fully_connected":
-        terms |= _count_dense(graph, layer)
+    if step.layer.window is not None and len(source.shape) == 4 == len(target.shape):
+        terms |= _count_window(step)
+    elif step.op == "fully_connected":
+        terms |= _count_dense(step)
     else:
         terms |= {"last": target.channels if target.shape else 1,
                   "source": source.elements} | _cut("output", target.elements, 1)
-    work = describe(graph, layer)
+    work = describe(step)
     if work is not None:
         for name, often in {**work.terms, **work.own}.items():
             terms.setdefault(name.removeprefix(SCALAR).removeprefix(VECTOR), float(often))
@@ -82,9 +82,9 @@ def _count_product(pixels: int, channels: int, column: int) -> dict[str, float]:
     return {name: often for name, often in terms.items() if often}
 
 
-def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
-    source, target = graph.ends(layer)
-    window = layer.sliding_window
+def _count_window(step: Step) -> dict[str, float]:
+    source, target = step.ends
+    window = step.layer.sliding_window
     rows, columns = count_inside(window, source.shape, target.shape)
     lines, width, channels = target.shape[1], target.shape[2], target.shape[3]
     pixels, taps = lines * width, rows * columns
@@ -96,8 +96,8 @@ def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
     for at_once in AT_ONCE[1:]:
         terms[f"line by {at_once}"] = lines * (width // at_once)
         terms[f"line beside {at_once}"] = lines * (width % at_once)
-    if layer.op == "conv_2d":
-        depth = graph.input(layer, 1).shape[3]
+    if step.op == "conv_2d":
+        depth = step.weights.shape[3]
         terms |= {"mac": taps * depth * channels, "inside column": taps * depth}
         terms |= _cut("tap depth", depth, taps) | _cut("row depth", window.kernel[1] * depth,
                                                         pixels * window.kernel[0])
@@ -113,8 +113,8 @@ def _count_window(graph: Graph, layer: Layer) -> dict[str, float]:
     return terms | _cut("pixel", pixels, 1) | _cut("window", size, pixels * channels)
 
 
-def _count_dense(graph: Graph, layer: Layer) -> dict[str, float]:
-    weights, target = graph.input(layer, 1), graph.output(layer)
+def _count_dense(step: Step) -> dict[str, float]:
+    weights, target = step.weights, step.output
     channels, depth = weights.shape[0], weights.elements // max(1, weights.shape[0])
     rows = target.elements // max(1, channels)
     # Of a convolution of one by one, which libraries often run by the same code.
@@ -131,15 +131,15 @@ DECISIVE = ("pointwise", "multiplier", "dilated", "same")
 """A layer that differs from all that were seen in one of these runs other code, maybe."""
 
 
-def tell_features(graph: Graph, layer: Layer) -> dict[str, str]:
+def tell_features(step: Step) -> dict[str, str]:
     """Return what of a layer's shape may choose the kernel that runs."""
-    source, target = graph.ends(layer)
-    work = describe(graph, layer)
+    source, target = step.ends
+    work = describe(step)
     found = {"path": (work.path or work.variant) if work is not None else ""}
-    window = layer.window
+    window = step.layer.window
     if window is None or len(source.shape) != 4:
-        shapes = {graph.tensors[one].shape for one in layer.inputs if one >= 0}
-        found["same"] = "yes" if len(shapes) == 1 or layer.op == "fully_connected" else "no"
+        shapes = {step.graph.tensors[one].shape for one in step.layer.inputs if one >= 0}
+        found["same"] = "yes" if len(shapes) == 1 or step.op == "fully_connected" else "no"
         found["channels"] = str(target.channels % 4 if target.shape else 0)
         return found
     depth = source.shape[3]
@@ -150,15 +150,15 @@ def tell_features(graph: Graph, layer: Layer) -> dict[str, str]:
               "height": "1" if source.shape[1] == 1 else "more",
               "channels": str(target.shape[3] % 4), "depth": str(depth % 4),
               "pointwise": "yes" if window.kernel == (1, 1) else "no"}
-    if layer.op == "depthwise_conv_2d":
+    if step.op == "depthwise_conv_2d":
         found["multiplier"] = "1" if target.shape[3] == depth else "more"
     return found
 
 
-def measure_shape(graph: Graph, layer: Layer) -> dict[str, float]:
+def measure_shape(step: Step) -> dict[str, float]:
     """Return the sizes a layer is far from others by: outputs, channels, work of an output."""
-    terms = count_terms(graph, layer)
+    terms = count_terms(step)
     outputs = terms.get("output", 1.0)
-    channels = graph.output(layer).shape[-1:] or (1,)
+    channels = step.shape[-1:] or (1,)
     return {"outputs": outputs, "channels": float(channels[0]),
             "work": max(1.0, terms.get("mac", terms.get("tap", outputs)) / outputs)}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hwmodels.kernel import Nest, Operand
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Step
 from twin.runtimes.counted.learnt import LearntKernel, LearntOperand, total
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.nests import Move, bound, guarded, load, repeat, resolve, store
@@ -40,8 +40,8 @@ def walk(kernel: LearntKernel, site: Site, terms: Mapping[str, float]) -> tuple[
         Of its shape.
     """
     turns = max(1, round(total(kernel.turns, terms)))
-    window = site.layer.window is not None and len(site.output.shape) == 4
-    pixels = _Turns(site.graph, site.layer, turns) if window and kernel.along == PIXELS else None
+    window = site.layer.window is not None and len(site.shape) == 4
+    pixels = _Turns(site, turns) if window and kernel.along == PIXELS else None
     largest = max((one.size_bytes for one in site.operands), default=1)
     if pixels is None and kernel.along == PIXELS:
         turns = max(turns, min(4096, largest // _CHUNK_BYTES))
@@ -75,9 +75,10 @@ def _order(name: str) -> int:
 class _Turns:
     """Turns over the pixels of an output, several at a time."""
 
-    def __init__(self, graph: Graph, layer: Layer, turns: int) -> None:
-        source, target = graph.ends(layer)
-        self.window, self.source, self.target = layer.sliding_window, source.shape, target.shape
+    def __init__(self, step: Step, turns: int) -> None:
+        source, target = step.ends
+        self.window, self.source = step.layer.sliding_window, source.shape
+        self.target = target.shape
         lines, width = target.shape[1], target.shape[2]
         at_once = max(1, round(lines * width / turns))
         self.across = min(width, at_once)

@@ -79,7 +79,7 @@ def _lower_conv(site: Site) -> Lowered:
 
 def _bytes(site: Site) -> int:
     """Bytes of a number of a layer's input: 1, or 2."""
-    return site.input().size_bytes // max(1, site.input().elements)
+    return site.source.size_bytes // max(1, site.source.elements)
 
 
 def _conv_accesses(shape: Geometry, depth: int, size: int) -> Any:
@@ -134,7 +134,7 @@ def _lower_dense(site: Site) -> Lowered:
 def _lower_matmul(site: Site) -> Lowered:
     """Lower a product of two computed matrices by the same kernel, a row a pixel."""
     *_, columns, rows = site.input(1).shape
-    vectors, size = site.input().elements // columns, _bytes(site)
+    vectors, size = site.source.elements // columns, _bytes(site)
     matrices = max(1, site.input(1).elements // (columns * rows))
     groups, rest = divmod(rows, LANES // size)
     lanes, wide, each = widest(rows * size), widest(columns * size), vectors // matrices

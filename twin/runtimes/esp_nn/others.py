@@ -43,7 +43,7 @@ _LEVELS = LEVELS["others"]
 def _lower_elements(part: str, levels: dict[str, Any], site: Site) -> Lowered:
     """Lower an addition, multiplication or relu6: some elements a turn, the rest one by one."""
     turn, single, lanes = levels["elements"][site.op]
-    count, clamps = math.prod(site.output.shape), site.op == "relu6"
+    count, clamps = math.prod(site.shape), site.op == "relu6"
     turns, left = divmod(count, lanes)
     steady = run_through if clamps and part == "esp32s3" else looped
     return (build_kernel(

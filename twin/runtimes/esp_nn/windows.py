@@ -202,7 +202,7 @@ def _lower_depthwise_pie(site: Site) -> Lowered:
     if not lanes:
         return _lower_depthwise(site)
     groups, pixels = -(-shape.output_channels // lanes), shape.positions
-    outputs, inputs = pixels * groups, site.input().elements
+    outputs, inputs = pixels * groups, site.source.elements
     filters = shape.output_channels * shape.window_taps
     blocks: tuple[Block, ...]
     if lanes == 16:

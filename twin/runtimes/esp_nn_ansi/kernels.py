@@ -159,7 +159,7 @@ def _lower_elements(site: Site) -> Lowered:
     """Lower an addition, a multiplication or relu6."""
     check_core(site)
     name, level, call = _LEVELS["elements"][site.op]
-    count = math.prod(site.output.shape)
+    count = math.prod(site.shape)
     return (build_kernel(
         name, "activation" if "relu" in name else "elementwise", site,
         (call_level(call), looped("element", level, count, 1)),
@@ -168,7 +168,7 @@ def _lower_elements(site: Site) -> Lowered:
 
 def element_accesses(site: Site, width: int) -> list[Any]:
     """Return loads of the operands and the store of a result, `width` elements at a time."""
-    count = math.prod(site.output.shape)
+    count = math.prod(site.shape)
     names = [one.name for one in site.operands if one.name in ("input", "input2", "weights")]
     sizes = {name: math.prod(site.input(place).shape) for place, name in enumerate(names)}
     found, (turns, left) = [], divmod(count, width)
@@ -189,7 +189,7 @@ def _lower_softmax(site: Site) -> Lowered:
 def lower_softmax(name: str, levels: dict[str, Level], site: Site) -> Lowered:
     """Return a softmax: three passes over a row (largest, sum, results)."""
     check_core(site)
-    tensor = site.input()
+    tensor = site.source
     width = tensor.channels
     rows = tensor.elements // width
     steps = {"row": width, "element": 1}

@@ -105,7 +105,7 @@ def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed
 
 def has_offset(site: Site) -> bool:
     """Whether the zero of a layer's input is no 0, so that sums of weights are needed."""
-    quantization = site.input().quantization
+    quantization = site.source.quantization
     return quantization is None or any(quantization.zero_points)
 
 

@@ -22,7 +22,7 @@ def is_pointwise(graph: Graph, layer: Layer) -> bool:
 
 def convolution_scratch_bytes(site: Site) -> int:
     """Columns of a convolution: two windows of int8, one of float32; none when pointwise."""
-    weights = site.input(1)
+    weights = site.weights
     if is_pointwise(site.graph, site.layer):
         return 0
     depth = weights.elements // weights.shape[0]

@@ -68,7 +68,7 @@ def _lower_pair(site: Site) -> Lowered:
     both, constant, lanes = _PAIRS[site.op]
     names = {operand.name for operand in site.operands}
     other = "input2" if "input2" in names else "weights"
-    count = math.prod(site.output.shape)
+    count = math.prod(site.shape)
     sizes = [math.prod(site.graph.tensors[place].shape) for place in site.layer.inputs[:2]]
     inner = min(count, *sizes)
     if inner == 1:
@@ -91,7 +91,7 @@ def _lower_table(site: Site) -> Lowered:
 
 def _lower_quantize(site: Site) -> Lowered:
     """Lower quantising: floats scaled and rounded, bytes rescaled."""
-    source = site.input().dtype
+    source = site.source.dtype
     code, width = (_TO_BYTES, 4) if source == "float32" else (_RESCALE, 1)
     return (_build(site.layer, site, "quantize", code, _count(site), 4, {"input": width}),)
 
@@ -103,7 +103,7 @@ def _lower_dequantize(site: Site) -> Lowered:
 
 
 def _count(site: Site) -> int:
-    return math.prod(site.output.shape)
+    return math.prod(site.shape)
 
 
 def _build(layer: Layer, site: Site, family: str, code: str, count: int, lanes: int,

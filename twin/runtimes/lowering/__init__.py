@@ -15,7 +15,7 @@ from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Lowered, Operand
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Step
 from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
 
 MOST_KEPT = 256
@@ -23,7 +23,7 @@ MOST_KEPT = 256
 
 
 @frozen
-class Site:
+class Site(Step):
     """A layer of a graph where it runs: instruction set, and where its operands live.
 
     Parameters
@@ -39,8 +39,6 @@ class Site:
         multipliers and shifts), "output", "output2", ..., "scratch"; those the layer has.
     """
 
-    graph: Graph
-    layer: Layer
     isa: str
     fpu: str | None
     operands: tuple[Operand, ...]
@@ -70,25 +68,6 @@ class Site:
     def weight_rows(self) -> tuple[int, int, int]:
         """Vectors of a fully connected layer's input, and rows and columns of its weights."""
         return read_rows(self.graph, self.layer)
-
-    @property
-    def op(self) -> str:
-        """Operator of the layer."""
-        return self.layer.op
-
-    @property
-    def output(self) -> Tensor:
-        """First tensor the layer writes."""
-        return self.graph.output(self.layer)
-
-    @property
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """First tensor the layer reads, and the first it writes."""
-        return self.graph.ends(self.layer)
-
-    def input(self, place: int = 0) -> Tensor:
-        """Tensor the layer reads in a place."""
-        return self.graph.input(self.layer, place)
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""

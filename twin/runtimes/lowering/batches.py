@@ -26,7 +26,7 @@ def lower_batch(lowering: Lowering, site: Site) -> Lowered:
     -----
     CMSIS-NN and TFLite Micro loop over the batch outside of everything else.
     """
-    batch = site.input().shape[0]
+    batch = site.source.shape[0]
     one = _cut(site)
     kernels: list[Kernel] = []
     for turn in range(batch):

@@ -29,7 +29,7 @@ _CALL: Counts = (12, 9, 20)
 def _lower_copy(site: Site) -> Lowered:
     """Lower a copy, or a reshape that cannot share memory: one memcpy of the output's size."""
     machine = choose_machine(site)
-    size = min(site.output.size_bytes, site.input().size_bytes)
+    size = min(site.output.size_bytes, site.source.size_bytes)
     return machine.kernel(
         "memcpy", "data_movement", _CALL, *copy_blocks(machine.dialect, size, 1),
         *copy_moves(machine.dialect, size, load("input", 1), store("output", 1)),
@@ -39,14 +39,14 @@ def _lower_copy(site: Site) -> Lowered:
 def _lower_concatenation(site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run per outer index."""
     parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
-    whole = site.output.shape
+    whole = site.shape
     return _lower_runs("reference_ops::Concatenation", site, parts, whole, True)
 
 
 def _lower_split(site: Site) -> Lowered:
     """Lower a split: of each output, one run per outer index."""
     parts = [site.graph.tensors[place].shape for place in site.layer.outputs]
-    whole = site.input().shape
+    whole = site.source.shape
     return _lower_runs("SplitImpl", site, parts, whole, False)
 
 
@@ -63,7 +63,7 @@ def _lower_runs(name: str, site: Site, parts: list[Shape], whole: Shape, joined:
 
 def _lower_slice(site: Site) -> Lowered:
     """Lower a slice, strided or not: one element at a time."""
-    source = site.input().shape
+    source = site.source.shape
     begin = site.layer.option("begin", (0,) * len(source))
     every = site.layer.option("strides", (1,) * len(source))
     steps = strides(source)
@@ -75,7 +75,7 @@ def _lower_slice(site: Site) -> Lowered:
 
 def _lower_transpose(site: Site) -> Lowered:
     """Lower a transposition: one element at a time, in the order of the output."""
-    source = site.input().shape
+    source = site.source.shape
     perm = site.layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
     return _lower_moved("reference_ops::Transpose", site, 0, [steps[axis] for axis in perm])
@@ -83,7 +83,7 @@ def _lower_transpose(site: Site) -> Lowered:
 
 def _lower_moved(name: str, site: Site, first: int, steps: list[int]) -> Lowered:
     machine = choose_machine(site)
-    shape, size = site.output.shape, machine.element_bytes
+    shape, size = site.shape, machine.element_bytes
     count = math.prod(shape)
     if len(steps) != len(shape):  # axes of length one dropped: the bytes stay in order
         first, steps = 0, strides(shape)
@@ -154,8 +154,8 @@ def _resize_drafts(site: Site, moves: Any, size: int) -> list[Any]:
 
     Where the scale is not a whole number the source advances evenly over its extent.
     """
-    batch, rows, columns, channels = site.input().shape
-    _, out_rows, out_columns, _ = site.output.shape
+    batch, rows, columns, channels = site.source.shape
+    _, out_rows, out_columns, _ = site.shape
     down, along = max(1, out_rows // rows), max(1, out_columns // columns)
     whole = rows * down == out_rows and columns * along == out_columns
     pixel = channels * size

@@ -70,7 +70,7 @@ def _width(tensor: Tensor) -> int:
 def _lower_postprocess(site: Site) -> Lowered:
     """Decode every anchor's box, find the best class of each, keep the best boxes."""
     machine = _machine(site)
-    boxes = site.input().shape[-2]
+    boxes = site.source.shape[-2]
     scores = site.input(1)
     kept = max(1, site.graph.layer_outputs(site.layer)[0].shape[-2])
     classes = scores.channels

@@ -115,7 +115,7 @@ def _soft_clamp(machine: Machine) -> str:
 
 
 def _lower_pair(name: str, machine: Machine, code: str, counts: Table) -> Lowered:
-    if machine.at.input().shape != machine.at.input(1).shape:
+    if machine.at.source.shape != machine.at.input(1).shape:
         code = join(code, machine.loop(_COUNTS["indexed"]))
     return _lower_elements(name, machine, code, counts, operands=("input", "input2"),
                            family="elementwise")

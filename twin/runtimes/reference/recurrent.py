@@ -23,11 +23,11 @@ _CALL: Counts = (15, 10, 22)
 def _lower_svdf(site: Site) -> Lowered:
     """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank."""
     machine = choose_machine(site)
-    filters, inputs = site.input(1).shape
+    filters, inputs = site.weights.shape
     memory = site.input(2).channels
     outputs = site.output.elements
     size = machine.element_bytes
-    batches = max(1, site.input().elements // inputs)
+    batches = max(1, site.source.elements // inputs)
     shift = join(machine.load(size), machine.store(size), machine.loop(_COUNTS["shift"]))
     wide, time = machine.weight_bytes, _width_of(site, 2)
     return machine.kernel(
@@ -52,9 +52,9 @@ def _lower_svdf(site: Site) -> Lowered:
 def _lower_gates(site: Site) -> Lowered:
     """Lower an LSTM or GRU: per time step the gates' products, activations and the state."""
     machine = choose_machine(site)
-    rows, inputs = site.input(1).shape[-2:]
+    rows, inputs = site.weights.shape[-2:]
     hidden = rows // _GATES[site.op]
-    steps = max(1, site.input().elements // inputs)
+    steps = max(1, site.source.elements // inputs)
     size, wide = machine.element_bytes, machine.weight_bytes
     outputs = site.output.elements
     kept = min(steps, max(1, outputs // hidden))
@@ -80,12 +80,12 @@ def _lower_gates(site: Site) -> Lowered:
 
 def _scratch_bytes_gates(site: Site) -> int:
     """Working memory: a 32-bit result per gate row."""
-    return 4 * site.input(1).shape[-2]
+    return 4 * site.weights.shape[-2]
 
 
 def _scratch_bytes_svdf(site: Site) -> int:
     """Working memory: a 32-bit result per filter, and per output."""
-    return 4 * (site.input(1).shape[0] + site.output.elements)
+    return 4 * (site.weights.shape[0] + site.output.elements)
 
 
 def _step(machine: Machine, products: int) -> str:

@@ -36,7 +36,7 @@ def lower_mean_in_order(site: Site) -> Lowered:
 
     Time goes with the elements, not with how many lines a walk along one channel loads again.
     """
-    machine, shape = choose_machine(site), site.input().shape
+    machine, shape = choose_machine(site), site.source.shape
     results, size = site.output.elements, machine.element_bytes
     element = join(machine.load(size), machine.load(4), machine.math("add"), machine.store(4),
                    machine.loop(_COUNTS["ordered"]))
@@ -57,7 +57,7 @@ def _lower_max(site: Site) -> Lowered:
 
 
 def _axes(site: Site) -> tuple[int, ...]:
-    rank = len(site.input().shape)
+    rank = len(site.source.shape)
     axes = site.layer.option("axes", site.layer.option("axis", tuple(range(1, rank - 1))))
     return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
 
@@ -65,7 +65,7 @@ def _axes(site: Site) -> tuple[int, ...]:
 def _reduce(name: str, machine: Machine, combine: str, finish: str,
             per_element: Table, assumed: bool) -> Lowered:
     """Every result in turn: all elements that fall into it read, then it is stored."""
-    shape, axes = machine.at.input().shape, _axes(machine.at)
+    shape, axes = machine.at.source.shape, _axes(machine.at)
     results, size = machine.at.output.elements, machine.element_bytes
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     steps = strides(tuple(shape[axis] for axis in kept))

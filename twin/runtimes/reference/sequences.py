@@ -195,7 +195,7 @@ def choose_machine(site: Site) -> Machine:
     RuntimeRefusedError
         For an instruction set or activation type the kernels are not lowered for.
     """
-    dtype = site.input().dtype
+    dtype = site.source.dtype
     dialect = plain(site.dialect)
     if dtype == "float32":
         return Machine(dialect, "float" if site.fpu else "soft", site=site)

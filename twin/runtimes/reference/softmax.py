@@ -28,7 +28,7 @@ def _lower(site: Site) -> Lowered:
                              assumed=kernel.assumed or machine.number == "int16"
                              or load_isa(site.isa).assumed)
                      for kernel in lower_scalar(plain))
-    tensor = site.input()
+    tensor = site.source
     width = tensor.channels
     rows, dialect = tensor.elements // width, machine.dialect
     close = machine.loop((0, 0, 2))

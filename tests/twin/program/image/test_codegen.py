@@ -27,8 +27,7 @@ from twin.errors import (
 )
 from twin.network.arithmetic.parameters import folded_bias
 from twin.network.arithmetic.requantisation import weighted
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Graph
+from twin.network.graph import Graph, Step
 from twin.network.operators import is_alias
 from twin.network.zoo import build
 from twin.program.image.compile import build as compile_build

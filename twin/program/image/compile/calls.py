@@ -17,8 +17,7 @@ from twin.network.arithmetic.requantisation import (
     single,
     weighted,
 )
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Layer
+from twin.network.graph import Layer, Step
 from twin.program.image.compile.plan import Image
 from twin.runtimes.firmware import is_pointwise
 
@@ -168,7 +167,7 @@ def _call(site: Site, kernel: str, fields: Fields, *more: str,
 
 
 def _write_product(site: Site) -> tuple[Call, ...]:
-    output, columns = site.target, site.target.channels
+    output, columns = site.output, site.output.channels
     return _call(site, "matmul", {
         "rows": output.elements // columns, "depth": site.weights.elements // columns,
         "columns": columns, **_weights(site), **_border(site)})
@@ -184,7 +183,7 @@ def _write_convolution(site: Site) -> tuple[Call, ...]:
 
 
 def _write_depthwise(site: Site) -> tuple[Call, ...]:
-    data, output = site.source, site.target
+    data, output = site.ends
     offset = {} if site.floating else {"input_offset": -single(data)[1]}
     return _call(site, "depthwise", {
         "window": _window(site), "multiplier": output.shape[3] // data.shape[3],
@@ -193,12 +192,12 @@ def _write_depthwise(site: Site) -> tuple[Call, ...]:
 
 def _write_pool(site: Site) -> tuple[Call, ...]:
     low, high = (parameters.float_range if site.floating else activation_range)(site)
-    return _call(site, site.layer.op.removesuffix("_2d"), {
+    return _call(site, site.op.removesuffix("_2d"), {
         "window": _window(site), "low": low, "high": high}, struct="pool")
 
 
 def _write_add(site: Site) -> tuple[Call, ...]:
-    count = site.target.elements
+    count = site.output.elements
     if site.floating:
         low, high = parameters.float_range(site)
         return _call(site, "add", {"count": count, "low": low, "high": high})
@@ -262,7 +261,7 @@ def _write_lookup(site: Site) -> tuple[Call, ...]:
     if site.floating:
         return _write_quantisation(site, "quantize_s8", site.layer.target_id)
     return _call(site, "lookup", {
-        "count": site.target.elements,
+        "count": site.output.elements,
         "table": site.constant("int8_t", site.image.table[site.position])})
 
 

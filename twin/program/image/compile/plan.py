@@ -10,8 +10,7 @@ from twin.deployment.memories import align
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
-from twin.network.arithmetic.step import Step
-from twin.network.graph import Graph
+from twin.network.graph import Graph, Step
 from twin.network.operators import Form, is_alias, traits
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.firmware import is_pointwise

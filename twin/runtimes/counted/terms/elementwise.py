@@ -18,24 +18,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from twin.network.graph import Graph, Layer, Shape, Tensor
+from twin.network.graph import Shape, Step, Tensor
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.work import Terms, Work, width_bytes
 
 
-def describe_unary(graph: Graph, layer: Layer) -> Work:
+def describe_unary(step: Step) -> Work:
     """Return the work of one result per element of one operand."""
-    source, target = graph.ends(layer)
+    source, target = step.ends
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
     return Work(variant=types, terms={
         "call": 1, "dimension": len(target.shape), "element": target.elements})
 
 
-def describe_quantize(graph: Graph, layer: Layer) -> Work:
+def describe_quantize(step: Step) -> Work:
     """Return the work of changing a type: 8-bit types of one scale only flip their top bit."""
-    source, target = graph.ends(layer)
-    work = describe_unary(graph, layer)
+    source, target = step.ends
+    work = describe_unary(step)
     first, second = source.quantization, target.quantization
     if {source.dtype, target.dtype} != {"int8", "uint8"} or first is None or second is None:
         return work
@@ -89,21 +89,21 @@ def _share_negative(operand: Tensor) -> float:
     return (point + 128) / 256
 
 
-def describe_paired(graph: Graph, layer: Layer) -> Work:
+def describe_paired(step: Step) -> Work:
     """Return the work of one result per element of two operands that may broadcast.
 
     Operands of 8 bits are scaled, and gemmlowp rounds negative values otherwise.
     """
-    first, second = (graph.tensors[place] for place in layer.inputs[:2])
-    target = graph.output(layer)
+    first, second = (step.graph.tensors[place] for place in step.layer.inputs[:2])
+    target = step.output
     terms: dict[str, float] = {
         "call": 1, "dimension": len(target.shape), "element": target.elements,
         "rest": target.elements % 4,
         "negative": target.elements * (_share_negative(first) + _share_negative(second))}
     path, own = "", {"vector four": float(-(-target.elements // 4))}
-    if layer.op in ("minimum", "maximum") and first.dtype == "int8":
+    if step.op in ("minimum", "maximum") and first.dtype == "int8":
         path, own = _count_extremes(first, second, target)
-    alike = layer.op in ("mul", "div") or (layer.op in ("add", "sub") and first.dtype != "float32")
+    alike = step.op in ("mul", "div") or (step.op in ("add", "sub") and first.dtype != "float32")
     if first.shape == second.shape or (alike and _pad(first) == _pad(second)):
         return Work(variant=f"{first.dtype} same", path=path, terms=terms, own=own)
     loops = fuse_loops((first.shape, second.shape), target.shape)
@@ -124,10 +124,10 @@ divisor, beyond it 94 and 7 for each power of two between both.
 """
 
 
-def describe_decided(graph: Graph, layer: Layer) -> Work:
+def describe_decided(step: Step) -> Work:
     """Return the work of an operator that inputs decide in float."""
-    work = (describe_unary if len(layer.inputs) == 1 else describe_paired)(graph, layer)
-    return replace(work, guessed=DECIDED[layer.op]) if "float" in work.variant else work
+    work = (describe_unary if len(step.layer.inputs) == 1 else describe_paired)(step)
+    return replace(work, guessed=DECIDED[step.op]) if "float" in work.variant else work
 
 
 def _pad(tensor: Tensor) -> Shape:
@@ -152,10 +152,10 @@ def _count_extremes(first: Tensor, second: Tensor, target: Tensor) -> tuple[str,
         "vector walk": runs * -(-run // 16)}
 
 
-def describe_selection(graph: Graph, layer: Layer) -> Work:
+def describe_selection(step: Step) -> Work:
     """Return the work of choosing between two operands, element by element."""
-    tensors = [graph.tensors[place] for place in layer.inputs[:3]]
-    target = graph.output(layer)
+    tensors = [step.graph.tensors[place] for place in step.layer.inputs[:3]]
+    target = step.output
     terms: dict[str, float] = {"call": 1, "dimension": len(target.shape),
                                "element": target.elements}
     width = width_bytes(tensors[1])

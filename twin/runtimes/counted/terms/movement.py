@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Step, Tensor
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import Terms, Work, width_bytes
 
@@ -26,20 +26,20 @@ def _count_levels(shape: Sequence[int]) -> dict[str, float]:
     return {f"loop {place}": count for place, count in enumerate(reversed(started))}
 
 
-def describe_reshape(graph: Graph, layer: Layer) -> Work:
+def describe_reshape(step: Step) -> Work:
     """Return the work of copying a tensor whole, and of its shape."""
-    source, target = graph.ends(layer)
-    named = layer.option("of", "reshape")
+    source, target = step.ends
+    named = step.option("of", "reshape")
     types = f" {8 * width_bytes(source)} bits" if named == "expand_dims" else ""
     return Work(variant=f"{named}{types}", terms={
         "call": 1, "dimension": len(target.shape), "dimension before": len(source.shape),
         **({"element": source.elements} if types else count_copies(source.size_bytes, 1))})
 
 
-def describe_pad(graph: Graph, layer: Layer) -> Work:
+def describe_pad(step: Step) -> Work:
     """Return the work of padding: elements inside and around, runs that are copied and filled."""
-    source, target = graph.ends(layer)
-    mode, paddings = layer.option("mode", "constant"), tuple(layer.option("paddings", ()))
+    source, target = step.ends
+    mode, paddings = step.option("mode", "constant"), tuple(step.option("paddings", ()))
     rank = len(source.shape)
     terms: dict[str, float] = {
         "call": 1, "element": target.elements, "inside": source.elements,
@@ -55,7 +55,7 @@ def describe_pad(graph: Graph, layer: Layer) -> Work:
         deep = any(paddings[-1])
         path = f"int8 {'deep' if deep else 'runs'}"
         own = _count_runs(source, target, paddings, deep=deep)
-        own["value"] = int(bool(layer.option("value", 0)))
+        own["value"] = int(bool(step.option("value", 0)))
     for place, (before, after) in enumerate(paddings):  # An element is asked outermost first.
         terms[f"outside {rank - 1 - place}"] = (before + after) * math.prod(
             source.shape[:place]) * math.prod(target.shape[place + 1:])
@@ -96,15 +96,15 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
                           start=(first + around[3][0] + depth) % 4))
 
 
-def describe_slice(graph: Graph, layer: Layer) -> Work:
+def describe_slice(step: Step) -> Work:
     """Return the work of taking a box: element by element, or with strides row by row."""
-    source, target = graph.ends(layer)
-    strides, width = tuple(layer.option("strides", ())), width_bytes(source)
-    begin = tuple(layer.option("begin", ())) or (0,)
+    source, target = step.ends
+    strides, width = tuple(step.option("strides", ())), width_bytes(source)
+    begin = tuple(step.option("begin", ())) or (0,)
     terms: dict[str, float] = {
         "call": 1, "element": target.elements, "dimension": len(source.shape),
         **_count_levels((*(1,) * (5 - len(target.shape)), *target.shape))}
-    if not layer.option("strided", False) and not set(strides) - {1}:
+    if not step.option("strided", False) and not set(strides) - {1}:
         return Work(variant=f"{source.dtype} box", terms=terms)
     if strides and strides[-1] != 1:
         return Work(variant=f"{source.dtype} stepped", terms=terms)
@@ -116,48 +116,48 @@ def describe_slice(graph: Graph, layer: Layer) -> Work:
         from_start=begin[-1] * width % 4))
 
 
-def describe_concatenation(graph: Graph, layer: Layer) -> Work:
+def describe_concatenation(step: Step) -> Work:
     """Return the work of joining: a copy of each input for each outer index."""
-    axis = layer.option("axis", 0)
-    target = graph.output(layer)
+    axis = step.option("axis", 0)
+    target = step.output
     outer = math.prod(target.shape[:axis])
     terms, whole, before = count_copies(0, 0), target.size_bytes // outer, 0
-    for place in layer.inputs:
-        size = graph.tensors[place].size_bytes // outer
+    for place in step.layer.inputs:
+        size = step.graph.tensors[place].size_bytes // outer
         terms += count_copies(size, outer, to_step=whole, from_step=size, to_start=before % 4)
         before += size
     return Work(variant="any", terms={
-        "call": 1, "part": len(layer.inputs), "outer": outer, "dimension": len(target.shape),
-        "part dimension": len(layer.inputs) * len(target.shape), "axis": axis,
-        "part outer": outer * len(layer.inputs), **terms})
+        "call": 1, "part": len(step.layer.inputs), "outer": outer, "dimension": len(target.shape),
+        "part dimension": len(step.layer.inputs) * len(target.shape), "axis": axis,
+        "part outer": outer * len(step.layer.inputs), **terms})
 
 
-def describe_split(graph: Graph, layer: Layer) -> Work:
+def describe_split(step: Step) -> Work:
     """Return the work of parting along an axis: loops over elements."""
-    source = graph.input(layer)
-    axis, parts = layer.option("axis", 0), len(layer.outputs)
+    source = step.source
+    axis, parts = step.option("axis", 0), len(step.layer.outputs)
     outer = math.prod(source.shape[:axis])
-    even = len({graph.tensors[place].shape for place in layer.outputs}) == 1
+    even = len({step.graph.tensors[place].shape for place in step.layer.outputs}) == 1
     return Work(variant=source.dtype if even else f"{source.dtype} uneven", terms={
         "call": 1, "part": parts, "run": outer * parts, "element": source.elements,
         "outer": outer, "dimension": len(source.shape)})
 
 
-def describe_stack(graph: Graph, layer: Layer) -> Work:
+def describe_stack(step: Step) -> Work:
     """Return the work of stacking or unstacking tensors."""
-    axis = layer.option("axis", 0)
-    whole = graph.tensors[(layer.outputs if layer.op == "pack" else layer.inputs)[0]]
-    parts = len(layer.inputs if layer.op == "pack" else layer.outputs)
+    axis = step.option("axis", 0)
+    whole = step.graph.tensors[(step.layer.outputs if step.op == "pack" else step.layer.inputs)[0]]
+    parts = len(step.layer.inputs if step.op == "pack" else step.layer.outputs)
     outer = math.prod(whole.shape[:axis])
     return Work(variant=whole.dtype, terms={
         "call": 1, "part": parts, "run": outer * parts, "element": whole.elements,
         "dimension": len(whole.shape)})
 
 
-def describe_gather(graph: Graph, layer: Layer) -> Work:
+def describe_gather(step: Step) -> Work:
     """Return the work of picking along an axis: one copy for each pick, from any place alike."""
-    source, target = graph.ends(layer)
-    axis = layer.option("axis", 0)
+    source, target = step.ends
+    axis = step.option("axis", 0)
     inner = math.prod(source.shape[axis + 1:])
     outer = math.prod(source.shape[:axis])
     size = inner * width_bytes(source)
@@ -169,42 +169,42 @@ def describe_gather(graph: Graph, layer: Layer) -> Work:
         **{name: count / PERIOD for name, count in copies.items()}})
 
 
-def describe_scattered(graph: Graph, layer: Layer) -> Work:
+def describe_scattered(step: Step) -> Work:
     """Return the work of elements at places the data name: one copy for each (assumed)."""
-    target = graph.output(layer)
+    target = step.output
     return Work(variant="any", terms={
         "call": 1, **count_copies(width_bytes(target), target.elements)})
 
 
-def describe_blocks(graph: Graph, layer: Layer) -> Work:
+def describe_blocks(step: Step) -> Work:
     """Return the work of moving blocks between space and depth."""
-    source, target = graph.ends(layer)
-    wide = source if layer.op == "space_to_depth" else target
+    source, target = step.ends
+    wide = source if step.op == "space_to_depth" else target
     return Work(variant=source.dtype, terms={
         "call": 1, "line": wide.shape[1], "pixel": wide.elements // wide.shape[3],
         "element": wide.elements})
 
 
-def describe_batches(graph: Graph, layer: Layer) -> Work:
+def describe_batches(step: Step) -> Work:
     """Return the work of moving blocks between space and batch: one copy for each pixel."""
-    source, target = graph.ends(layer)
+    source, target = step.ends
     depth = source.channels * width_bytes(source)
-    blocked = target if layer.op == "space_to_batch_nd" else source
+    blocked = target if step.op == "space_to_batch_nd" else source
     pixels = blocked.rows
     moved = min(source.elements, target.elements) // source.channels
     terms: Counter[str] = Counter({
         "call": 1, "pixel": pixels, "batch": blocked.shape[0], "moved": moved,
         "line": math.prod(blocked.shape[:2])})
     terms += count_copies(depth, moved, from_step=depth)
-    if layer.op == "space_to_batch_nd":
+    if step.op == "space_to_batch_nd":
         terms += count_fills(depth, pixels - moved, step=depth)
     return Work(variant=source.dtype, terms=terms)
 
 
-def describe_transpose(graph: Graph, layer: Layer) -> Work:
+def describe_transpose(step: Step) -> Work:
     """Return the work of a permutation: one element at a time in nested loops."""
-    source, target = graph.ends(layer)
-    rank, perm = len(source.shape), tuple(layer.option("perm", ()))
+    source, target = step.ends
+    rank, perm = len(source.shape), tuple(step.option("perm", ()))
     path, own = "", {}
     if source.dtype == "int8" and 1 < rank <= 4:
         turned = perm[:2] == (0, 1)
@@ -227,15 +227,15 @@ def _count_division(dividend: int, divisor: int) -> int:
     return -(-(quotient // (quotient & -quotient)).bit_length() // 4)
 
 
-def describe_nearest(graph: Graph, layer: Layer) -> Work:
+def describe_nearest(step: Step) -> Work:
     """Return the work of resizing to the nearest pixel: one code for all types and options.
 
     Each row and each pixel computes its source in float; without an FPU, what a division takes
     follows from the sizes, and what rounding takes from whether a place is before the first pixel
     or whole.
     """
-    source, target = graph.ends(layer)
-    corners, centres = (bool(layer.option(name, False))
+    source, target = step.ends
+    corners, centres = (bool(step.option(name, False))
                         for name in ("align_corners", "half_pixel_centers"))
     depth, terms = target.channels * width_bytes(target), Counter[str]()
     rows = target.shape[1]
@@ -255,13 +255,13 @@ def describe_nearest(graph: Graph, layer: Layer) -> Work:
         **count_copies(depth, pixels, from_step=depth)})
 
 
-def describe_resize(graph: Graph, layer: Layer) -> Work:
+def describe_resize(step: Step) -> Work:
     """Return the work of resizing an image: per pixel, per row of pixels, per element.
 
     A weight of zero is multiplied by sooner without an FPU: only places between pixels have none.
     """
-    source, target = graph.ends(layer)
-    corners, centres = (bool(layer.option(name, False))
+    source, target = step.ends
+    corners, centres = (bool(step.option(name, False))
                         for name in ("align_corners", "half_pixel_centers"))
     between = []
     for axis in (1, 2):

@@ -7,7 +7,7 @@ majianjia/nnom 4d1d8fc, src: backends/nnom_local.c, layers/nnom_conv2d.c, nnom_d
 
 from __future__ import annotations
 
-from twin.network.graph import Graph, Layer, Window
+from twin.network.graph import Step, Window
 from twin.runtimes.counted.copies import count_fills
 from twin.runtimes.counted.terms import elementwise, movement, products, reductions, rows
 from twin.runtimes.counted.terms.tinymaix import count_outputs
@@ -22,22 +22,20 @@ RGB = 3
 """Channels of an image, which CMSIS-NN has a kernel of its own for."""
 
 
-def describe_layer(graph: Graph, layer: Layer) -> Work:
+def describe_layer(step: Step) -> Work:
     """Return the work of a layer, and of the activation that runs behind it."""
-    if layer.window is not None:
-        variant, terms = _choose(graph, layer, layer.window), _count_window(
-            graph, layer, layer.window)
+    if (window := step.layer.window) is not None:
+        variant, terms = _choose(step, window), _count_window(step, window)
     else:
-        work = ALIKE[layer.op](graph, layer)
+        work = ALIKE[step.op](step)
         variant = work.variant.split(" ")[0]
-        terms = {**work.terms, **work.own, "source": graph.input(layer).elements}
-    return Work(variant=variant, terms=terms | count_outputs(graph, layer))
+        terms = {**work.terms, **work.own, "source": step.source.elements}
+    return Work(variant=variant, terms=terms | count_outputs(step))
 
 
-def _count_window(graph: Graph, layer: Layer, window: Window) -> dict[str, float]:
+def _count_window(step: Step, window: Window) -> dict[str, float]:
     """Return parts of windows: rows and taps inside, what is copied, pooling in two passes."""
-    (_, height, width, depth), (_, lines, across, channels) = (
-        graph.tensors[place].shape for place in (layer.source_id, layer.target_id))
+    (_, height, width, depth), (_, lines, across, channels) = (tensor.shape for tensor in step.ends)
     rows, columns = count_inside(window, (1, height, width), (1, lines, across))
     size, pixels = window.kernel[0] * window.kernel[1], lines * across
     parts: dict[str, float] = {f"{name}{end}": often * times for name, often in (
@@ -47,22 +45,22 @@ def _count_window(graph: Graph, layer: Layer, window: Window) -> dict[str, float
         ("second", (rows - lines) * across), ("pair", pixels * (size // 2)))
         for end, times in (("", 1), (" channel", channels), (" four", depth // 4),
                            (" rest", depth % 4))}
-    if layer.op == "conv_2d":
+    if step.op == "conv_2d":
         parts |= count_blocks(pixels, channels, size * depth) | count_fills(
             2 * depth, pixels * size - rows * columns, step=2 * depth)
         parts["mac"] = rows * columns * channels * depth
     return parts
 
 
-def _choose(graph: Graph, layer: Layer, window: Window) -> str:
+def _choose(step: Step, window: Window) -> str:
     """Return which kernel of CMSIS-NN a window of this shape runs."""
-    source, target = graph.input(layer).shape, graph.output(layer).shape
+    source, target = step.source.shape, step.shape
     dense = window.dilation == (1, 1)
-    if layer.op == "depthwise_conv_2d":
+    if step.op == "depthwise_conv_2d":
         return "plain" if dense and source[3] == target[3] else "multiplied"
     square = "square" if all(one == other for one, other in (
         source[1:3], target[1:3], window.kernel, window.stride, window.padding[::2])) else "sides"
-    if layer.op != "conv_2d":
+    if step.op != "conv_2d":
         return square
     if not dense:
         return "dilated"

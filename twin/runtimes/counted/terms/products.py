@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Step, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.terms.windows import FAST, count_inside
 from twin.runtimes.counted.work import Terms, Work, count_blocks
@@ -38,26 +38,26 @@ def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
         ("four", rows // 4), ("four rest", rows % 4)) for step, often in steps.items()}
 
 
-def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
+def describe_fully_connected(step: Step) -> Work:
     """Return the work of a fully connected layer."""
-    source, target = graph.ends(layer)
-    weights = graph.input(layer, 1)
+    source, target = step.ends
+    weights = step.weights
     rows, columns = weights.shape[0], weights.shape[1]
     vectors, over = target.elements // rows, max(0, columns - FAST)
-    each = not has_one_scale(graph, layer)
+    each = not has_one_scale(step.graph, step.layer)
     long = source.dtype == "int16" and over > 0
     variant = f"{source.dtype}{' per channel' if each else ''}"
     plain = Work(variant=variant, path=f"{variant} long" if long else "", terms={
         "call": 1, "vector": vectors, "output": target.elements,
         "mac": target.elements * columns,
-        "biased output": target.elements * has_bias(layer)}, own={
+        "biased output": target.elements * has_bias(step.layer)}, own={
         "vector weight": rows * -(-columns // 16),
         "scalar long pair": over * vectors * (rows // 2),
         "scalar long odd": over * vectors * (rows % 2),
         "vector long four": over * vectors * (rows // 4),
         "vector long one": over * vectors * (rows % 4),
         **_count_products(vectors, rows, FAST if long else columns)})
-    if source.dtype != "int8" or not is_pointwise_product(graph, layer):
+    if source.dtype != "int8" or not is_pointwise_product(step.graph, step.layer):
         return plain
     return replace(plain, path="int8 1x1", runs="conv_2d", oldest=plain, terms={
         **plain.terms, "pixel": vectors}, own=count_blocks(vectors, rows, columns) | {
@@ -65,10 +65,10 @@ def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
             "shared scale": rows * (not each)})
 
 
-def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
+def describe_batch_matmul(step: Step) -> Work:
     """Return the work of products of matrices."""
-    left, right, target = (graph.tensors[place] for place in (*layer.inputs[:2], layer.target_id))
-    turned, kept = bool(layer.option("adj_x", False)), bool(layer.option("adj_y", False))
+    left, right, target = step.source, step.input(1), step.output
+    turned, kept = bool(step.option("adj_x", False)), bool(step.option("adj_y", False))
     rows, columns = target.shape[-2], target.channels
     depth = left.shape[-2 if turned else -1]
     batches = target.elements // (rows * columns)
@@ -86,11 +86,11 @@ def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
         "scalar odd turn": batches * rows * (columns % 2) * (depth // UNROLLED)})
 
 
-def describe_svdf(graph: Graph, layer: Layer) -> Work:
+def describe_svdf(step: Step) -> Work:
     """Return the work of a step of SVDF."""
-    feature, time = (graph.input(layer, place) for place in (1, 2))
-    source, target = graph.ends(layer)
-    state = graph.input(layer, 4).dtype
+    feature, time = (step.input(place) for place in (1, 2))
+    source, target = step.ends
+    state = step.input(4).dtype
     filters, memory = time.shape
     return Work(variant=f"{source.dtype} {state}", terms={
         "call": 1, "filter": filters, "time mac": time.elements, "target": target.elements,
@@ -100,14 +100,14 @@ def describe_svdf(graph: Graph, layer: Layer) -> Work:
         **_count_products(target.shape[0], filters, feature.shape[1])})
 
 
-def describe_lstm(graph: Graph, layer: Layer) -> Work:
+def describe_lstm(step: Step) -> Work:
     """Return the work of a sequence: gates, products, states.
 
     CMSIS-NN multiplies no state in the first step of a sequence, where all of it is zero. Of
     batches and steps the smaller number is taken to be the batches.
     """
-    source = graph.input(layer)
-    weights, recurrent = (graph.input(layer, place) for place in (1, 2))
+    source = step.source
+    weights, recurrent = (step.input(place) for place in (1, 2))
     width, units = weights.shape[1], recurrent.shape[1]
     steps = source.elements // width
     later = steps - min(source.shape[:2])
@@ -122,10 +122,10 @@ def describe_lstm(graph: Graph, layer: Layer) -> Work:
         "input sum": 4 * units * width, **gates})
 
 
-def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
+def describe_transpose_convolution(step: Step) -> Work:
     """Return the work of a transposed convolution: every input spreads over its window."""
-    source, target = graph.ends(layer)
-    weights, window = graph.input(layer, 1), layer.window
+    source, target = step.ends
+    weights, window = step.weights, step.layer.window
     assert window is not None
     size = weights.pixels
     inputs = source.pixels
@@ -134,7 +134,7 @@ def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     terms: dict[str, float] = {
         "call": 1, "output": target.elements, "mac": inside * depth * channels,
         "outside mac": (inputs * size - inside) * depth * channels,
-        "biased output": target.elements * has_bias(layer),
+        "biased output": target.elements * has_bias(step.layer),
         "tap depth": inputs * size * depth, "input": source.elements,
         "input row": source.elements * weights.shape[1]}
     if source.dtype != "int8":

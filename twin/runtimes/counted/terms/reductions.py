@@ -14,20 +14,20 @@ from __future__ import annotations
 import itertools
 import math
 
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Step
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.work import Terms, Work
 
 
-def describe_reduction(graph: Graph, layer: Layer) -> Work:
+def describe_reduction(step: Step) -> Work:
     """Return the work of a reduction over axes."""
-    source, target = graph.ends(layer)
-    axes, rank = tuple(layer.option("axes", ())), len(source.shape)
-    keeps = layer.option("keep_dims", False)
+    source, target = step.ends
+    axes, rank = tuple(step.option("axes", ())), len(source.shape)
+    keeps = step.option("keep_dims", False)
     terms: dict[str, float] = {"call": 1, "element": source.elements, "output": target.elements,
                                "dimension": len(target.shape),
                                "added": source.elements - target.elements}
-    if layer.op == "mean" and source.dtype == "float32" and keeps \
+    if step.op == "mean" and source.dtype == "float32" and keeps \
             and sorted(axes) == [1, 2] and rank == 4:
         return Work(variant="float32 over an image", terms=terms | {
             "row": source.shape[1] * target.elements})
@@ -41,10 +41,10 @@ def describe_reduction(graph: Graph, layer: Layer) -> Work:
         "row": source.rows})
 
 
-def describe_choice(graph: Graph, layer: Layer) -> Work:
+def describe_choice(step: Step) -> Work:
     """Return the work of finding the place of an extreme along an axis."""
-    source, target = graph.ends(layer)
-    axis = layer.option("axis", 0)
+    source, target = step.ends
+    axis = step.option("axis", 0)
     outer = math.prod(source.shape[:axis])
     compared = source.elements - target.elements
     better = target.elements * (sum(1 / place for place in range(1, source.shape[axis] + 1)) - 1)
@@ -53,10 +53,10 @@ def describe_choice(graph: Graph, layer: Layer) -> Work:
         "better": better, "dimension": len(source.shape)})
 
 
-def describe_top(graph: Graph, layer: Layer) -> Work:
+def describe_top(step: Step) -> Work:
     """Return the work of the greatest few along an axis: a heap of them (assumed)."""
-    work = describe_choice(graph, layer)
-    kept = graph.output(layer).shape[layer.option("axis", 0)]
+    work = describe_choice(step)
+    kept = step.shape[step.option("axis", 0)]
     turns = 1 + math.log2(kept)
     return Work(variant=work.variant, terms={
         **work.terms, "compared": work.terms["compared"] * turns})

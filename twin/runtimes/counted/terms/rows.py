@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Step, Tensor
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.work import Terms, Work
 
@@ -21,13 +21,13 @@ LEVELS = 255
 """Steps between the least and the largest 8-bit logit."""
 
 
-def describe_rows(graph: Graph, layer: Layer) -> Work:
+def describe_rows(step: Step) -> Work:
     """Return the work of normalising each row of the last dimension."""
-    source, target = graph.ends(layer)
+    source, target = step.ends
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
     rows, width = source.rows, source.channels
-    share, share_error = find_near_share(source, float(layer.option("beta", 1.0))) \
-        if layer.op == "softmax" else (1.0, True)
+    share, share_error = find_near_share(source, float(step.option("beta", 1.0))) \
+        if step.op == "softmax" else (1.0, True)
     near = rows * (1 + (width - 1) * share)
     guessed = "" if share_error else "logits taken to be even below the largest"
     return Work(variant=types, guessed=guessed, terms={

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from twin.network.graph import Graph, Layer, Window
+from twin.network.graph import Step, Window
 from twin.runtimes.counted.work import Terms, Work
 
 BLOCK = 2
@@ -27,7 +27,7 @@ def _spans(window: Window, place: int, size: int, outputs: int, at_once: int) ->
     return sum(1 for one in taps if one == kernel), sum(one for one in taps if one != kernel)
 
 
-def _count_windows(graph: Graph, layer: Layer, depth: int, at_once: int = 1) -> dict[str, float]:
+def _count_windows(step: Step, depth: int, at_once: int = 1) -> dict[str, float]:
     """Return windows inside the image and across its edge, and what each of them copies.
 
     Parameters
@@ -35,8 +35,8 @@ def _count_windows(graph: Graph, layer: Layer, depth: int, at_once: int = 1) -> 
     at_once
         Outputs a side of a block that share one window.
     """
-    source, target = (tensor.shape for tensor in graph.ends(layer))
-    window = layer.sliding_window
+    source, target = (tensor.shape for tensor in step.ends)
+    window = step.layer.sliding_window
     high, wide = (window.kernel[place] + at_once - 1 for place in range(2))
     (rows, row_taps), (columns, column_taps) = (
         _spans(window, place, source[1 + place], target[1 + place], at_once) for place in range(2))
@@ -63,34 +63,34 @@ def _count_products(pixels: int, channels: int, column: int) -> dict[str, float]
     return parts
 
 
-def count_outputs(graph: Graph, layer: Layer) -> dict[str, float]:
+def count_outputs(step: Step) -> dict[str, float]:
     """Return outputs, their pixels and channels, and those an activation runs over."""
-    target = graph.output(layer)
-    kinds = {f"output {kind}": target.elements * (layer.activation == kind)
+    target = step.output
+    kinds = {f"output {kind}": target.elements * (step.layer.activation == kind)
              for kind in ("relu", "relu6")}
     return {"call": 1, "pixel": target.rows, "channel": target.channels,
             "output": target.elements, **kinds}
 
 
-def describe_convolution(graph: Graph, layer: Layer) -> Work:
+def describe_convolution(step: Step) -> Work:
     """Return the work of a convolution."""
-    target, weights = graph.output(layer), graph.input(layer, 1)
-    window, depth = layer.window, weights.shape[3]
+    target, weights = step.output, step.weights
+    window, depth = step.layer.window, weights.shape[3]
     assert window is not None
     small = window.kernel == (1, 1)
-    terms = count_outputs(graph, layer) | _count_products(
+    terms = count_outputs(step) | _count_products(
         target.pixels, target.shape[3], math.prod(window.kernel) * depth)
-    terms |= {"line": target.shape[1]} if small else _count_windows(graph, layer, depth)
+    terms |= {"line": target.shape[1]} if small else _count_windows(step, depth)
     return Work(variant="1x1" if small else "window", terms=terms)
 
 
-def describe_depthwise(graph: Graph, layer: Layer) -> Work:
+def describe_depthwise(step: Step) -> Work:
     """Return the work of a depthwise convolution: blocks, then one by one what they leave."""
-    source, target = graph.input(layer).shape, graph.output(layer).shape
-    window, channels = layer.window, target[3]
+    source, target = step.source.shape, step.shape
+    window, channels = step.layer.window, target[3]
     assert window is not None
     size, pixels = math.prod(window.kernel), target[1] * target[2]
-    terms = count_outputs(graph, layer) | _count_windows(graph, layer, channels)
+    terms = count_outputs(step) | _count_windows(step, channels)
     if source[3] != channels:
         return Work(variant="multiplied", terms=terms | _count_products(pixels, channels, size))
     if window.kernel != (3, 3):
@@ -99,14 +99,14 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
         return Work(variant="3x3 strided", terms=terms)
     odd = any(extent % WHOLE for extent in target[1:3])
     terms |= {f"again {name}": odd * often for name, often in terms.items()}
-    blocks = _count_windows(graph, layer, channels, BLOCK)
+    blocks = _count_windows(step, channels, BLOCK)
     terms |= {f"block {name}": often for name, often in blocks.items()}
     return Work(variant="3x3", terms=terms)
 
 
-def describe_rows(graph: Graph, layer: Layer) -> Work:
+def describe_rows(step: Step) -> Work:
     """Return the work of what goes over its elements once: mean, softmax, addition."""
-    source, target = graph.ends(layer)
+    source, target = step.ends
     pixels = source.rows if source.shape else 1
     return Work(variant="plain", terms={
         "call": 1, "element": source.elements, "output": target.elements,
@@ -114,11 +114,10 @@ def describe_rows(graph: Graph, layer: Layer) -> Work:
         "four": pixels * source.channels // 4})
 
 
-def describe_dense(graph: Graph, layer: Layer) -> Work:
+def describe_dense(step: Step) -> Work:
     """Return the work of a fully connected layer."""
-    rows, columns = graph.input(layer, 1).shape[:2]
-    return Work(variant="plain", terms={
-        **count_outputs(graph, layer), **_count_products(1, rows, columns)})
+    rows, columns = step.weights.shape[:2]
+    return Work(variant="plain", terms={**count_outputs(step), **_count_products(1, rows, columns)})
 
 
 TERMS: Terms = {

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from twin.network.graph import Graph, Layer, Shape, Tensor, Window
+from twin.network.graph import Shape, Step, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks, width_bytes
 from twin.runtimes.lowering.geometry import has_bias, list_taps
@@ -31,10 +31,10 @@ def count_inside(window: Window, source: Shape, target: Shape) -> tuple[int, int
     return sum(list_taps(window, source, target, 0)), sum(list_taps(window, source, target, 1))
 
 
-def describe_pool(graph: Graph, layer: Layer) -> Work:
+def describe_pool(step: Step) -> Work:
     """Return the work of pooling."""
-    source, target = graph.ends(layer)
-    down, across = (Counter(list_taps(layer.sliding_window, source.shape, target.shape, axis))
+    source, target = step.ends
+    down, across = (Counter(list_taps(step.layer.sliding_window, source.shape, target.shape, axis))
                     for axis in range(2))
     taps, channels = sum(down.elements()) * sum(across.elements()), target.shape[3]
     rows, pixels = sum(down.elements()), target.pixels
@@ -42,18 +42,18 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
         "call": 1, "pixel": pixels, "output": target.elements, "line": target.shape[1],
         "tap": taps, "tap row": rows * target.shape[2], "channel tap": taps * channels,
         "channel row": rows * target.shape[2] * channels,
-        "divided output": (layer.op == "average_pool_2d") * channels * sum(  # By no power of 2.
+        "divided output": (step.op == "average_pool_2d") * channels * sum(  # By no power of 2.
             often * other for taken, often in down.items() for reached, other in across.items()
             if (taken * reached) & (taken * reached - 1))}
     oldest = Work(variant=source.dtype, path=f"{source.dtype} axes", terms=terms,
-                  own=_count_axes(layer.sliding_window, source, target)) \
-        if layer.op == "max_pool_2d" and source.dtype == "int8" else None
+                  own=_count_axes(step.layer.sliding_window, source, target)) \
+        if step.op == "max_pool_2d" and source.dtype == "int8" else None
     return Work(variant=source.dtype, terms=terms, oldest=oldest, own={
         "quad tap": taps * (channels // 4), "rest tap": taps * (channels % 4),
         "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
         "later tap": (taps - pixels) * channels,  # Without DSP every tap is asked if it is inside.
-        "window channel tap": target.elements * math.prod(layer.kernel),
-        "window channel row": target.elements * layer.kernel[0],
+        "window channel tap": target.elements * math.prod(step.layer.kernel),
+        "window channel row": target.elements * step.layer.kernel[0],
         **count_copies(channels, pixels, from_step=channels),
         "vector sixteen": pixels * -(-channels // 16),
         "vector sixteen tap": taps * -(-channels // 16),
@@ -90,10 +90,10 @@ def _count_columns(depth_bytes: int, inside: int, outside: int) -> Counter[str]:
     return copied
 
 
-def describe_convolution(graph: Graph, layer: Layer) -> Work:
+def describe_convolution(step: Step) -> Work:
     """Return the work of a convolution: outputs, taps, multiply-accumulates inside the image."""
-    source, target = graph.ends(layer)
-    weights, window = graph.input(layer, 1), layer.window
+    source, target = step.ends
+    weights, window = step.weights, step.layer.window
     assert window is not None
     rows, columns = count_inside(window, source.shape, target.shape)
     pixels, taps = target.pixels, rows * columns
@@ -104,7 +104,7 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
         "call": 1, "pixel": pixels, "output": target.elements,
         "output row": target.elements * window.kernel[0], "output tap": every * channels,
         "output inside tap": taps * channels, "mac": taps * depth * channels,
-        "biased output": target.elements * has_bias(layer)}
+        "biased output": target.elements * has_bias(step.layer)}
     name = _convolution_path(window, source, target)
     if groups > 1:
         name = f"{name} grouped"
@@ -156,13 +156,13 @@ def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
     return "1xn" if words and source.shape[1] == 1 and window.kernel[0] == 1 else "window"
 
 
-def describe_depthwise(graph: Graph, layer: Layer) -> Work:
+def describe_depthwise(step: Step) -> Work:
     """Return the work of a depthwise convolution."""
-    source, target = graph.ends(layer)
-    work = _describe_depthwise(source, target, layer.sliding_window)
+    source, target = step.ends
+    work = _describe_depthwise(source, target, step.layer.sliding_window)
     if source.dtype != "int8":
         return work
-    window = layer.sliding_window
+    window = step.layer.sliding_window
     above, left = (any(window.padding) and max(0, size - source.shape[1 + place] + (
         target.shape[1 + place] - 1) * window.stride[place]) // 2
         for place, size in enumerate(window.kernel))
