@@ -64,10 +64,6 @@ class Pipeline:
         self.closed = True
         self.least_next = self.end() + refill_cycles
 
-    def restart(self) -> None:
-        """Begin a new issue group: a pass starts at a cycle of its own."""
-        self.closed = True
-
     def end(self, then: Instruction | None = None) -> int:
         """First cycle the next instruction could issue in; None is an unrelated one."""
         return max(self.now + 1, self.least_next,
@@ -157,8 +153,6 @@ def _banks_differ(one: Instruction, other: Instruction, banks: int) -> bool:
 
 def _beats(shape: ClassTiming, instruction: Instruction) -> int:
     """Cycles an instruction itself fills with work: transfers of a multiple load or store."""
-    if not shape.transfer_cycles:
-        return 1
     return max(1, math.ceil(shape.transfer_cycles * instruction.transfers))
 
 
@@ -198,10 +192,10 @@ def run_pass(pipe: Pipeline, body: Shaped, loop: bool) -> tuple[Pass, tuple[obje
     timing = pipe.timing
     result = Pass(start=0)
     signature: tuple[object, ...] = ()
-    pipe.restart()
-    last = len(body) - 1
+    pipe.closed = True  # a pass starts at a cycle of its own
     for place, (instruction, shape, kind) in enumerate(body):
-        closing = loop and place == last and instruction.flow in ("conditional", "loop_end")
+        closing = (loop and place == len(body) - 1
+                   and instruction.flow in ("conditional", "loop_end"))
         cycle = pipe.issue(instruction, shape, taken=closing)
         if place == 0:
             result.start = cycle
@@ -221,6 +215,4 @@ def _refill_of(instruction: Instruction, closing: bool, timing: CoreTiming) -> i
         return timing.refills.taken_cycles
     if instruction.flow == "jump":
         return timing.refills.jump_cycles
-    if instruction.flow in ("call", "return"):
-        return timing.refills.call_cycles
-    return None
+    return timing.refills.call_cycles if instruction.flow in ("call", "return") else None

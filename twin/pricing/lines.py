@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 
 import numpy as np
@@ -349,8 +349,8 @@ def list_rivals(deployment: Deployment, caches: Sequence[Cache],
     """Return a deployment under each policy open caches may have, the assumed one first."""
     board = deployment.board
     return ((caches[0].replacement, deployment), *(
-        (policy, replace(deployment, board=_with_caches(board, [
-            replace(cache, replacement=policy) for cache in caches])))
+        (policy, replace(deployment, board=replace(board, caches=tuple(
+            replace(one, replacement=policy) if one in caches else one for one in board.caches))))
         for policy in CANDIDATES if policy != caches[0].replacement
         and all(POLICIES[policy].takes(cache.ways) for cache in caches)))
 
@@ -370,13 +370,9 @@ def price_rivals(deployment: Deployment, prices: Prices,
     """
     caches, board = list_open(deployment.board), deployment.board
     found, shares = [], list_shares(deployment) if caches else None
+    timing = lru_cache(partial(read_timing, board))
     for policy, rival in list_rivals(deployment, caches) if caches else ():
         structure = find_structure(rival, lower, cold=False)
-        found.append((policy, price_lines(structure, deployment.runtime, prices, read_timing(
-            board, structure.arrays.places), shares)))
+        found.append((policy, price_lines(structure, deployment.runtime, prices, timing(
+            structure.arrays.places), shares)))
     return found
-
-
-def _with_caches(board: Board, caches: Sequence[Cache]) -> Board:
-    changed = {cache.name: cache for cache in caches}
-    return replace(board, caches=tuple(changed.get(cache.name, cache) for cache in board.caches))

@@ -232,7 +232,8 @@ def _by_cause(prediction: Prediction, pattern: Pattern) -> tuple[np.ndarray, np.
     amounts, shares = [], []
     for layers in _layers(prediction, pattern):
         amounts.append(max(sum(_amount(layer, pattern.quantity) for layer in layers), 1.0))
-        row = np.array([sum(layer.bill.cycles(layer.clock, cause) for layer in layers)
+        own = [(layer.clock, layer.bill.by_cause()) for layer in layers]
+        row = np.array([sum(bill.get((clock, cause), 0.0) for clock, bill in own)
                         for cause in CAUSES])
         shares.append(row / max(row.sum(), 1e-9) * (pattern.quantity != "instructions"))
     return np.array(amounts), np.array(shares)

@@ -202,15 +202,16 @@ def own_errors(residual: np.ndarray, covariance: np.ndarray,
     residual, covariance, own
         As for `log_pattern`.
     """
-    grown, mean = np.ones(len(residual)), np.zeros(len(residual))
-    inverse = first = np.linalg.inv(covariance + np.diag(own))
-    for turn in range(TURNS):
+    grown = mean = np.ones(len(residual))
+    whole, inverses = covariance.copy(), list[np.ndarray]()
+    for _ in range(TURNS):
         noise = own * grown
-        inverse = np.linalg.inv(covariance + np.diag(noise)) if turn else first
+        np.fill_diagonal(whole, covariance.diagonal() + noise)
+        inverses.append(inverse := np.linalg.inv(whole))
         mean = noise * (inverse @ residual)
-        variance = noise - noise**2 * np.diag(inverse)
+        variance = noise - noise**2 * inverse.diagonal()
         grown = (LAYER_FREEDOM + (mean**2 + variance) / own) / (LAYER_FREEDOM + 2)
-    return mean, grown, first
+    return mean, grown, inverses[0]
 
 
 def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:

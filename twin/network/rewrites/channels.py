@@ -7,7 +7,7 @@ together are joined. Entries whose removal would change what the network means a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +15,9 @@ import numpy as np
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, list_states, traits
 from twin.network.rewrites.dead_channels import group_depthwise, shared_constants, take_entries
+
+Numbers = np.ndarray | None
+"""Of the channels a layer writes; None: what it reads and writes stays."""
 
 
 @dataclass(slots=True)
@@ -36,14 +39,15 @@ class Channels:
     columns: dict[int, np.ndarray] = field(default_factory=dict)
     frozen: set[int] = field(default_factory=set)
     _parents: list[int] = field(default_factory=list)
+    _roots: np.ndarray | None = None
 
     def fresh(self, count: int, *, frozen: bool = False) -> np.ndarray:
         """Return new numbers."""
-        first = len(self._parents)
-        self._parents.extend(range(first, first + count))
+        numbers, self._roots = range(len(self._parents), len(self._parents) + count), None
+        self._parents.extend(numbers)
         if frozen:
-            self.frozen.update(range(first, first + count))
-        return np.arange(first, first + count)
+            self.frozen.update(numbers)
+        return np.array(numbers, np.int64)
 
     def root(self, number: int) -> int:
         """Return the number that stands for all that are joined with one."""
@@ -54,21 +58,30 @@ class Channels:
 
     def roots(self, numbers: np.ndarray) -> np.ndarray:
         """Return the root of each number."""
-        return np.array([self.root(int(number)) for number in numbers], dtype=np.int64)
+        if self._roots is None:
+            self._roots = np.array([*map(self.root, range(len(self._parents)))], np.int64)
+        return np.asarray(self._roots[numbers])
 
     def join(self, left: np.ndarray, right: np.ndarray) -> None:
         """Let channels go together, one by one."""
+        self._roots = None
         for a, b in zip(left, right, strict=True):
             self._parents[self.root(int(a))] = self.root(int(b))
 
     def freeze(self, tensor_id: int) -> None:
         """Keep all channels of a tensor."""
         if tensor_id in self.numbers:
-            self.frozen.update(int(number) for number in self.numbers[tensor_id])
+            self.frozen.update(self.numbers[tensor_id].tolist())
 
-    def fixed(self) -> set[int]:
-        """Return the roots that stay."""
-        return {self.root(number) for number in self.frozen}
+    def fixed(self) -> np.ndarray:
+        """Return whether each number is a root that stays."""
+        return self.mask(map(self.root, self.frozen))
+
+    def mask(self, roots: Iterable[int]) -> np.ndarray:
+        """Return whether each number is one of these roots."""
+        found = np.zeros(len(self._parents), bool)
+        found[[*roots]] = True
+        return found
 
 
 def trace_channels(graph: Graph) -> Channels:
@@ -79,11 +92,15 @@ def trace_channels(graph: Graph) -> Channels:
     shared = shared_constants(graph)
     for layer in graph.layers:
         operator = traits(layer)
-        follow = _RULES.get(operator.form, _freeze)
+        follow = _RULES.get(operator.form)
         if operator.filters is not None:
             alone = shared.isdisjoint(layer.inputs)
-            follow = _freeze if not alone else _filter_each if operator.is_depthwise else _produce
-        follow(channels, layer)
+            follow = None if not alone else _filter_each if operator.is_depthwise else _produce
+        written = follow and follow(channels, layer)
+        if written is None:
+            _freeze(channels, layer)
+        else:
+            channels.numbers[layer.target_id] = written
     for tensor_id in graph.outputs:
         channels.freeze(tensor_id)
     return channels
@@ -97,7 +114,8 @@ def drop_channels(channels: Channels, gone: set[int]) -> Graph:
     gone
         Roots of the channels to remove; none of `Channels.fixed`.
     """
-    return _take(channels, lambda roots: np.flatnonzero(~np.isin(roots, list(gone))))
+    stays = ~channels.mask(gone)
+    return _take(channels, lambda roots: np.flatnonzero(stays[roots]))
 
 
 def repeat_channels(channels: Channels, times: float) -> Graph:
@@ -106,10 +124,10 @@ def repeat_channels(channels: Channels, times: float) -> Graph:
     A network trained at that width has these shapes and other weights. Channel r is taken
     floor((r + 1) times) - floor(r times) times: as often in each tensor that has it.
     """
-    fixed = list(channels.fixed())
+    fixed = channels.fixed()
     return _take(channels, lambda roots: np.repeat(np.arange(len(roots)), np.where(
-        np.isin(roots, fixed), 1, np.diff(np.floor(np.stack([roots, roots + 1]) * times + 1e-9),
-                                          axis=0)[0].astype(int))))
+        fixed[roots], 1, np.diff(np.floor(np.stack([roots, roots + 1]) * times + 1e-9),
+                                 axis=0)[0].astype(int))))
 
 
 def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Graph:
@@ -159,100 +177,79 @@ def _freeze(channels: Channels, layer: Layer) -> None:
         channels.numbers[tensor_id] = channels.fresh(_width(tensor), frozen=True)
 
 
-def _produce(channels: Channels, layer: Layer) -> None:
+def _produce(channels: Channels, layer: Layer) -> Numbers:
     """Give filters numbers of their own; remember which channels their columns read."""
-    graph = channels.graph
-    source, weights = layer.source_id, graph.input(layer, 1)
-    read = channels.numbers.get(source)
+    weights, read = channels.graph.input(layer, 1), channels.numbers.get(layer.source_id)
     if (layer.groups != 1 or not weights.is_constant or read is None
             or weights.channels % len(read)):
-        _freeze(channels, layer)
-        return
+        return None
     channels.columns[layer.index] = np.tile(read, weights.channels // len(read))
-    channels.numbers[layer.target_id] = channels.fresh(weights.shape[0])
+    return channels.fresh(weights.shape[0])
 
 
-def _filter_each(channels: Channels, layer: Layer) -> None:
+def _filter_each(channels: Channels, layer: Layer) -> Numbers:
     """Follow a depthwise convolution: its channels are those it reads, times its multiplier."""
-    graph = channels.graph
-    read = channels.numbers[layer.source_id]
-    written = graph.output(layer).channels
-    if not graph.input(layer, 1).is_constant:
-        _freeze(channels, layer)
-        return
-    channels.numbers[layer.target_id] = np.repeat(read, written // len(read))
+    graph, read = channels.graph, channels.numbers[layer.source_id]
+    return np.repeat(read, graph.output(layer).channels // len(read)) if graph.input(
+        layer, 1).is_constant else None
 
 
-def _keep(channels: Channels, layer: Layer) -> None:
+def _keep(channels: Channels, layer: Layer) -> Numbers:
     """Follow an operator that treats every channel by itself."""
     read = channels.numbers.get(layer.source_id)
-    if read is None or len(read) != _width(channels.graph.output(layer)):
-        _freeze(channels, layer)
-        return
-    channels.numbers[layer.target_id] = read
+    return read if read is not None and len(read) == _width(channels.graph.output(layer)) else None
 
 
-def _join_all(channels: Channels, layer: Layer) -> None:
+def _join_all(channels: Channels, layer: Layer) -> Numbers:
     """Follow an operator whose operands are combined channel by channel."""
     graph = channels.graph
     width = _width(graph.output(layer))
-    read = [channels.numbers[i] for i in layer.inputs
-            if i in channels.numbers and len(channels.numbers[i]) == width]
-    narrow = [i for i in layer.inputs if i in channels.numbers
-              and len(channels.numbers[i]) != width]
+    read = [channels.numbers[i] for i in layer.inputs if i in channels.numbers]
     odd = [i for i in layer.inputs if graph.tensors[i].is_constant
            and _width(graph.tensors[i]) not in (1, width)]
-    if not read or narrow or odd:
-        _freeze(channels, layer)
-        return
-    _tie(channels, layer, read)
+    return None if odd or {*map(len, read)} != {width} else _tie(channels, read)
 
 
-def _tie(channels: Channels, layer: Layer, read: Sequence[np.ndarray]) -> None:
+def _tie(channels: Channels, read: Sequence[np.ndarray]) -> np.ndarray:
     """Let the channels of all inputs of a layer be those of its output."""
     for other in read[1:]:
         channels.join(other, read[0])
-    channels.numbers[layer.target_id] = read[0]
+    return read[0]
 
 
-def _concatenate(channels: Channels, layer: Layer) -> None:
-    graph = channels.graph
+def _concatenate(channels: Channels, layer: Layer) -> Numbers:
     if any(i not in channels.numbers for i in layer.inputs):
-        _freeze(channels, layer)
-        return
+        return None
     read = [channels.numbers[i] for i in layer.inputs]
-    if layer.option("axis", 0) == len(graph.output(layer).shape) - 1:
-        channels.numbers[layer.target_id] = np.concatenate(read)
-        return
-    _tie(channels, layer, read)
+    last = layer.option("axis", 0) == len(channels.graph.output(layer).shape) - 1
+    return np.concatenate(read) if last else _tie(channels, read)
 
 
-def _reshape(channels: Channels, layer: Layer) -> None:
+def _reshape(channels: Channels, layer: Layer) -> Numbers:
     """Follow a change of shape that keeps the last axis, or flattens leading ones into it."""
     graph = channels.graph
     read = channels.numbers.get(layer.source_id)
     shape, width = (graph.input(layer).shape, _width(graph.output(layer)))
     if read is None or width % len(read) or (width != len(read) and width != math.prod(shape[1:])):
-        _freeze(channels, layer)
-        return
-    channels.numbers[layer.target_id] = np.tile(read, width // len(read))
+        return None
+    return np.tile(read, width // len(read))
 
 
-def _reduce(channels: Channels, layer: Layer) -> None:
+def _reduce(channels: Channels, layer: Layer) -> Numbers:
     last = len(channels.graph.input(layer).shape) - 1
-    (_freeze if last in layer.option("axes", ()) else _keep)(channels, layer)
+    return None if last in layer.option("axes", ()) else _keep(channels, layer)
 
 
-def _pad(channels: Channels, layer: Layer) -> None:
-    (_freeze if any(layer.option("paddings", ((0, 0),))[-1]) else _keep)(channels, layer)
+def _pad(channels: Channels, layer: Layer) -> Numbers:
+    return None if any(layer.option("paddings", ((0, 0),))[-1]) else _keep(channels, layer)
 
 
-def _transpose(channels: Channels, layer: Layer) -> None:
+def _transpose(channels: Channels, layer: Layer) -> Numbers:
     perm = layer.option("perm", ())
-    (_keep if perm and perm[-1] == len(perm) - 1 else _freeze)(channels, layer)
+    return _keep(channels, layer) if perm and perm[-1] == len(perm) - 1 else None
 
 
-_RULES: dict[Form, Callable[[Channels, Layer], None]] = {
+_RULES: dict[Form, Callable[[Channels, Layer], Numbers]] = {
     **dict.fromkeys((Form.WINDOW, Form.ELEMENTWISE, Form.RESIZE), _keep),
     Form.BROADCAST: _join_all, Form.REDUCE: _reduce, Form.JOIN: _concatenate,
     Form.RESHAPE: _reshape, Form.PAD: _pad, Form.PERMUTE: _transpose,

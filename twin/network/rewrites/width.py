@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from hwmodels.frozen import frozen
 from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Tensor, TensorIds
 from twin.network.rewrites.channels import Channels, drop_channels, trace_channels
-from twin.network.rewrites.rewrite import Rewrite, read_share
+from twin.network.rewrites.rewrite import MOST_KEPT, Rewrite, read_share
 
 DIVISOR = 8
 """Widths are multiples of it, as the MobileNet papers round theirs."""
@@ -94,7 +94,7 @@ class Block:
     layers
         Whose filters write each of them, by index; sums tie several together.
     roots
-        One for each channel, as `trace_channels` numbers them.
+        One for each channel, as `trace_channels` numbers them, those of the least L1 norm first.
     """
 
     layers: tuple[int, ...]
@@ -108,17 +108,28 @@ class Block:
 
 def list_blocks(graph: Graph) -> tuple[Block, ...]:
     """Return the blocks of channels of a network that can be narrowed, in the order of layers."""
+    return _trace_blocks(graph)[1]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _trace_blocks(graph: Graph) -> tuple[Channels, tuple[Block, ...]]:
+    """Return the channels of a network and their blocks, once for all changes of it."""
     channels = trace_channels(graph)
-    return _list_blocks(channels, _norms(channels)[1])
-
-
-def _list_blocks(channels: Channels, writers: dict[int, set[int]]) -> tuple[Block, ...]:
+    norms, writers = dict[int, float](), dict[int, set[int]]()
+    for layer in graph.layers:
+        if layer.index in channels.columns:
+            roots = channels.roots(channels.numbers[layer.target_id]).tolist()
+            for root, norm in zip(roots, _filter_norms(graph.input(layer, 1)), strict=True):
+                norms[root] = norms.get(root, 0.0) + norm
+                writers.setdefault(root, set()).add(layer.index)
     fixed, found = channels.fixed(), dict[frozenset[int], list[int]]()
     for root, layers in writers.items():
-        if root not in fixed:
+        if not fixed[root]:
             found.setdefault(frozenset(layers), []).append(root)
-    return tuple(sorted((Block(layers=tuple(sorted(layers)), roots=tuple(roots))
-                         for layers, roots in found.items()), key=lambda one: one.layers))
+    return channels, tuple(sorted((
+        Block(layers=tuple(sorted(layers)), roots=tuple(sorted(
+            roots, key=lambda root: (norms[root], root))))
+        for layers, roots in found.items()), key=lambda one: one.layers))
 
 
 def narrow_blocks(graph: Graph, path: str, keep: Callable[[Block], int], least: int = 1) -> Graph:
@@ -142,13 +153,8 @@ def narrow_blocks(graph: Graph, path: str, keep: Callable[[Block], int], least: 
     NotApplicableError
         When no channel can go.
     """
-    channels = trace_channels(graph)
-    norms, writers = _norms(channels)
-    blocks = _list_blocks(channels, writers)
-    gone: set[int] = set()
-    for block in blocks:
-        weakest = sorted(block.roots, key=lambda root: (norms[root], root))
-        gone.update(weakest[:block.channels - keep(block)])
+    channels, blocks = _trace_blocks(graph)
+    gone = {root for block in blocks for root in block.roots[:block.channels - keep(block)]}
     if any(block.channels > least for block in blocks) and not gone:
         raise AlreadySoError(f"{path}: rounds to all channels of {graph.name}")
     if not gone:
@@ -158,30 +164,14 @@ def narrow_blocks(graph: Graph, path: str, keep: Callable[[Block], int], least: 
     return drop_channels(channels, gone)
 
 
-def _norms(channels: Channels) -> tuple[dict[int, float], dict[int, set[int]]]:
-    """Return the L1 norm of the filters that write each group of channels, and their layers."""
-    graph = channels.graph
-    norms: dict[int, float] = {}
-    writers: dict[int, set[int]] = {}
-    for layer in graph.layers:
-        if layer.index not in channels.columns:
-            continue
-        filters = _filter_norms(graph.input(layer, 1))
-        for root, norm in zip(channels.roots(channels.numbers[layer.target_id]), filters,
-                              strict=True):
-            norms[int(root)] = norms.get(int(root), 0.0) + float(norm)
-            writers.setdefault(int(root), set()).add(layer.index)
-    return norms, writers
-
-
-def _filter_norms(weights: Tensor) -> np.ndarray:
+def _filter_norms(weights: Tensor) -> list[float]:
     """Return the sum of absolute weights of each filter, in real numbers."""
     assert weights.data is not None
     flat = np.abs(weights.data.astype(np.float64)).reshape(weights.shape[0], -1).sum(axis=1)
     scale = weights.quantization
-    if scale is None:
-        return flat
-    return flat * (np.asarray(scale.scales) if scale.axis == 0 else scale.scales[0])
+    if scale is not None:
+        flat = flat * (np.asarray(scale.scales) if scale.axis == 0 else scale.scales[0])
+    return list(flat.tolist())
 
 
 REWRITE = Rewrite(

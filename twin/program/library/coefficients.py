@@ -20,15 +20,16 @@ from twin.runtimes.counted.shapes import PLAIN
 TOLERANCES = (1e-3, 1e-2, 5e-2)
 """Errors of a layer, relative, up to which sums count as equally good (assumed)."""
 
-_STRANGE, _FAR, _FURTHER, _LATER = 4.0, 12.0, 2.0, 0.002
-"""What a coefficient that is no small whole number or part counts for in doublings, of a plain term
-and of another; what a further term does, and a later place among the terms (assumed)."""
+_STRANGE, _FURTHER, _LATER = 4.0, 2.0, 0.002
+"""What a coefficient of a plain term that is no small whole number or part counts for in doublings;
+what a further term does, and a later place among the terms (assumed)."""
 
 _GRADE = 6.0
 """What each tolerance that is missed counts for: as much as a coefficient no loop has (assumed)."""
 
 _FAR = 40.0
-"""What an error beyond all tolerances counts for, for each factor e (assumed)."""
+"""What such a coefficient of another term counts for, and an error beyond all tolerances for each
+factor e (assumed)."""
 
 _MOST_TERMS = 4
 _WHOLE = 256
@@ -89,7 +90,11 @@ _NOTHING: Found = ((math.inf, math.inf), ())
 
 def _judge(columns: np.ndarray, aim: np.ndarray, names: Sequence[str],
            chosen: Sequence[tuple[int, float]]) -> Found:
-    error = np.abs(columns[:, [one for one, _ in chosen]] @ [value for _, value in chosen] - aim)
+    return _grade(np.abs(columns[:, [one for one, _ in chosen]] @ [
+        value for _, value in chosen] - aim), names, chosen)
+
+
+def _grade(error: np.ndarray, names: Sequence[str], chosen: Sequence[tuple[int, float]]) -> Found:
     worst = float(error.max())
     grade = next((place for place, most in enumerate(TOLERANCES) if worst <= most), len(TOLERANCES))
     strange = sum(_strangeness(value, names[one]) + _LATER * one for one, value in chosen)
@@ -110,8 +115,10 @@ def _strangeness(value: float, name: str) -> float:
 
 def _best_single(columns: np.ndarray, aim: np.ndarray, names: Sequence[str]) -> Found:
     squares = np.einsum("ij,ij->j", columns, columns)
-    values = columns.T @ aim / np.where(squares > 0, squares, 1)
-    return min((_judge(columns, aim, names, [(one, _round(float(value)))])
+    values = [_round(value) if value > 0 else 0.0 for value in (
+        columns.T @ aim / np.where(squares > 0, squares, 1)).tolist()]
+    errors = np.ascontiguousarray(np.abs(columns * values - aim[:, None]).T)
+    return min((_grade(errors[one], names, [(one, value)])
                 for one, value in enumerate(values) if value > 0),
                key=lambda one: one[0], default=_NOTHING)
 

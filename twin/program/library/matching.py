@@ -7,6 +7,7 @@ padding, reshapes. Products of weights are never omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from hwmodels.frozen import frozen
 from twin.errors import NotTheSameError
@@ -116,10 +117,21 @@ def _drop(graph: Graph, layer: Layer) -> float:
     return 0.0 if is_alias(layer) else _LEFT_OUT
 
 
+@lru_cache(maxsize=16)
+def _count_products(graph: Graph) -> dict[int, tuple[float, float]]:
+    """Return the products of a network's layers by index: inside borders, and at most."""
+    found = {}
+    for layer in graph.layers:
+        if macs := layer_macs(graph, layer):
+            terms = count_terms(Step(graph, layer))
+            every = max(terms.get("every mac", 0.0), macs, 1.0)
+            found[layer.index] = terms.get("mac", every), every
+    return found
+
+
 def _leave(ran: Ran, graph: Graph) -> float:
     """Return what leaving out a layer of the program counts: one of many products is none to."""
-    least = min((count_terms(Step(graph, layer)).get("mac", layer_macs(graph, layer))
-                 for layer in graph.layers if layer_macs(graph, layer)), default=0)
+    least = min((inside for inside, _ in _count_products(graph).values()), default=0)
     return _NEVER if least and ran.macs > least else _LEFT_OUT
 
 
@@ -134,13 +146,11 @@ def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool, wider: float = 
               for word in operator.words.split()}
     if not named and any(word in ran.name.lower() for word in others):
         score = 2 * _LEFT_OUT - 1
-    if not layer_macs(graph, layer):
+    if layer.index not in (products := _count_products(graph)):
         return score
     if not counting:
         return score if named or score > 0 else _NEVER
-    terms = count_terms(Step(graph, layer))
-    every = max(terms.get("every mac", 0.0), layer_macs(graph, layer), 1.0)
-    inside = terms.get("mac", every)
+    inside, every = products[layer.index]
     return score + _ALIKE if (
         LEAST * inside / wider <= ran.macs <= MOST * every * wider) else _NEVER
 

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import made_dask
 import pytest
 from made_patience import HANG_S
 
@@ -115,15 +116,14 @@ def running(tmp_path_factory):
     """Give a folder with the scheduler's file and credentials, a function that begins a worker
     after a preloaded script, and what was begun: the scheduler and a worker that works."""
     folder, started = tmp_path_factory.mktemp("cluster"), []
-    root, file = Path(twin.__file__).parents[1], folder / "scheduler.json"
+    file = str(folder / "scheduler.json")
     make_certificate(folder, "own")
     own = {end: str(folder / f"own.{end}") for end in ("pem", "key")}
 
     def begin(*words: str) -> None:
-        started.append(subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_" + words[0], "--scheduler-file", file,
-             "--tls-ca-file", own["pem"], "--tls-cert", own["pem"], "--tls-key", own["key"],
-             "--no-dashboard", *words[1:]], cwd=root, stderr=subprocess.DEVNULL))
+        started.append(made_dask.begin(
+            words[0], "--scheduler-file", file, "--tls-ca-file", own["pem"], "--tls-cert",
+            own["pem"], "--tls-key", own["key"], "--no-dashboard", *words[1:]))
 
     def work(name: str, script: str = "") -> None:
         preload = folder / f"{name}.py"
@@ -136,7 +136,7 @@ def running(tmp_path_factory):
     yield folder, work, started
     for process in started:
         process.kill()
-        process.wait()
+        process.join()
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> No
     twin.run_study(tmp_path / "small.yaml", tmp_path / "here")
     far, here = (tmp_path / name / "results.parquet" for name in ("far", "here"))
     assert far.read_bytes() == here.read_bytes()
-    assert 9 in {process.poll() for process in started}  # It was given work, and died of it.
+    assert 9 in {process.exitcode for process in started}  # It was given work, and died of it.
 
 
 @needs_openssl
