@@ -50,6 +50,7 @@ from twin.pricing.certainty import (
     between_sd,
     far_sd,
     find_extrapolation,
+    take_root,
 )
 from twin.pricing.counted_prices import LEARNT, list_counted, list_input_assumptions
 from twin.pricing.itemised import (
@@ -386,7 +387,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         unidentified=tuple(unclear),
         doubtful=tuple(name for name in TIME_PRICES if name in doubtful),
         draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
-                          str(entry.runtime)), covariance=calibration.time.covariance,
+                          str(entry.runtime)),
+                  reach=take_root(calibration.time.covariance) @ work.shares[0],
                   time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=max(0.0, sd - priced),
                   network=deployed.graph.architecture_id,
                   network_sd=entry.time.network_sd * float(found.spread[0])))

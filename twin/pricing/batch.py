@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from twin.pricing.assurance import (
     doubt,
 )
 from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
+from twin.pricing.certainty import Draw, take_root
 from twin.pricing.itemised import (
     Itemised,
     Work,
@@ -90,6 +91,8 @@ class Batch:
         Rows that cannot be, all NaN above.
     layers
         Where they were asked for.
+    draws : ndarray of float, (rows, 3 + 2 x prices), or None
+        Where they were asked for: what `read_draw` takes; NaN without one.
     """
 
     time_us: Floats
@@ -108,13 +111,14 @@ class Batch:
     causes: tuple[str, ...] = CAUSES
     failures: tuple[Failure, ...] = ()
     layers: LayerArrays | None = None
+    draws: Floats | None = None
 
     def __len__(self) -> int:
         """Return how many configurations there are."""
         return len(self.time_us)
 
 
-def empty_batch(rows: int, layers: int | None = None) -> Batch:
+def empty_batch(rows: int, layers: int | None = None, *, draws: bool = False) -> Batch:
     """Return a batch of which nothing is known yet.
 
     Parameters
@@ -132,8 +136,17 @@ def empty_batch(rows: int, layers: int | None = None) -> Batch:
         cause_us=nan(rows, causes), cause_cycles=nan(rows, causes), cause_pj=nan(rows, causes),
         level=np.nan, ram_bytes=np.full(rows, -1, np.int64),
         flash_bytes=np.full(rows, -1, np.int64),
+        draws=nan(rows, 3 + 2 * len(TIME_PRICES)) if draws else None,
         layers=None if layers is None else LayerArrays(**{
             name: nan(rows, layers) for name in LayerArrays.__dataclass_fields__}))
+
+
+def read_draw(values: Sequence[float], source: tuple[str, ...], network: str) -> Draw:
+    """Return the draw of a row of `Batch.draws`."""
+    row_sd, network_sd, unlearned_sd, *rest = values
+    time, reach = np.reshape(rest, (2, -1))
+    return Draw(source=source, network=network, row_sd=row_sd, network_sd=network_sd,
+                unlearned_sd=unlearned_sd, time=time, reach=reach)
 
 
 def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
@@ -331,6 +344,12 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
     layers, sd = batch.layers, found.total
     layers_sd = None if layers is None else deviate_layers(item, doubted, work, found)
     band, layer_band = choose_bands(item, doubted, work, found, layers_sd)
+    if batch.draws is not None:
+        batch.draws[at] = np.column_stack([
+            np.full(len(at), calibration.entry.time.row_sd),
+            calibration.entry.time.network_sd * found.spread,
+            np.maximum(0.0, found.total - found.priced), work.shares,
+            work.shares @ take_root(calibration.time.covariance)])
     rivals = count_rivals(item, work)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     write_ends(batch, at, sd, band, bound_energies(

@@ -179,7 +179,7 @@ ERRORS = ("raise", "keep")
 def predict_batch(deployments: Deployment | Iterable[Deployment], *,
                   vary: Mapping[str, ArrayLike] | None = None, temperature: str = "warm",
                   calibration: str | Calibration | None = AUTO, layers: bool = False,
-                  errors: str = "raise") -> Batch:
+                  errors: str = "raise", draws: bool = False) -> Batch:
     """Predict many inferences; `twin.predict_many` says what each parameter is.
 
     Raises
@@ -200,7 +200,7 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
         listed = _check(deployments)
         variation, most = Variation(rows=len(listed), paths={}), count_layers(listed)
         groups = (gather_rows(one, np.array([row])) for row, one in enumerate(listed))
-    batch = empty_batch(variation.rows, most if layers else None)
+    batch = empty_batch(variation.rows, most if layers else None, draws=draws)
     maker = _Maker(batch=batch, variation=variation, temperature=temperature,
                    calibration=calibration, stops=errors == "raise",
                    base=deployments if isinstance(deployments, Deployment) else None)

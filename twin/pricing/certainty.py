@@ -42,10 +42,11 @@ class Draw:
     ----------
     source
         Which learnt prices; only draws of the same source are shared.
-    covariance
-        Shape (prices, prices): of the logarithms.
+    reach
+        Shape (prices,): C^(1/2) s, the symmetric root of the covariance of the logarithms of
+        prices on `time`, of which differences share what prices of one source have in common.
     time
-        Shape (prices,): by how much log time follows each log price.
+        Shape (prices,): s, by how much log time follows each log price.
     row_sd
         Error of a single row: not shared.
     network_sd
@@ -57,7 +58,7 @@ class Draw:
     """
 
     source: tuple[str, ...]
-    covariance: np.ndarray = field(repr=False)
+    reach: np.ndarray = field(repr=False)
     time: np.ndarray = field(repr=False)
     row_sd: float
     network_sd: float
@@ -135,6 +136,13 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw)
     return Interval(low=ratio / spread, high=ratio * spread, level=LEVEL)
 
 
+def take_root(covariance: np.ndarray) -> np.ndarray:
+    """Return the symmetric root of a covariance, which is unique."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: np.ndarray = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    return root
+
+
 def probability_faster(before_us: float, after_us: float, before: Draw, after: Draw) -> float:
     """Return the probability that `after` really takes less time than `before`.
 
@@ -167,12 +175,8 @@ def _variance(before_us: float, after_us: float, before: Draw, after: Draw) -> f
     """Return the variance of the logarithm of the ratio of two times."""
     shared = before.source == after.source
     alike = shared and before.network == after.network
-    if shared:
-        moved = after.time - before.time
-        variance = float(moved @ before.covariance @ moved)
-    else:
-        variance = float(before.time @ before.covariance @ before.time
-                         + after.time @ after.covariance @ after.time)
+    parts = (after.reach - before.reach,) if shared else (before.reach, after.reach)
+    variance = sum(float(part @ part) for part in parts)
     if not alike:
         variance += sum((one.network_sd + one.unlearned_sd)**2 for one in (before, after))
     moved_share = _moved_share(before_us, after_us, before, after) if alike else 1.0

@@ -106,7 +106,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
         extrapolating=() if core in {row.core for row in list_measured()} else (
             f"no measurement of any {core} is learnt from",), unidentified=(),
         draw=Draw(source=("program", prediction.board.name),
-                  covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
+                  reach=np.sqrt(variances) * shares, time=shares, row_sd=0.0, network_sd=0.0,
                   unlearned_sd=missing,
                   network=prediction.graph.architecture_id))
 

@@ -18,7 +18,7 @@ from twin.errors import UsageError
 from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.axes import list_clocks
-from twin.studies.change import Change, Explainer, excess, make_change, measure_loss, rank_changes
+from twin.studies.change import Change, excess, make_change, measure_loss, rank_changes
 from twin.studies.duty import IDLE
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -194,9 +194,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
             paired += _pair(deployment, found, deployer, before, limits, effort, best_only)
         if not thorough and any(one.row.sure for one in (*sure, *paired)):
             break
-    explain = Explainer(deployment=deployment, deployer=deployer)
     singles, both = (tuple(dataclasses.replace(one, row=judge(one.row, asked))
-                           for one in explain.complete(rank_changes(changes, limits)))
+                           for one in rank_changes(changes, limits))
                      for changes in (found, paired))
     return Advice(deployment=deployment, limits=asked, before=before, changes=singles, pairs=both,
                   refused=tuple(refused))
@@ -249,12 +248,9 @@ def suggest_change(deployment: Deployment, bottleneck: str) -> Change | None:
     bottleneck
         Kind, a key of `REMEDIES`: which changes are tried; any other: all of them.
     """
-    deployer = Deployer()
-    tried = try_changes(deployment, deployer, bottleneck)
-    best = min((one for one in tried if one.time_ratio is not None and one.time_ratio < NOTABLE),
+    tried = try_changes(deployment, Deployer(), bottleneck)
+    return min((one for one in tried if one.time_ratio is not None and one.time_ratio < NOTABLE),
                key=lambda one: one.time_ratio or 1.0, default=None)
-    return None if best is None else next(
-        Explainer(deployment=deployment, deployer=deployer).complete([best]))
 
 
 def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 from calibration.fitting.intervals import BASES, Basis, Interval
@@ -13,10 +13,9 @@ from hwmodels.frozen import NamedTexts, frozen
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.network.rewrites.rewrite import EFFORTS
+from twin.pricing.batch import read_draw
 from twin.pricing.certainty import ratio_interval
-from twin.pricing.prediction import Prediction
 from twin.studies.limits import Limits
-from twin.studies.points import Deployer
 from twin.studies.rows import Row
 
 
@@ -80,6 +79,7 @@ def make_change(settings: NamedTexts, effort: str, costs: str, row: Row,
         return None if now is None or not then else now / then
 
     return Change(settings=settings, effort=effort, costs=costs, row=row, lost=lost,
+                  gain=relate_times(before, row), rests_on=_rests_on(row) * (not row.failure),
                   time_ratio=ratio("time_us"), energy_ratio=ratio("energy_uj"))
 
 
@@ -144,35 +144,20 @@ def excess(row: Row, limits: Limits) -> float:
     return sum(above) if above else max(over, default=0.0)
 
 
-@frozen
-class Explainer:
-    """Adds to changes what their gain's interval is, and what they rest on."""
+def relate_times(before: Row, after: Row) -> Interval | None:
+    """Return the interval of the ratio of two times, after over before; None: draws are not known.
 
-    deployment: Deployment
-    deployer: Deployer
-    most: int = 8
-
-    def complete(self, changes: Sequence[Change]) -> Iterator[Change]:
-        """Yield changes, the first ones with the interval of their gain."""
-        if not changes:
-            return
-        before = self.deployer.predict_one(self.deployment)
-        for place, change in enumerate(changes):
-            rests_on = _rests_on(change.row)
-            gain = None
-            if place < self.most and before.certainty is not None:
-                after = self.deployer.predict_one(self.deployment.replace(dict(change.settings)))
-                gain = _gain(before, after)
-            yield dataclasses.replace(change, gain=gain, rests_on=rests_on)
-
-
-def _gain(before: Prediction, after: Prediction) -> Interval | None:
-    if before.certainty is None or after.certainty is None or before.tasks or after.tasks:
+    What prices, and the structure of one network, have in common cancels; no surer than if all of
+    both were common.
+    """
+    if not (before.draw and after.draw and before.time and after.time
+            and before.time_us and after.time_us):
         return None
-    found = ratio_interval(before.time_us, after.time_us, before.certainty.draw,
-                           after.certainty.draw)
-    first, then = before.certainty.time_us, after.certainty.time_us
-    together = (then.low / first.low, then.high / first.high)  # where all errors are common
+    found = ratio_interval(before.time_us, after.time_us, *(
+        read_draw(row.draw, (row.calibration, row.board, row.runtime), str([row.model, *(
+            one for one in row.inputs if one[0].startswith("network."))]))
+        for row in (before, after)))
+    together = (after.time.low / before.time.low, after.time.high / before.time.high)
     return dataclasses.replace(found, low=min(found.low, *together),
                                high=max(found.high, *together))
 

@@ -97,6 +97,8 @@ def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
         energy_uj=_known(batch.energy_uj[number]),
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
+        draw=() if batch.draws is None or math.isnan(batch.draws[number, 0]) else tuple(
+            batch.draws[number].tolist()),
         overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()),
         variables=tuple(sorted({**relate_to_time(dict(row.variables), cycles),
                                 **causes}.items())))

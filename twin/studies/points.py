@@ -186,7 +186,7 @@ class Deployer:
         path = f"clocks.{base.board.core.clock}.frequency_hz"
         variation = read_variation({path: list(hertz)})
         batch = predict_batch(base, vary=variation.paths, temperature=self.temperature,
-                              calibration=self.calibration, errors="keep")
+                              calibration=self.calibration, errors="keep", draws=True)
         found = {numbers[one.row]: self._fail(points[one.row], one.error) for one in batch.failures}
         for group in list_groups(base, variation):
             if not isinstance(group, Group):
@@ -206,7 +206,7 @@ class Deployer:
         """Return the rows of points, of which each is a deployment or was refused."""
         placed = [one for one in made if isinstance(one, Deployment)]
         batch = predict_batch(placed, temperature=self.temperature, calibration=self.calibration,
-                              errors="keep")
+                              errors="keep", draws=True)
         failures = {failure.row: failure.error for failure in batch.failures}
         rows, number = [], 0
         for point, one in zip(points, made, strict=True):

@@ -159,7 +159,9 @@ def read_row(record: JsonObject) -> Row:
             figures[name] = _READ[kind](record.get(name) if later else record[name])
     figures |= {name: _read_interval(record, name, unit)
                 for name, unit in (_INTERVALS | _OF_DUTY).items()}
+    draw = tuple(map(float, record.get("draw") or ()))
     return Row(**figures, accuracy_range=_read_accuracy(record),
+               draw=draw if all(map(math.isfinite, draw)) else (),
                inputs=tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                             if name.startswith("in.") and value is not None),
                violations=tuple((record["violations"] or "").split()),

@@ -112,6 +112,8 @@ class Row:
         That all limits are met; None where that is not known.
     front
         `sweep.MARKS`: whether no row of its network is better in everything; "" where one is.
+    draw
+        What its time is uncertain by, as `read_draw` takes it; () is not known.
     """
 
     inputs: NamedTexts
@@ -162,6 +164,7 @@ class Row:
     violations: tuple[str, ...] = ()
     probability: float | None = None
     front: str = ""
+    draw: tuple[float, ...] = dataclasses.field(default=(), repr=False, compare=False)
 
     @property
     def network(self) -> str:

@@ -15,7 +15,7 @@ from twin.network.rewrites.rewrite import EFFORTS
 from twin.reports.tables.advice import advice_report, say_best
 from twin.reports.tables.parts import lines_of
 from twin.studies.advice import Advice, sort_candidates
-from twin.studies.change import Change, _gain, excess, rank_changes
+from twin.studies.change import Change, excess, rank_changes, relate_times
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.rows import Row, judge
@@ -277,7 +277,6 @@ def test_a_bottleneck_suggests_what_is_predicted_to_save_most(ad) -> None:
 
 
 def test_a_gain_is_no_surer_than_if_both_libraries_err_alike() -> None:
-    before, after = (twin.predict(twin.deploy("kws", "esp32s3_devkitc", runtime=name))
-                     for name in ("tflm-esp-nn", "esp-dl"))
-    gain, first, then = _gain(before, after), before.certainty.time_us, after.certainty.time_us
+    before, after = twin.sweep("kws", "esp32s3_devkitc", runtimes=["tflm-esp-nn", "esp-dl"]).rows
+    gain, first, then = relate_times(before, after), before.time, after.time
     assert gain.low <= then.high / first.high < then.low / first.low <= gain.high

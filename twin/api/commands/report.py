@@ -45,7 +45,7 @@ from twin.reports.page.variants import describe_variants
 from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
 from twin.reports.tables.advice import say_best
 from twin.studies.advice import give_advice, try_changes
-from twin.studies.change import Change, Explainer
+from twin.studies.change import Change
 from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import SUFFIXES, Table
@@ -55,10 +55,6 @@ from twin.studies.table_files import read_frame, read_table
 
 ENDINGS = (".html", ".htm", ".md", ".pdf")
 """Of the files a report can be."""
-
-EXPLAINED = 3
-"""Changes whose gain gets an interval: the best."""
-
 
 @takes(Report)
 def report(asked: Report) -> str:
@@ -268,9 +264,7 @@ def rank_changes(deployment: Deployment, deployer: Deployer,
     tried = try_changes(deployment, deployer, on_progress=on_progress)
     tried = [one for one in tried if one.time_ratio != 1 or one.energy_ratio != 1]
     tried.sort(key=lambda one: (one.row.failure != "", one.time_ratio or float("inf")))
-    explained = Explainer(deployment=deployment, deployer=deployer, most=EXPLAINED).complete(
-        [one for one in tried if not one.row.failure])
-    return (*explained, *(replace(one, rests_on="") for one in tried if one.row.failure))
+    return tuple(tried)
 
 
 @takes(ReportStudy)

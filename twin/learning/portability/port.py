@@ -250,7 +250,7 @@ def _make_up(calibration: Calibration, draw: Draw) -> Makeup:
     levels = set() if entry.board else {"board"} if entry.core else {"core", "board", "build"}
     apart = sum(float(shares @ part.covariance @ shares)
                 for part in prior_of(calibration).parts if part.level in levels)
-    priced = float(shares @ draw.covariance @ shares)
+    priced = float(draw.reach @ draw.reach)
     total = (math.sqrt(priced + draw.network_sd**2 + draw.row_sd**2) + draw.unlearned_sd)**2
     apart = min(apart, priced)
     return Makeup(boards=apart / total, parameters=(priced - apart) / total,

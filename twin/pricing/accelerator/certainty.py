@@ -81,7 +81,7 @@ def assure_tasks(prediction: Prediction) -> Certainty:
                             if shares[PARTS.index(name)] >= NOTABLE),
         measured=board.measured_name in spread.measured,
         draw=Draw(source=("accelerator", board.name, deployment.runtime.identity),
-                  covariance=np.diag([spread.sd(name) ** 2 for name in PARTS]),
+                  reach=np.array([spread.sd(name) for name in PARTS]) * shares,
                   time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
                   network_sd=spread.network, network=deployment.graph.architecture_id))
 

@@ -26,7 +26,14 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import make_certainty
 from twin.pricing.accelerator.energy import sum_energy
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import Certainty, Draw, between_sd, far_sd, find_extrapolation
+from twin.pricing.certainty import (
+    Certainty,
+    Draw,
+    between_sd,
+    far_sd,
+    find_extrapolation,
+    take_root,
+)
 from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import (
     HOST,
@@ -89,7 +96,7 @@ def assure_learnt(prediction: Prediction, calibration: Calibration) -> Certainty
         extrapolating=find_extrapolation(deployment, cycles, entry),
         doubtful=tuple(time.tied), version=calibration.version, measured=calibration.measured,
         draw=Draw(source=("accelerator", calibration.version), time=shares[0],
-                  covariance=calibration.time.covariance, row_sd=time.row_sd,
+                  reach=take_root(calibration.time.covariance) @ shares[0], row_sd=time.row_sd,
                   network_sd=time.network_sd * spread,
                   network=deployment.graph.architecture_id))
 

@@ -15,6 +15,7 @@ from statistics import fmean, median
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen
 from twin.pricing.variables import COLD_START
+from twin.studies.change import relate_times
 from twin.studies.results import Table
 from twin.studies.rows import CELLS, UNCERTAIN, Row
 from twin.studies.study.definition import Budget, Claim, Finding, Study
@@ -196,6 +197,7 @@ def list_precisions(study: Study, table: Table) -> list[JsonObject]:
 
 def _tell_effects(finding: Finding, table: Table) -> list[str]:
     effects, baseline = list_effects(table, finding), find_baseline(table, finding)
+    apart = ", if rows share no error" * (not any(row.draw for row in table.rows))
     lines = []
     for value in dict.fromkeys(effect.value for effect in effects):
         own = [effect for effect in effects if effect.value == value]
@@ -206,7 +208,7 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
                          for one in own if one.low < one.high)
         lines.append(f"{value} beside {baseline}: {', '.join(each)}"
                      f"; {max(pairs)} pair{'s' * (max(pairs) != 1)}"
-                     + f"; 90 %, if rows share no error: {held}" * bool(held))
+                     + f"; 90 %{apart}: {held}" * bool(held))
     return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
                      f"in {finding.vary} alone"]
 
@@ -304,14 +306,29 @@ def _tell_difference(claim: Claim, finding: Finding, table: Table) -> str:
 
 
 def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> tuple[float, float]:
-    """Return the ends of a ratio, errors of both as independent: the cautious side."""
-    ends = [one.bounds_of(figure) if figure in UNCERTAIN else None for one in (row, base)]
-    if None in ends or not ratio:
+    """Return the ends of a ratio: errors of time that both share cancel, others are independent.
+
+    Of energies and powers what is theirs beside the time's: of an end, the root of the difference
+    of squares. Where nothing says what is shared nothing cancels, which is the cautious side.
+    """
+    own = _reach(row, base, figure) if figure in UNCERTAIN and ratio else None
+    if own is None:
         return ratio, ratio
-    (low, middle, high), (base_low, base_middle, base_high) = ends  # type: ignore[misc]
-    down, up = (math.hypot(math.log(first), math.log(second)) for first, second in (
-        (middle / low, base_high / base_middle), (high / middle, base_middle / base_low)))
-    return ratio * math.exp(-down), ratio * math.exp(up)
+    shared, apart = relate_times(base, row), _reach(row, base, "time_us")
+    if shared is not None and apart is not None:
+        times = (row.time_us or 0.0) / (base.time_us or 1.0)
+        own = tuple(math.sqrt(max(0.0, mine**2 - other**2) * (figure != "time_us") + kept**2)
+                    for mine, other, kept in zip(own, apart, (
+                        math.log(times / shared.low), math.log(shared.high / times)), strict=True))
+    return ratio * math.exp(-own[0]), ratio * math.exp(own[1])
+
+
+def _reach(row: Row, base: Row, figure: str) -> tuple[float, ...] | None:
+    """Return how far the logarithm of a ratio reaches down and up if its errors are independent."""
+    now, then = row.bounds_of(figure), base.bounds_of(figure)
+    return None if now is None or then is None else tuple(
+        math.hypot(math.log(first), math.log(second)) for first, second in (
+            (now[1] / now[0], then[2] / then[1]), (now[2] / now[1], then[1] / then[0])))
 
 
 def _tell_overhead(finding: Finding, table: Table) -> list[str]:

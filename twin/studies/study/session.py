@@ -253,9 +253,9 @@ def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> Non
     from pyarrow import parquet
 
     arrow = to_arrow(table)
-    for name, values in columns.items():
-        kind = {"address": pyarrow.string(), "active_budget_mb": pyarrow.float64()}.get(
-            name, pyarrow.bool_())
+    for name, values in {**columns, "draw": [[*row.draw] for row in table.rows]}.items():
+        kind = {"address": pyarrow.string(), "active_budget_mb": pyarrow.float64(),
+                "draw": pyarrow.list_(pyarrow.float64())}.get(name, pyarrow.bool_())
         arrow = arrow.append_column(name, pyarrow.array(values, kind))
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(arrow, sink)

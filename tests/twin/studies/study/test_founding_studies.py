@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 
@@ -62,6 +63,25 @@ def test_an_effect_is_the_median_of_ratios_of_pairs() -> None:
     assert effects["energy_uj"].ratios == (0.75, 1.2)
     assert effects[EDP].ratios == pytest.approx((1.5, 1.8))
     assert effects["time_us"].words == "time x1.75 (1.5 to 2 between rows)"
+
+
+def test_errors_two_rows_share_cancel_as_they_do_in_advice() -> None:
+    board = twin.deploy("kws", "nucleo_u575zi_q")
+    table = twin.sweep("kws", "nucleo_u575zi_q", settings={"network.width": [1, 0.5]})
+    finding = Finding(vary="network.width", baseline="1", figures=("time_us", "energy_uj"))
+    time, energy = list_effects(table, finding)
+    change = next(one for one in twin.advise(board, max_ms=15, pairs=False).changes
+                  if one.settings == (("network.width", "0.5"),))
+    assert (time.low, time.high) == pytest.approx((change.gain.low, change.gain.high), rel=1e-9)
+    half, whole = sorted(table.rows, key=lambda row: row.time_us)
+    alone = math.hypot(math.log(half.time.high / half.time_us),
+                       math.log(whole.time_us / whole.time.low))
+    assert 1 < time.high / time.median < energy.high / energy.median
+    assert time.high / time.median < math.exp(alone)  # as if nothing were shared
+    shared, apart = ("\n".join(tell(dataclasses.replace(
+        load_study("e3_frequency"), finding=finding), Table(rows=rows))) for rows in (
+            table.rows, [dataclasses.replace(row, draw=()) for row in table.rows]))
+    assert "if rows share no error" in apart and "share no error" not in shared
 
 
 def test_words_follow_from_rows() -> None:

@@ -56,6 +56,7 @@ def whole(source, tmp_path_factory) -> Path:
 
 def test_rows_are_predictions_with_soft_and_hard_limits(whole) -> None:
     table = twin.open_study(whole).load_results()
+    assert all(row.draw for row in table.predicted)
     assert len(table.rows) == 16
     row = next(row for row in table.rows if row.model == "kws" and row.clock_hz == 140e6
                and dict(row.inputs)["temperature"] == "cold")
