@@ -71,7 +71,7 @@ def test_lstm_gates_are_stacked(tmp_path, monkeypatch):
     graph = Graph(name="lstm", source="lstm", sha256="", tensors=tuple(tensors), inputs=(0,),
                   outputs=(15,), layers=(Layer(index=0, name="y", op="lstm", inputs=(0,),
                                                outputs=(15,)),))
-    monkeypatch.setitem(ENCODERS, "lstm", lambda graph, layer, add: Encoded(
+    monkeypatch.setitem(ENCODERS, "lstm", lambda step: Encoded(
         builtin="UNIDIRECTIONAL_SEQUENCE_LSTM", outputs=(15,),
         inputs=tuple(at.get(place, -1) for place in range(24))))
     back = read_back(graph, tmp_path)
@@ -84,8 +84,8 @@ def test_lstm_gates_are_stacked(tmp_path, monkeypatch):
 
 
 def _encoded_as(monkeypatch, builtin, inputs=None):
-    monkeypatch.setitem(ENCODERS, "relu", lambda graph, layer, add: Encoded(
-        builtin=builtin, inputs=inputs or layer.inputs, outputs=layer.outputs))
+    monkeypatch.setitem(ENCODERS, "relu", lambda step: Encoded(
+        builtin=builtin, inputs=inputs or step.layer.inputs, outputs=step.layer.outputs))
 
 
 def _relu_graph():
@@ -124,7 +124,7 @@ def test_shape_arithmetic_is_left_out(tmp_path, monkeypatch):
         layers=(Layer(index=0, name="shape", op="relu", inputs=(0,), outputs=(1,)),
                 Layer(index=1, name="y", op="tanh", inputs=(0,), outputs=(2,))))
     _encoded_as(monkeypatch, "SHAPE")
-    monkeypatch.setitem(ENCODERS, "tanh", lambda graph, layer, add: Encoded(
+    monkeypatch.setitem(ENCODERS, "tanh", lambda step: Encoded(
         builtin="RESHAPE", inputs=(0, 1), outputs=(2,)))
     back = read_back(graph, tmp_path)
     assert [layer.op for layer in back.layers] == ["reshape"]

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Shape
+from twin.network.graph import Layer, Shape, Step
 from twin.network.operators import OPERATORS, Form, list_form
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import ACTIVATIONS, Converter, Node, data_all, data_first
 
-Derive = Callable[[Graph, Layer], Any]
+Derive = Callable[[Step], Any]
 ACTIVATION_NUMBERS = {name: number for number, name in ACTIVATIONS.items()}
 
 
@@ -55,7 +55,7 @@ class Row:
     constant
         Of a second input, which the layer does not keep.
     derived
-        (graph, layer) -> further fields to write.
+        step -> further fields to write.
     """
 
     builtin: str
@@ -64,7 +64,7 @@ class Row:
     fields: tuple[Field, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     constant: Constant | None = None
-    derived: Callable[[Graph, Layer], dict[str, Any]] = lambda graph, layer: {}
+    derived: Callable[[Step], dict[str, Any]] = lambda step: {}
 
     def read(self, node: Node) -> Layer:
         """Return the layer of a node."""
@@ -80,11 +80,11 @@ class Row:
         return node.layer(self.op, node.inputs if self.constant is None else node.inputs[:1],
                           **text)
 
-    def options(self, graph: Graph, layer: Layer) -> dict[str, Any]:
+    def options(self, step: Step) -> dict[str, Any]:
         """Return the fields to write for a layer."""
-        return {one.name: ACTIVATION_NUMBERS[layer.activation] if one is ACTIVATION
-                else layer.option(one.option, one.missing) for one in self.fields
-                } | self.derived(graph, layer)
+        return {one.name: ACTIVATION_NUMBERS[step.layer.activation] if one is ACTIVATION
+                else step.option(one.option, one.missing) for one in self.fields
+                } | self.derived(step)
 
 
 def _get(options: Any, name: str) -> Any:
@@ -99,32 +99,35 @@ def _flag(name: str) -> Field:
     return Field(name, name, lambda node, value: bool(value), False)
 
 
-def _made(graph: Graph, layer: Layer) -> Shape:
-    return graph.output(layer).shape
+def _made(step: Step) -> Shape:
+    return step.shape
 
 
-def _times(graph: Graph, layer: Layer) -> list[int]:
-    source = graph.input(layer).shape
-    return [size // before for size, before in zip(_made(graph, layer), source, strict=True)]
+def _times(step: Step) -> list[int]:
+    return [size // before for size, before in zip(step.shape, step.source.shape, strict=True)]
 
 
-def _check_order(graph: Graph, layer: Layer) -> dict[str, Any]:
-    if layer.option("order", "dcr") != "dcr":
-        raise ModelError(f"{graph.name}: layer {layer.index} {layer.op} {layer.name!r}: .tflite "
-                         "splits blocks before channels")
+def refuse_to_write(step: Step, why: str) -> ModelError:
+    """Return the error that says why a layer cannot be written."""
+    layer = step.layer
+    return ModelError(f"{step.graph.name}: layer {layer.index} {layer.op} {layer.name!r}: {why}")
+
+
+def _check_order(step: Step) -> dict[str, Any]:
+    if step.option("order", "dcr") != "dcr":
+        raise refuse_to_write(step, ".tflite splits blocks before channels")
     return {}
 
 
 ACTIVATION = Field("fused_activation_function", "activation", Node.activation)
 _AXIS = Field("axis", "axis", lambda node, value: node.axis(value, _rank(node)))
 _PACKED = Field("axis", "axis", lambda node, value: node.axis(value, _rank(node) + 1))
-_AXES = Constant("axes", lambda graph, layer: layer.option("axes"),
+_AXES = Constant("axes", lambda step: step.option("axes"),
                  lambda node: tuple(sorted(set(node.axes(1, _rank(node))))))
-_CHOSEN = Constant("axis", lambda graph, layer: layer.option("axis"),
+_CHOSEN = Constant("axis", lambda step: step.option("axis"),
                    lambda node: node.axes(1, _rank(node))[0])
-_PERM = Constant("perm", lambda graph, layer: layer.option("perm"),
-                 lambda node: node.axes(1, _rank(node)))
-_SIZE = Constant("size", lambda graph, layer: _made(graph, layer)[1:3])
+_PERM = Constant("perm", lambda step: step.option("perm"), lambda node: node.axes(1, _rank(node)))
+_SIZE = Constant("size", lambda step: step.shape[1:3])
 _BLOCK = Field("block_size", "block")
 
 PLAIN: Mapping[str, str | None] = {
@@ -144,12 +147,12 @@ ROWS = (
     *(Row(builtin=op.upper(), op=op, table=table) for op, table in PLAIN.items()),
     *(Row(builtin=op.upper(), op=op, table=f"{op.capitalize()}Options", fields=(ACTIVATION,))
       for op in ("add", "sub", "mul")),
-    Row(builtin="DIV", op="div", table="DivOptions", derived=lambda graph, layer: {
-        ACTIVATION.name: ACTIVATION_NUMBERS[layer.activation]}),
+    Row(builtin="DIV", op="div", table="DivOptions", derived=lambda step: {
+        ACTIVATION.name: ACTIVATION_NUMBERS[step.layer.activation]}),
     Row(builtin="SELECT_V2", op="select"),
     Row(builtin="FULLY_CONNECTED", op="fully_connected", table="FullyConnectedOptions",
         fields=(ACTIVATION,), refused={"weights_format": "shuffled weights"},
-        derived=lambda graph, layer: {"keep_num_dims": len(_made(graph, layer)) > 2}),
+        derived=lambda step: {"keep_num_dims": len(step.shape) > 2}),
     Row(builtin="BATCH_MATMUL", op="batch_matmul", table="BatchMatMulOptions",
         fields=(_flag("adj_x"), _flag("adj_y"))),
     *(Row(builtin=op.upper(), op=op, table="ReducerOptions", constant=_AXES,
@@ -157,7 +160,7 @@ ROWS = (
     Row(builtin="CONCATENATION", op="concatenation", table="ConcatenationOptions",
         fields=(_AXIS, ACTIVATION)),
     Row(builtin="RESHAPE", op="reshape", table="ReshapeOptions", constant=Constant("shape", _made),
-        derived=lambda graph, layer: {"new_shape": _made(graph, layer)}),
+        derived=lambda step: {"new_shape": step.shape}),
     Row(builtin="TRANSPOSE", op="transpose", table="TransposeOptions", constant=_PERM),
     Row(builtin="LEAKY_RELU", op="leaky_relu", table="LeakyReluOptions",
         fields=(Field("alpha", "alpha"),)),
@@ -165,13 +168,13 @@ ROWS = (
           fields=(_flag("align_corners"), _flag("half_pixel_centers"))) for builtin, op, table in (
         ("RESIZE_NEAREST_NEIGHBOR", "resize_nearest", "ResizeNearestNeighborOptions"),
         ("RESIZE_BILINEAR", "resize_bilinear", "ResizeBilinearOptions"))),
-    *(Row(builtin=op.upper(), op=op, table=table, constant=_CHOSEN, derived=lambda graph, layer: {
-        "output_type": 4 if graph.output(layer).dtype == "int64" else 2})
+    *(Row(builtin=op.upper(), op=op, table=table, constant=_CHOSEN, derived=lambda step: {
+        "output_type": 4 if step.output.dtype == "int64" else 2})
       for op, table in (("arg_max", "ArgMaxOptions"), ("arg_min", "ArgMinOptions"))),
     Row(builtin="PACK", op="pack", table="PackOptions", fields=(_PACKED,),
-        derived=lambda graph, layer: {"values_count": len(layer.inputs)}),
+        derived=lambda step: {"values_count": len(step.layer.inputs)}),
     Row(builtin="UNPACK", op="unpack", table="UnpackOptions", fields=(_AXIS,),
-        derived=lambda graph, layer: {"num": len(layer.outputs)}),
+        derived=lambda step: {"num": len(step.layer.outputs)}),
     Row(builtin="GATHER", op="gather", table="GatherOptions", fields=(_AXIS,),
         refused={"batch_dims": "batch dimensions"}),
     Row(builtin="SPACE_TO_DEPTH", op="space_to_depth", table="SpaceToDepthOptions",

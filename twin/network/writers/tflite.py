@@ -19,8 +19,9 @@ from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.operators import list_states
 from twin.network.readers.tflite import DTYPES, IDENTIFIER
+from twin.network.readers.tflite_rows import refuse_to_write
 from twin.network.writers.model_file import replace_file
-from twin.network.writers.tflite_operators import ENCODERS, Encoded
+from twin.network.writers.tflite_operators import ENCODERS, Encoded, Encoding
 
 SCHEMA_VERSION = 3
 _DTYPE_NUMBERS = {name: number for number, name in DTYPES.items()}
@@ -98,13 +99,13 @@ def encode_tflite(graph: Graph) -> bytes:
 
 
 def _encode_layer(output: _Output, layer: Layer) -> Encoded:
+    step = Encoding(output.graph, layer, constant=output.add_constant)
     if layer.repeats > 1:
-        raise ModelError(f"{output.graph.name}: layer {layer.index} {layer.op} {layer.name!r} "
-                         "stands in a loop, which cannot be written as .tflite")
+        raise refuse_to_write(step, "stands in a loop, which cannot be written as .tflite")
     if layer.op not in ENCODERS:
-        raise ModelError(f"{output.graph.name}: layer {layer.index} {layer.op} {layer.name!r} "
-                         f"cannot be written as .tflite; accepted: {', '.join(sorted(ENCODERS))}")
-    return ENCODERS[layer.op](output.graph, layer, output.add_constant)
+        raise refuse_to_write(step, "cannot be written as .tflite; accepted: "
+                              + ", ".join(sorted(ENCODERS)))
+    return ENCODERS[layer.op](step)
 
 
 def _table(builder: Any, name: str, /, **fields: Any) -> int:

@@ -10,12 +10,26 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import frozen
-from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, TensorIds
-from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row
+from twin.network.graph import Quantization, Step, TensorIds
+from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row, refuse_to_write
 
-AddConstant = Callable[..., int]
-"""(name, values, quantization=None) -> tensor index of a new constant."""
+
+@frozen
+class Encoding(Step):
+    """A layer being written.
+
+    Parameters
+    ----------
+    constant
+        (name, values, quantization=None) -> tensor index of a new constant.
+    """
+
+    constant: Callable[..., int]
+
+    def add(self, what: str, values: Any, quantization: Quantization | None = None) -> int:
+        """Add a constant, of int32 unless it is an array; return its tensor index."""
+        held = values if isinstance(values, np.ndarray) else np.asarray(values, np.int32)
+        return self.constant(f"{self.layer.name}/{what}", held, quantization)
 
 
 @frozen
@@ -39,144 +53,129 @@ class Encoded:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-Encoder = Callable[[Graph, Layer, AddConstant], Encoded]
+Encoder = Callable[[Encoding], Encoded]
 
 
-def _encoded(layer: Layer, builtin: str, table: str | None = None,
+def _encoded(step: Step, builtin: str, table: str | None = None,
              inputs: TensorIds | None = None, **options: Any) -> Encoded:
-    return Encoded(builtin=builtin, inputs=layer.inputs if inputs is None else inputs,
-                   outputs=layer.outputs, table=table, options=options)
+    return Encoded(builtin=builtin, inputs=step.layer.inputs if inputs is None else inputs,
+                   outputs=step.layer.outputs, table=table, options=options)
 
 
-def _same(layer: Layer, inputs: TensorIds | None = None, **options: Any) -> Encoded:
+def _same(step: Step, inputs: TensorIds | None = None, **options: Any) -> Encoded:
     """Return an operator the schema has, with its options, under the same name."""
-    table = f"{layer.op.title().replace('_', '')}Options"
-    return _encoded(layer, layer.op.upper(), table, inputs, **options)
+    table = f"{step.op.title().replace('_', '')}Options"
+    return _encoded(step, step.op.upper(), table, inputs, **options)
 
 
-def _int32(values: Any) -> np.ndarray:
-    return np.asarray(values, dtype=np.int32)
+def _with_constants(step: Encoding, **values: Any) -> TensorIds:
+    """Return the inputs of what reads one tensor, and integers the file keeps as others."""
+    return (step.layer.source_id, *(step.add(what, one) for what, one in values.items()))
 
 
-def _with_constant(layer: Layer, add: AddConstant, what: str, values: Any) -> tuple[int, ...]:
-    return (layer.source_id, add(f"{layer.name}/{what}", _int32(values)))
-
-
-def _padding(graph: Graph, layer: Layer, size: tuple[int, ...]) -> int:
+def _padding(step: Encoding, size: tuple[int, ...]) -> int:
     """Return number of SAME or VALID for a window sliding over an input of that size."""
-    window = layer.sliding_window
+    window = step.layer.sliding_window
     same = window.pad_same(*size).padding
     if window.padding == same:
         return 0
     if window.padding == (0, 0, 0, 0):
         return 1
-    raise ModelError(f"{graph.name}: layer {layer.index} {layer.op} {layer.name!r}: padding "
-                     f"{window.padding} cannot be written as .tflite; accepted: none, or SAME, "
-                     f"which is {same} here")
+    raise refuse_to_write(step, f"padding {window.padding} cannot be written as .tflite; accepted: "
+                          f"none, or SAME, which is {same} here")
 
 
-def _window_options(graph: Graph, layer: Layer, place: tuple[int, ...]) -> dict[str, Any]:
-    window = layer.window
-    padding = _padding(graph, layer, place)
-    assert window is not None
-    return {"padding": padding, "stride_w": window.stride[1], "stride_h": window.stride[0],
-            "fused_activation_function": ACTIVATION_NUMBERS[layer.activation]}
+def _window_options(step: Encoding, place: tuple[int, ...]) -> dict[str, Any]:
+    window = step.layer.sliding_window
+    return {"padding": _padding(step, place),
+            "stride_w": window.stride[1], "stride_h": window.stride[0],
+            "fused_activation_function": ACTIVATION_NUMBERS[step.layer.activation]}
 
 
-def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
+def _with_bias(step: Encoding) -> tuple[int, ...]:
     """Return inputs of a convolution; one without bias gets zeros, which interpreters insist on."""
-    if len(layer.inputs) > 2:
-        return layer.inputs
-    data, weights, output = (graph.tensors[i] for i in layer.tensors)
+    if len(step.layer.inputs) > 2:
+        return step.layer.inputs
+    data, weights, output = (step.graph.tensors[i] for i in step.layer.tensors)
     entry, kernel = data.quantization, weights.quantization
     if entry is None or kernel is None:
-        return (*layer.inputs, add(f"{layer.name}/zeros", np.zeros(output.channels, np.float32)))
+        return (*step.layer.inputs, step.add("zeros", np.zeros(output.channels, np.float32)))
     scales = tuple(entry.scales[0] * scale for scale in kernel.scales)
     dtype = np.int64 if data.dtype == "int16" else np.int32
-    zeros = add(f"{layer.name}/zeros", np.zeros(output.channels, dtype),
-                Quantization(scales=scales, zero_points=(0,) * len(scales),
-                             axis=0 if len(scales) > 1 else None))
-    return (*layer.inputs, zeros)
+    return (*step.layer.inputs, step.add("zeros", np.zeros(output.channels, dtype), Quantization(
+        scales=scales, zero_points=(0,) * len(scales), axis=0 if len(scales) > 1 else None)))
 
 
-def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    size = graph.input(layer).shape[1:3]
+def _conv(step: Encoding) -> Encoded:
+    size = step.source.shape[1:3]
     depthwise: dict[str, Any] = {}
-    if layer.op == "depthwise_conv_2d":
-        depthwise["depth_multiplier"] = graph.output(layer).shape[3] // layer.groups
+    if step.op == "depthwise_conv_2d":
+        depthwise["depth_multiplier"] = step.shape[3] // step.layer.groups
     return _same(
-        layer, _with_bias(graph, layer, add),
-        **_window_options(graph, layer, size), **depthwise,
-        dilation_w_factor=layer.sliding_window.dilation[1],
-        dilation_h_factor=layer.sliding_window.dilation[0])
+        step, _with_bias(step), **_window_options(step, size), **depthwise,
+        dilation_w_factor=step.layer.sliding_window.dilation[1],
+        dilation_h_factor=step.layer.sliding_window.dilation[0])
 
 
-def _transpose_conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    shape = graph.output(layer).shape
-    data, weights, *bias = layer.inputs
-    inputs = (add(f"{layer.name}/shape", _int32(shape)), weights, data, *bias)
-    return _encoded(layer, "TRANSPOSE_CONV", "TransposeConvOptions", inputs,
-                    **_window_options(graph, layer, shape[1:3]))
+def _transpose_conv(step: Encoding) -> Encoded:
+    shape = step.shape
+    data, weights, *bias = step.layer.inputs
+    inputs = (step.add("shape", shape), weights, data, *bias)
+    return _encoded(step, "TRANSPOSE_CONV", "TransposeConvOptions", inputs,
+                    **_window_options(step, shape[1:3]))
 
 
-def _pool(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    size = graph.input(layer).shape[1:3]
-    return _encoded(layer, layer.op.upper(), "Pool2DOptions",
-                    **_window_options(graph, layer, size),
-                    filter_width=layer.kernel[1], filter_height=layer.kernel[0])
+def _pool(step: Encoding) -> Encoded:
+    size = step.source.shape[1:3]
+    return _encoded(step, step.op.upper(), "Pool2DOptions",
+                    **_window_options(step, size),
+                    filter_width=step.layer.kernel[1], filter_height=step.layer.kernel[0])
 
 
-def _split(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    axis = layer.option("axis")
-    lengths = [graph.tensors[i].shape[axis] for i in layer.outputs]
-    inputs = (layer.source_id, add(f"{layer.name}/lengths", _int32(lengths)),
-              add(f"{layer.name}/axis", _int32(axis)))
-    return _encoded(layer, "SPLIT_V", "SplitVOptions", inputs, num_splits=len(lengths))
+def _split(step: Encoding) -> Encoded:
+    axis = step.option("axis")
+    lengths = [step.graph.tensors[i].shape[axis] for i in step.layer.outputs]
+    return _encoded(step, "SPLIT_V", "SplitVOptions", _with_constants(
+        step, lengths=lengths, axis=axis), num_splits=len(lengths))
 
 
-def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    begin, strides = layer.option("begin"), layer.option("strides")
-    source = graph.input(layer).shape
-    output = graph.output(layer).shape
-    boxed = set(strides) == {1} and not layer.option("strided", False)
+def _slice(step: Encoding) -> Encoded:
+    begin, strides = step.option("begin"), step.option("strides")
+    source, output = step.source.shape, step.shape
+    boxed = set(strides) == {1} and not step.option("strided", False)
     if boxed and len(output) == len(source):
-        inputs = (layer.source_id, add(f"{layer.name}/begin", _int32(begin)),
-                  add(f"{layer.name}/size", _int32(output)))
-        return _same(layer, inputs)
+        return _same(step, _with_constants(step, begin=begin, size=output))
     if len(output) != len(source) or min(strides) < 1:
-        raise ModelError(f"{graph.name}: layer {layer.index} slice {layer.name!r}: only slices "
-                         "that step forward and keep every dimension can be written as .tflite")
+        raise refuse_to_write(step, "only slices that step forward and keep every dimension can "
+                              "be written as .tflite")
     end = [start + (size - 1) * stride + 1
            for start, size, stride in zip(begin, output, strides, strict=True)]
-    parts = (("begin", begin), ("end", end), ("strides", strides))
-    added = [add(f"{layer.name}/{what}", _int32(values)) for what, values in parts]
-    return _encoded(layer, "STRIDED_SLICE", "StridedSliceOptions", (layer.source_id, *added))
+    return _encoded(step, "STRIDED_SLICE", "StridedSliceOptions", _with_constants(
+        step, begin=begin, end=end, strides=strides))
 
 
-def _pad(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    inputs = _with_constant(layer, add, "paddings", layer.option("paddings"))
-    if layer.option("mode", "constant") != "constant":
-        return _encoded(layer, "MIRROR_PAD", "MirrorPadOptions", inputs)
-    value = layer.option("value", 0.0)
+def _pad(step: Encoding) -> Encoded:
+    inputs = _with_constants(step, paddings=step.option("paddings"))
+    if step.option("mode", "constant") != "constant":
+        return _encoded(step, "MIRROR_PAD", "MirrorPadOptions", inputs)
+    value = step.option("value", 0.0)
     if value:
-        constant = np.asarray(value, graph.input(layer).dtype)
-        return _encoded(layer, "PADV2", "PadV2Options",
-                        (*inputs, add(f"{layer.name}/value", constant)))
-    return _same(layer, inputs)
+        constant = np.asarray(value, step.source.dtype)
+        return _encoded(step, "PADV2", "PadV2Options", (*inputs, step.add("value", constant)))
+    return _same(step, inputs)
 
 
-def _softmax(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    rank = len(graph.input(layer).shape)
-    if layer.option("axis", rank - 1) != rank - 1:
-        raise ModelError(f"{graph.name}: layer {layer.index} softmax {layer.name!r}: .tflite has "
-                         "softmax over the last axis only")
-    return _same(layer, beta=layer.option("beta", 1.0))
+def _softmax(step: Encoding) -> Encoded:
+    rank = len(step.source.shape)
+    if step.option("axis", rank - 1) != rank - 1:
+        raise refuse_to_write(step, ".tflite has softmax over the last axis only")
+    return _same(step, beta=step.option("beta", 1.0))
 
 
-def _row(row: Row, graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-    inputs = None if row.constant is None else _with_constant(
-        layer, add, row.constant.name, row.constant.values(graph, layer))
-    return _encoded(layer, row.builtin, row.table, inputs, **row.options(graph, layer))
+def _row(row: Row, step: Encoding) -> Encoded:
+    inputs = None if row.constant is None else _with_constants(
+        step, **{row.constant.name: row.constant.values(step)})
+    return _encoded(step, row.builtin, row.table, inputs, **row.options(step))
 
 
 ENCODERS: Mapping[str, Encoder] = {
