@@ -26,7 +26,7 @@ from hwmodels.simulator import simulate
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.lower import COUNTED_WITH
 from twin.runtimes.counted.table import FOLDER, Amounts, look_up
@@ -80,7 +80,7 @@ def execute(row: Counted) -> tuple[int, int, int]:
 def read_amounts(row: Counted) -> Amounts:
     """Return what the table says of a row."""
     graph = read_graphs()[row.model]
-    work = describe(Step(graph, graph.layers[0]), row.kernels)
+    work = describe(GraphLayer(graph, graph.layers[0]), row.kernels)
     amounts = None if work is None else look_up(
         row.kernels, row.core.removeprefix("cortex-"), row.level, graph.layers[0].op, work)
     if amounts is None:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE
 from twin.runtimes.counted.work import SCALAR, VECTOR, Work
@@ -134,7 +134,7 @@ def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
     groups: dict[Key, list[Row]] = {}
     graphs = read_graphs()
     describe_once = cache(lambda name, kernels: describe(
-        Step(graphs[name], graphs[name].layers[0]), kernels))
+        GraphLayer(graphs[name], graphs[name].layers[0]), kernels))
     for counted in read_rows():
         work = describe_once(counted.model, counted.kernels)
         if work is None or counted.use != use:

@@ -328,7 +328,7 @@ class Graph:
 
 
 @record
-class Step:
+class GraphLayer:
     """A layer of a graph, and the values of the tensors it reads that are no constants."""
 
     graph: Graph

@@ -35,7 +35,7 @@ from hwmodels.board.facts import Core
 from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.pricing.price_names import STREAM, TIME_PRICES, WIDE
 from twin.runtimes.library import find_operators
 
@@ -93,7 +93,7 @@ def list_input_assumptions(deployment: Deployment) -> dict[str, list[int]]:
         from twin.runtimes.counted.describe import describe
 
         for layer in deployment.executed.layers:
-            work = describe(Step(deployment.executed, layer), deployment.runtime.counted[0])
+            work = describe(GraphLayer(deployment.executed, layer), deployment.runtime.counted[0])
             if work is not None and work.guessed:
                 found.setdefault(work.guessed, []).append(layer.index)
     return found
@@ -105,7 +105,7 @@ def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
     if runtime.counted is not None:
         from twin.runtimes.counted.lower import stands_in
 
-        return np.array([not stands_in(*runtime.counted, Step(graph, layer), core)
+        return np.array([not stands_in(*runtime.counted, GraphLayer(graph, layer), core)
                          for layer in graph.layers])
     own = find_operators(runtime.library)
     return np.array([layer.op in own and not unknown

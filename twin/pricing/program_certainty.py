@@ -29,7 +29,7 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.pricing.assurance import bound_terms
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty, between_sd
@@ -135,11 +135,11 @@ def tell_left(prediction: Prediction) -> np.ndarray:
     graph, learnt = deployment.executed, deployment.runtime.learnt
     assert learnt is not None
     for layer, made in zip(graph.layers, prediction.layers, strict=True):
-        kernel, stands_in = learnt.choose(Step(graph, layer), layer_dtype(graph, layer))
+        kernel, stands_in = learnt.choose(GraphLayer(graph, layer), layer_dtype(graph, layer))
         if made.alias or kernel is None or learnt.isa != deployment.board.core.isa:
             found.append(0.0 if made.alias else BORROWED_SD)
             continue
-        distance = kernel.distance(measure_shape(Step(graph, layer)))
+        distance = kernel.distance(measure_shape(GraphLayer(graph, layer)))
         guessed = (STANDING_IN_SD if stands_in else
                    GUESSED_SD if kernel.distinct == 1 and distance else 0.0)
         found.append(math.hypot(kernel.residual, guessed) + DRIFT_SD * distance)

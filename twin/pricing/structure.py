@@ -32,7 +32,7 @@ from hwmodels.paths.exposure import TrafficArrays
 from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
 from twin.deployment.deployment import Deployment
 from twin.deployment.kept_counts import describe_cores, load_counts, read_geometry, save_counts
-from twin.network.graph import Graph, Layer, Step
+from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import OPERATORS, is_assumed
 from twin.runtimes import Runtime
 
@@ -273,5 +273,5 @@ def is_layer_assumed(deployment: Deployment, layer: Layer, kernels: Sequence[str
     if borrowed and counted is not None:
         from twin.runtimes.counted.lower import stands_in
 
-        borrowed = stands_in(*counted, Step(graph, layer), deployment.board.core)
+        borrowed = stands_in(*counted, GraphLayer(graph, layer), deployment.board.core)
     return layer.assumed or borrowed

@@ -20,7 +20,7 @@ from twin.network.arithmetic.requantisation import (
     scale_values,
     split_scale,
 )
-from twin.network.graph import Graph, Quantization, Step, Window
+from twin.network.graph import Graph, GraphLayer, Quantization, Window
 from twin.network.readers import read_model
 from twin.network.writers.tflite import write_tflite
 from twin.network.zoo import build
@@ -83,7 +83,7 @@ def test_rounding_is_half_away_from_zero():
 def test_activation_range(activation, expected):
     graph = one_layer("add", [tensor((1, 4)), tensor((1, 4))], [tensor((1, 4))],
                       activation=activation)
-    assert activation_range(Step(graph, graph.layers[0])) == expected
+    assert activation_range(GraphLayer(graph, graph.layers[0])) == expected
 
 
 def test_folded_bias_equals_subtracting_the_zero_point():
@@ -93,14 +93,14 @@ def test_folded_bias_equals_subtracting_the_zero_point():
     bias = graph.tensors[layer.inputs[2]].data.astype(int)
     zero = graph.tensors[layer.inputs[0]].quantization.zero_points[0]
     stored = np.arange(weights.shape[1]) % 251 - 125
-    np.testing.assert_array_equal(weights @ stored + folded_bias(Step(graph, layer)),
+    np.testing.assert_array_equal(weights @ stored + folded_bias(GraphLayer(graph, layer)),
                                   weights @ (stored - zero) + bias)
 
 
 def test_softmax_is_within_one_step_of_the_exact_one():
     out = tensor((1, 1000), quantization=Quantization(scales=(1 / 256,), zero_points=(-128,)))
     graph = one_layer("softmax", [tensor((1, 1000))], [out], options={"axis": 1, "beta": 1.0})
-    table = softmax_table(Step(graph, graph.layers[0])).astype(np.int64)
+    table = softmax_table(GraphLayer(graph, graph.layers[0])).astype(np.int64)
     # bits = min(23, 31 - 10): a thousand of the largest stay below 2**31.
     assert table[0] == 2**21 and table[0] * 1000 < 2**31
     values = np.random.default_rng(1).integers(-128, 128, (1, 1000)).astype(np.int8)
@@ -113,7 +113,7 @@ def test_softmax_is_within_one_step_of_the_exact_one():
 def test_lookup_rounds_the_real_function():
     graph = one_layer("logistic", [tensor((1, 4))], [tensor(
         (1, 4), quantization=Quantization(scales=(1 / 256,), zero_points=(-128,)))])
-    table = lookup_table(Step(graph, graph.layers[0]))
+    table = lookup_table(GraphLayer(graph, graph.layers[0]))
     for stored in (-128, -1, 3, 20, 127):
         real = 1 / (1 + math.exp(-0.5 * (stored - 3)))
         assert table[stored + 128] == min(127, math.floor(real * 256 + 0.5) - 128)

@@ -9,7 +9,7 @@ from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.arithmetic import find_operation
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.network.operators import graph_macs, list_states
 from twin.network.readers import read_model
 from twin.network.readers.tflite_control import MAX_TURNS
@@ -60,7 +60,7 @@ def test_a_loop_costs_its_turns(tmp_path):
 def test_what_turns_is_neither_computed_nor_written(tmp_path):
     graph = read_model(write_subgraphs(tmp_path / "a.tflite", keras_lstm()))
     with pytest.raises(RuntimeRefusedError, match="28 times in a loop"):
-        find_operation(Step(graph, next(
+        find_operation(GraphLayer(graph, next(
             layer for layer in graph.layers if layer.repeats == 28)))
     with pytest.raises(ModelError, match="cannot be written"):
         encode_tflite(graph)

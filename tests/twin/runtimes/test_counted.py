@@ -19,7 +19,7 @@ from benchmarks.operators.table import read_graphs, read_rows
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
-from twin.network.graph import Quantization, Step, Window
+from twin.network.graph import GraphLayer, Quantization, Window
 from twin.network.operators import layer_macs
 from twin.pricing.prediction import predict
 from twin.runtimes.counted.copies import count_copies, count_fills
@@ -89,7 +89,7 @@ def test_shapes_nothing_was_fitted_to_are_close():
     for row in JUDGES[::3]:
         graph = read_graphs()[row.model]
         amounts = look_up(row.kernels, row.core.removeprefix("cortex-"), row.level,
-                          graph.layers[0].op, describe(Step(graph, graph.layers[0])))
+                          graph.layers[0].op, describe(GraphLayer(graph, graph.layers[0])))
         assert amounts is not None
         errors.setdefault(row.core, []).append(abs(amounts.total / row.instructions - 1))
     for core, found in errors.items():
@@ -98,13 +98,13 @@ def test_shapes_nothing_was_fitted_to_are_close():
 
 
 def test_every_counted_operator_is_described():
-    assert all(describe(Step(graph, graph.layers[0])) is not None
+    assert all(describe(GraphLayer(graph, graph.layers[0])) is not None
                for graph in read_graphs().values())
 
 
 def test_what_was_never_counted_stands_in_and_is_assumed():
     graph = one_layer("abs", [tensor((1, 10), dtype="int32")], [tensor((1, 10), dtype="int32")])
-    amounts = look_up("reference", "m4", "O2", "abs", describe(Step(graph, graph.layers[0])))
+    amounts = look_up("reference", "m4", "O2", "abs", describe(GraphLayer(graph, graph.layers[0])))
     assert amounts is not None and amounts.stands_in
     made = predict(deploy(graph, BOARD, runtime="tflm-reference@2026"))
     assert made.layers[0].assumed
@@ -153,7 +153,7 @@ def test_sixteen_bit_layers_of_other_releases_run_their_own_kernels(board):
     ("cmsis-nn", "O2@2.3.1", "m55")])
 def test_a_build_counted_on_one_core_is_carried_to_others(kernels, level, core):
     graph = conv_graph()
-    work = describe(Step(graph, graph.layers[0]))
+    work = describe(GraphLayer(graph, graph.layers[0]))
     assert work is not None
     plain, built, there, here = (
         look_up(kernels, where, how, "conv_2d", work) for where, how in (
@@ -167,7 +167,7 @@ def test_a_build_counted_on_one_core_is_carried_to_others(kernels, level, core):
     ("m7", 57_278), ("m55", 21_910), ("m0plus", 105_224), ("m3", 79_035)])
 def test_builds_at_os_are_counted_on_the_core_itself(core, instructions):
     graph = conv_graph()
-    work = describe(Step(graph, graph.layers[0]))
+    work = describe(GraphLayer(graph, graph.layers[0]))
     assert work is not None
     built = look_up("cmsis-nn", core, "Os", "conv_2d", work)
     assert built is not None and not built.stands_in
@@ -187,7 +187,7 @@ def test_release_2_3_1_chooses_by_its_own_rules(op, source, target, kernel, wind
     made = Window(kernel=kernel[1:3], **window)
     graph = one_layer(op, [tensor(source), tensor(kernel, data="random")][:1 + ("conv" in op)],
                       [tensor(target)], window=made)
-    work = describe(Step(graph, graph.layers[0]))
+    work = describe(GraphLayer(graph, graph.layers[0]))
     assert work is not None
     for core, instructions in counted.items():
         found = look_up("cmsis-nn", core, "O2@2.3.1", op, work)
@@ -209,7 +209,7 @@ def test_portable_kernels_of_release_2_3_1_were_counted_on_each_core(op, shapes,
                       [tensor(target, {"greater": "bool", "arg_max": "int32"}.get(op, "int8"))
                        for _ in range(shapes[0][1] if op == "unpack" else 1)],
                       options={"axis": axis})
-    work = describe(Step(graph, graph.layers[0]))
+    work = describe(GraphLayer(graph, graph.layers[0]))
     assert work is not None
     for core, instructions in counted.items():
         found = look_up("cmsis-nn", core, f"{level}@2.3.1", op, work)
@@ -229,14 +229,14 @@ def test_float_on_a_risc_v_core_without_fpu_calls_its_own_libgcc():
 
 def test_a_release_has_the_counts_of_the_next_newer_where_its_source_is_the_same():
     same = one_layer("abs", [tensor((1, 64))], [tensor((1, 64))])
-    work = describe(Step(same, same.layers[0]))
+    work = describe(GraphLayer(same, same.layers[0]))
     assert work is not None
     assert look_up("reference", "m4", "O2@2023", "abs", work) == look_up(
         "reference", "m4", "O2", "abs", work)
     # CMSIS-NN's own maximum came in February 2025.
     image = (1, 8, 8, 8)
     pair = one_layer("maximum", [tensor(image), tensor(image)], [tensor(image)])
-    work = describe(Step(pair, pair.layers[0]))
+    work = describe(GraphLayer(pair, pair.layers[0]))
     assert work is not None
     assert look_up("cmsis-nn", "m4", "O2@2024", "maximum", work) == look_up(
         "reference", "m4", "O2@2024", "maximum", work)
@@ -253,7 +253,7 @@ def test_products_of_a_release_are_close_and_carried_whole_to_other_cores(releas
         if row.level != f"O2@{release}" or row.kernels != "cmsis-nn":
             continue
         layer = graphs[row.model].layers[0]
-        work = describe(Step(graphs[row.model], layer), row.kernels)
+        work = describe(GraphLayer(graphs[row.model], layer), row.kernels)
         found, newest = (
             {core: look_up(row.kernels, core, level, layer.op, work).total
              for core in ("m4", "m7", "m33", "m3", "m0plus")} for level in (row.level, "O2"))
@@ -293,7 +293,7 @@ def test_shapes_no_coefficient_was_fitted_to_are_as_counted_in_the_median(op, va
         layer = graphs[row.model].layers[0]
         if layer.op != op or "_hg" not in row.model or row.core == "cortex-m0plus":
             continue
-        work = describe(Step(graphs[row.model], layer), row.kernels)
+        work = describe(GraphLayer(graphs[row.model], layer), row.kernels)
         if work.path == variant:
             said = look_up(row.kernels, row.core[7:], row.level, op, work)
             errors.append(abs(said.total / row.instructions - 1))
@@ -329,7 +329,8 @@ def test_places_and_divisions_in_float_go_by_sizes_without_an_fpu(op, most):
     for row in FITTED:
         if (row.core, row.level) == ("cortex-m3", "O2") and row.model.startswith(op):
             graph = read_graphs()[row.model]
-            said = look_up(row.kernels, "m3", "O2", op, describe(Step(graph, graph.layers[0])))
+            said = look_up(row.kernels, "m3", "O2", op,
+                           describe(GraphLayer(graph, graph.layers[0])))
             errors.append(abs(said.total / row.instructions - 1))
     assert len(errors) > 20 and max(errors) < most
 
@@ -341,7 +342,7 @@ def test_sixteen_bit_windows_of_helium_start_a_product_every_four_pixels():
         layer = graph.layers[0]
         if (row.core, row.level, layer.op) == ("cortex-m55", "O2", "conv_2d") and (
                 graph.tensors[layer.inputs[0]].dtype == "int16" and row.kernels == "cmsis-nn"):
-            said = look_up(row.kernels, "m55", "O2", "conv_2d", describe(Step(graph, layer)))
+            said = look_up(row.kernels, "m55", "O2", "conv_2d", describe(GraphLayer(graph, layer)))
             errors.append(abs(said.total / row.instructions - 1))
     assert len(errors) == 29 and sorted(errors)[26] < 0.05  # 17 % of rows fitted to, before.
 
@@ -354,7 +355,7 @@ def test_the_cortex_m7_has_the_coefficients_of_the_m4_where_both_count_alike():
                 layer.op not in PRODUCTS or (layer.inputs and graphs[row.model].tensors[
                     layer.inputs[0]].dtype == "float32")):
             continue
-        work = describe(Step(graphs[row.model], layer), row.kernels)
+        work = describe(GraphLayer(graphs[row.model], layer), row.kernels)
         share = look_up(row.kernels, "m7", "O2", layer.op, work).total / row.instructions
         errors.setdefault((layer.op, work.code(row.kernels, "m7")), []).append(abs(share - 1))
     assert sorted(errors["conv_2d", "int8 window"])[-8] < 0.06  # Counts differ by 4 %.
@@ -413,7 +414,8 @@ def test_zero_points_decide_how_many_values_are_rounded_as_negative(op, core, le
     for row in (*FITTED, *JUDGES):
         if row.model.startswith(f"{op}_z") and (row.core[7:], row.level) == (core, level):
             graph = graphs[row.model]
-            said = look_up(row.kernels, core, level, op, describe(Step(graph, graph.layers[0])))
+            said = look_up(row.kernels, core, level, op,
+                           describe(GraphLayer(graph, graph.layers[0])))
             errors.append(abs(said.total / row.instructions - 1))
     assert len(errors) >= 22 and sorted(errors)[len(errors) * 9 // 10] < most
 
@@ -447,7 +449,7 @@ def test_the_interval_of_softmax_holds_any_logits():
 def test_softmax_counts_the_logits_that_are_near():
     near, far = (one_layer("softmax", [tensor((1, 12), quantization=Quantization(
         scales=(scale,), zero_points=(0,)))], [tensor((1, 12))]) for scale in (0.03, 0.4))
-    works = [describe(Step(graph, graph.layers[0])) for graph in (near, far)]
+    works = [describe(GraphLayer(graph, graph.layers[0])) for graph in (near, far)]
     assert not works[0].guessed and works[0].terms["near"] == 12
     assert works[1].guessed and 1 < works[1].terms["near"] < 6
     made = predict(deploy(far, BOARD, runtime="tflm-cmsis-nn@2026"))

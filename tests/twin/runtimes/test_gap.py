@@ -14,6 +14,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError
 from tests.oracles.ne16_accesses import count_accesses
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
+from twin.network.graph import GraphLayer
 from twin.network.zoo.builder import Builder
 from twin.reports.tables.header import answer_pairs
 from twin.runtimes.gap import ne16
@@ -47,7 +48,7 @@ def test_a_job_is_its_tiles():
 
 def test_a_convolution_of_the_cores_is_its_blocks():
     graph = conv(channels=8, kernel=5, inputs=4)
-    trips = count_trips(graph, graph.layers[0], Part(rows=16, columns=16, channels=8))
+    trips = count_trips(GraphLayer(graph, graph.layers[0]), Part(rows=16, columns=16, channels=8))
     assert trips == {"matmul": 128 * 2 * 25, "matmul_block": 256, "column": 256 * 25,
                      "requantise": 2048, "row": 16}
 
@@ -57,9 +58,9 @@ def test_kernels_deal_rows_channels_and_halves_of_rows_to_cores():
     npu = replace(deployment.board.npu, pools=())  # without banks to wait for
 
     def gain(graph, **part):
-        layer, alone = graph.layers[0], replace(npu.unit("CLUSTER"), count=1)
-        one = count_cycles(graph, layer, Part(**part), replace(npu, units=(alone,)))
-        return (one.cycles - 60) / (count_cycles(graph, layer, Part(**part), npu).cycles - 60)
+        layer, alone = GraphLayer(graph, graph.layers[0]), replace(npu.unit("CLUSTER"), count=1)
+        one = count_cycles(layer, Part(**part), replace(npu, units=(alone,)))
+        return (one.cycles - 60) / (count_cycles(layer, Part(**part), npu).cycles - 60)
 
     pointwise, window = conv(channels=8, kernel=1), conv(channels=8, kernel=5)
     assert gain(pointwise, rows=8, columns=16, channels=8) == pytest.approx(8, rel=0.01)
@@ -72,8 +73,8 @@ def test_eight_cores_take_an_eighth_and_what_banks_and_barrier_cost():
     graph = conv(channels=8, kernel=5, inputs=4)
     part = Part(rows=16, columns=16, channels=8)
     deployment = deploy(graph)
-    eight = count_cycles(graph, graph.layers[0], part, deployment.board.npu).cycles
-    one = count_cycles(graph, graph.layers[0], part, deployment.replace(
+    eight = count_cycles(GraphLayer(graph, graph.layers[0]), part, deployment.board.npu).cycles
+    one = count_cycles(GraphLayer(graph, graph.layers[0]), part, deployment.replace(
         {"npu.units.CLUSTER.count": 1}).board.npu).cycles
     assert 1 < 8 * (eight - 60) / (one - 60) < 1.15
 

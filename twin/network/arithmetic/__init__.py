@@ -12,13 +12,13 @@ import numpy as np
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.arithmetic import floating, integer, movement
 from twin.network.arithmetic.integer import Operation
-from twin.network.graph import Graph, Layer, Step
+from twin.network.graph import Graph, GraphLayer, Layer
 
 DTYPES = {"int8": np.int8, "float32": np.float32}
 """Types of activations there are kernels for."""
 
 
-def find_operation(step: Step) -> Operation:
+def find_operation(step: GraphLayer) -> Operation:
     """Return the function that computes a layer.
 
     Raises
@@ -45,7 +45,7 @@ def find_operation(step: Step) -> Operation:
 
 def run_layer(graph: Graph, layer: Layer, inputs: Sequence[np.ndarray]) -> np.ndarray:
     """Compute one layer from its data inputs; weights and biases come from the graph."""
-    step = Step(graph, layer, tuple(inputs))
+    step = GraphLayer(graph, layer, tuple(inputs))
     return find_operation(step)(step)
 
 

@@ -18,9 +18,9 @@ from twin.network.arithmetic.requantisation import (
     weighted,
 )
 from twin.network.arithmetic.windows import cut_windows
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 
-Operation = Callable[[Step], np.ndarray]
+Operation = Callable[[GraphLayer], np.ndarray]
 
 
 def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -28,7 +28,7 @@ def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
 
-def convolve(step: Step) -> np.ndarray:
+def convolve(step: GraphLayer) -> np.ndarray:
     """Convolution with full channel sums."""
     weights = parameters.weight_values(step)
     if step.layer.groups != 1:
@@ -41,7 +41,7 @@ def convolve(step: Step) -> np.ndarray:
     return weighted(step).apply(sums + parameters.folded_bias(step)).reshape(shape)
 
 
-def convolve_depthwise(step: Step) -> np.ndarray:
+def convolve_depthwise(step: GraphLayer) -> np.ndarray:
     """Convolution of each channel with its own filters."""
     _, zero_point = single(step.source)
     shape = step.shape
@@ -53,7 +53,7 @@ def convolve_depthwise(step: Step) -> np.ndarray:
     return weighted(step).apply(sums).reshape(shape)
 
 
-def connect(step: Step) -> np.ndarray:
+def connect(step: GraphLayer) -> np.ndarray:
     """Fully connected layer."""
     weights = parameters.weight_values(step)
     sums = _multiply(step.data.reshape(-1, weights.shape[1]), weights.T)
@@ -61,7 +61,7 @@ def connect(step: Step) -> np.ndarray:
     return values.reshape(step.shape)
 
 
-def _check_pool(step: Step) -> None:
+def _check_pool(step: GraphLayer) -> None:
     data, output = step.ends
     if single(data) != single(output):
         raise step.refuse("input and output scales " "differ; equal ones are expected")
@@ -70,7 +70,7 @@ def _check_pool(step: Step) -> None:
                           "average; windows inside the image are expected")
 
 
-def pool_average(step: Step) -> np.ndarray:
+def pool_average(step: GraphLayer) -> np.ndarray:
     """Average over the part of each window inside the image, rounded half away from zero."""
     _check_pool(step)
     shape, window = step.shape, step.layer.sliding_window
@@ -83,7 +83,7 @@ def pool_average(step: Step) -> np.ndarray:
     return np.clip(np.sign(sums) * magnitude, low, high).astype(np.int8).reshape(shape)
 
 
-def pool_max(step: Step) -> np.ndarray:
+def pool_max(step: GraphLayer) -> np.ndarray:
     """Greatest value of each window."""
     _check_pool(step)
     shape = step.shape
@@ -92,7 +92,7 @@ def pool_max(step: Step) -> np.ndarray:
     return np.clip(windows.max(axis=(2, 3)), low, high).astype(np.int8).reshape(shape)
 
 
-def add(step: Step) -> np.ndarray:
+def add(step: GraphLayer) -> np.ndarray:
     """Sum of two tensors."""
     constants = parameters.addition(step)
     total = sum(
@@ -103,14 +103,14 @@ def add(step: Step) -> np.ndarray:
     return np.clip(scaled + constants.out_offset, constants.low, constants.high).astype(np.int8)
 
 
-def average(step: Step) -> np.ndarray:
+def average(step: GraphLayer) -> np.ndarray:
     """Mean over height and width."""
     requantisation, offset, _ = parameters.averaging(step)
     sums = step.data.astype(np.int64).sum(axis=(1, 2)) + offset
     return requantisation.apply(sums).reshape(step.shape)
 
 
-def normalise(step: Step) -> np.ndarray:
+def normalise(step: GraphLayer) -> np.ndarray:
     """Softmax over the last axis, by a table of exponentials."""
     table = parameters.softmax_table(step).astype(np.int64)
     values = step.data.astype(np.int64)
@@ -119,19 +119,19 @@ def normalise(step: Step) -> np.ndarray:
     return np.minimum((shares * 256 + sums // 2) // sums - 128, 127).astype(np.int8)
 
 
-def look_up(step: Step) -> np.ndarray:
+def look_up(step: GraphLayer) -> np.ndarray:
     """Operator on one value, by table."""
     return parameters.lookup_table(step)[step.data.astype(np.int64) - INT8_LOW]
 
 
-def pad(step: Step) -> np.ndarray:
+def pad(step: GraphLayer) -> np.ndarray:
     """Constant border around an image."""
     data, amounts = step.source, padding_amounts(step)
     value = single(data)[1] if data.dtype == "int8" else float(step.option("value", 0.0) or 0.0)
     return np.pad(step.data, amounts, constant_values=value)
 
 
-def padding_amounts(step: Step) -> tuple[tuple[int, int], ...]:
+def padding_amounts(step: GraphLayer) -> tuple[tuple[int, int], ...]:
     """Border of each axis, before and after.
 
     Raises
@@ -148,13 +148,13 @@ def padding_amounts(step: Step) -> tuple[tuple[int, int], ...]:
     return amounts
 
 
-def concatenate(step: Step) -> np.ndarray:
+def concatenate(step: GraphLayer) -> np.ndarray:
     """Tensors of one scale, one behind the other."""
     check_concatenation(step)
     return np.concatenate(step.inputs, axis=step.option("axis"))
 
 
-def check_concatenation(step: Step) -> None:
+def check_concatenation(step: GraphLayer) -> None:
     """Refuse a concatenation that would have to requantise."""
     tensors = [step.graph.tensors[i] for i in step.layer.tensors]
     if tensors[0].dtype == "int8" and len({single(tensor) for tensor in tensors}) > 1:
@@ -163,7 +163,7 @@ def check_concatenation(step: Step) -> None:
         raise step.refuse(f"fused activation " f"{step.layer.activation!r}; none is expected")
 
 
-def rename(step: Step) -> np.ndarray:
+def rename(step: GraphLayer) -> np.ndarray:
     """Return the same values under another shape."""
     return step.data.reshape(step.shape)
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from twin.network.arithmetic.integer import Operation
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 
 
-def cut(step: Step) -> np.ndarray:
+def cut(step: GraphLayer) -> np.ndarray:
     """Take a box, stepping along each axis, backwards where the step is negative."""
     made = step.data
     parts = zip(step.option("begin"), step.option("strides"), step.shape, strict=True)
@@ -22,12 +22,12 @@ def cut(step: Step) -> np.ndarray:
     return made
 
 
-def permute(step: Step) -> np.ndarray:
+def permute(step: GraphLayer) -> np.ndarray:
     """Put axes into another order."""
     return np.ascontiguousarray(step.data.transpose(step.option("perm")))
 
 
-def repeat(step: Step) -> np.ndarray:
+def repeat(step: GraphLayer) -> np.ndarray:
     """Repeat a tensor along each axis as often as the result is longer."""
     source, made = step.data.shape, step.shape
     lifted = step.data.reshape((1,) * (len(made) - len(source)) + source)
@@ -35,7 +35,7 @@ def repeat(step: Step) -> np.ndarray:
         made, lifted.shape, strict=True)])
 
 
-def deepen(step: Step) -> np.ndarray:
+def deepen(step: GraphLayer) -> np.ndarray:
     """Move blocks of pixels into channels."""
     block = step.option("block")
     batch, rows, columns, depth = step.data.shape
@@ -43,7 +43,7 @@ def deepen(step: Step) -> np.ndarray:
     return apart.transpose(0, 1, 3, 2, 4, 5).reshape(step.shape)
 
 
-def flatten(step: Step) -> np.ndarray:
+def flatten(step: GraphLayer) -> np.ndarray:
     """Move channels into blocks of pixels."""
     block = step.option("block")
     batch, rows, columns, depth = step.data.shape
@@ -56,19 +56,19 @@ def flatten(step: Step) -> np.ndarray:
     return apart.transpose(0, 1, 3, 2, 4, 5).reshape(step.shape)
 
 
-def choose_less(step: Step) -> np.ndarray:
+def choose_less(step: GraphLayer) -> np.ndarray:
     """Return the smaller of two values of one scale."""
     _check_scales(step)
     return np.minimum(*step.inputs)
 
 
-def choose_more(step: Step) -> np.ndarray:
+def choose_more(step: GraphLayer) -> np.ndarray:
     """Return the greater of two values of one scale."""
     _check_scales(step)
     return np.maximum(*step.inputs)
 
 
-def _check_scales(step: Step) -> None:
+def _check_scales(step: GraphLayer) -> None:
     tensors = [step.graph.tensors[i] for i in step.layer.tensors]
     if len({str(tensor.quantization) for tensor in tensors}) > 1 or any(
             tensor.is_constant for tensor in tensors):

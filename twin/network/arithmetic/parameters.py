@@ -18,7 +18,7 @@ from twin.network.arithmetic.requantisation import (
     split_scale,
     split_scales,
 )
-from twin.network.graph import Layer, Step
+from twin.network.graph import GraphLayer, Layer
 from twin.network.operators import ACTIVATION_BOUNDS
 
 ADD_SHIFT = 20
@@ -39,7 +39,7 @@ LOOKUPS: Mapping[str, Callable[[Layer, np.ndarray], np.ndarray]] = {
 """Operators on one int8 value, run by table: on real numbers."""
 
 
-def bias_values(step: Step) -> np.ndarray:
+def bias_values(step: GraphLayer) -> np.ndarray:
     """Bias of a weighted layer, zeros where it has none; int32, shape (output channels,)."""
     channels = step.output.channels
     if len(step.layer.inputs) < 3 or step.layer.inputs[2] < 0:
@@ -51,7 +51,7 @@ def bias_values(step: Step) -> np.ndarray:
     return np.asarray(bias.data, np.int32).reshape(-1)
 
 
-def weight_values(step: Step) -> np.ndarray:
+def weight_values(step: GraphLayer) -> np.ndarray:
     """Constant weights of a layer, in the graph's layout."""
     weights = step.weights
     if weights.data is None:
@@ -59,7 +59,7 @@ def weight_values(step: Step) -> np.ndarray:
     return np.asarray(weights.data).reshape(weights.shape)
 
 
-def folded_bias(step: Step) -> np.ndarray:
+def folded_bias(step: GraphLayer) -> np.ndarray:
     """Bias with the input's zero point folded in, for kernels that multiply stored values.
 
     Notes
@@ -92,7 +92,7 @@ class Addition:
     high: int
 
 
-def addition(step: Step) -> Addition:
+def addition(step: GraphLayer) -> Addition:
     """Constants of an addition of two equal shapes.
 
     References
@@ -116,7 +116,7 @@ def addition(step: Step) -> Addition:
                     out_offset=out_offset, low=low, high=high)
 
 
-def averaging(step: Step) -> tuple[Requantisation, int, int]:
+def averaging(step: GraphLayer) -> tuple[Requantisation, int, int]:
     """Constants of a mean over height and width.
 
     Returns
@@ -145,7 +145,7 @@ def averaging(step: Step) -> tuple[Requantisation, int, int]:
     return requantisation, -positions * zero_point, positions
 
 
-def find_table(step: Step) -> np.ndarray | None:
+def find_table(step: GraphLayer) -> np.ndarray | None:
     """Return the table an int8 layer is run by, where it is one that looks up."""
     if step.source.dtype != "int8":
         return None
@@ -154,7 +154,7 @@ def find_table(step: Step) -> np.ndarray | None:
     return lookup_table(step) if step.op in LOOKUPS else None
 
 
-def softmax_table(step: Step) -> np.ndarray:
+def softmax_table(step: GraphLayer) -> np.ndarray:
     """Exponentials by the difference to the row's greatest value; uint32, shape (256,).
 
     Notes
@@ -174,7 +174,7 @@ def softmax_table(step: Step) -> np.ndarray:
     return np.floor(np.exp(-steps) * (1 << bits) + 0.5).astype(np.uint32)
 
 
-def lookup_table(step: Step) -> np.ndarray:
+def lookup_table(step: GraphLayer) -> np.ndarray:
     """Output by stored input + 128 of an operator on one value; int8, shape (256,).
 
     Notes
@@ -191,7 +191,7 @@ def lookup_table(step: Step) -> np.ndarray:
     return np.clip(stored, INT8_LOW, INT8_HIGH).astype(np.int8)
 
 
-def float_range(step: Step) -> tuple[float, float]:
+def float_range(step: GraphLayer) -> tuple[float, float]:
     """Bounds of the fused activation on floats."""
     if step.layer.activation is None:
         return -math.inf, math.inf

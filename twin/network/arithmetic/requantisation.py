@@ -8,7 +8,7 @@ import numpy as np
 
 from hwmodels.frozen import entity
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Quantization, Step, Tensor
+from twin.network.graph import GraphLayer, Quantization, Tensor
 from twin.network.operators import ACTIVATION_BOUNDS
 
 INT8_LOW, INT8_HIGH = -128, 127
@@ -134,7 +134,7 @@ def single(tensor: Tensor) -> tuple[float, int]:
     return quantization.scales[0], quantization.zero_points[0]
 
 
-def activation_range(step: Step) -> tuple[int, int]:
+def activation_range(step: GraphLayer) -> tuple[int, int]:
     """Return stored values the fused activation of a layer lets through.
 
     References
@@ -162,7 +162,7 @@ def round_away(value: float | np.ndarray) -> np.ndarray:
     return np.trunc(value + np.copysign(0.5, value))
 
 
-def weighted(step: Step) -> Requantisation:
+def weighted(step: GraphLayer) -> Requantisation:
     """Requantisation of a convolution or fully connected layer.
 
     Notes
@@ -180,7 +180,7 @@ def weighted(step: Step) -> Requantisation:
     return Requantisation(multipliers=multipliers, shifts=shifts, offset=offset, low=low, high=high)
 
 
-def _weight_scales(step: Step) -> Quantization:
+def _weight_scales(step: GraphLayer) -> Quantization:
     weights = step.weights
     quantization = weights.quantization
     if weights.dtype != "int8" or quantization is None or any(quantization.zero_points):

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import Layer, Shape, Step
+from twin.network.graph import GraphLayer, Layer, Shape
 from twin.network.operators import OPERATORS, Form, list_form
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import ACTIVATIONS, Converter, Node, data_all, data_first
 
-Derive = Callable[[Step], Any]
+Derive = Callable[[GraphLayer], Any]
 ACTIVATION_NUMBERS = {name: number for number, name in ACTIVATIONS.items()}
 
 
@@ -64,7 +64,7 @@ class Row:
     fields: tuple[Field, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     constant: Constant | None = None
-    derived: Callable[[Step], dict[str, Any]] = lambda step: {}
+    derived: Callable[[GraphLayer], dict[str, Any]] = lambda step: {}
 
     def read(self, node: Node) -> Layer:
         """Return the layer of a node."""
@@ -80,7 +80,7 @@ class Row:
         return node.layer(self.op, node.inputs if self.constant is None else node.inputs[:1],
                           **text)
 
-    def options(self, step: Step) -> dict[str, Any]:
+    def options(self, step: GraphLayer) -> dict[str, Any]:
         """Return the fields to write for a layer."""
         return {one.name: ACTIVATION_NUMBERS[step.layer.activation] if one is ACTIVATION
                 else step.option(one.option, one.missing) for one in self.fields
@@ -99,23 +99,23 @@ def _flag(name: str) -> Field:
     return Field(name, name, lambda node, value: bool(value), False)
 
 
-def _made(step: Step) -> Shape:
+def _made(step: GraphLayer) -> Shape:
     return step.shape
 
 
-def _times(step: Step) -> list[int]:
+def _times(step: GraphLayer) -> list[int]:
     return [size // before for size, before in zip(step.shape, step.source.shape, strict=True)]
 
 
-def refuse_to_write(step: Step, why: str) -> ModelError:
-    """Return the error that says why a layer cannot be written."""
+def refuse_to_write(step: GraphLayer, why: str) -> ModelError:
+    """Return the error that names a layer and goes on with a reason."""
     layer = step.layer
-    return ModelError(f"{step.graph.name}: layer {layer.index} {layer.op} {layer.name!r}: {why}")
+    return ModelError(f"{step.graph.name}: layer {layer.index} {layer.op} {layer.name!r}{why}")
 
 
-def _check_order(step: Step) -> dict[str, Any]:
+def _check_order(step: GraphLayer) -> dict[str, Any]:
     if step.option("order", "dcr") != "dcr":
-        raise refuse_to_write(step, ".tflite splits blocks before channels")
+        raise refuse_to_write(step, ": .tflite splits blocks before channels")
     return {}
 
 

@@ -101,9 +101,9 @@ def encode_tflite(graph: Graph) -> bytes:
 def _encode_layer(output: _Output, layer: Layer) -> Encoded:
     step = Encoding(output.graph, layer, constant=output.add_constant)
     if layer.repeats > 1:
-        raise refuse_to_write(step, "stands in a loop, which cannot be written as .tflite")
+        raise refuse_to_write(step, " stands in a loop, which cannot be written as .tflite")
     if layer.op not in ENCODERS:
-        raise refuse_to_write(step, "cannot be written as .tflite; accepted: "
+        raise refuse_to_write(step, " cannot be written as .tflite; accepted: "
                               + ", ".join(sorted(ENCODERS)))
     return ENCODERS[layer.op](step)
 

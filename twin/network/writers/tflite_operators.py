@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import frozen
-from twin.network.graph import Quantization, Step, TensorIds
+from twin.network.graph import GraphLayer, Quantization, TensorIds
 from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row, refuse_to_write
 
 
 @frozen
-class Encoding(Step):
+class Encoding(GraphLayer):
     """A layer being written.
 
     Parameters
@@ -56,13 +56,13 @@ class Encoded:
 Encoder = Callable[[Encoding], Encoded]
 
 
-def _encoded(step: Step, builtin: str, table: str | None = None,
+def _encoded(step: GraphLayer, builtin: str, table: str | None = None,
              inputs: TensorIds | None = None, **options: Any) -> Encoded:
     return Encoded(builtin=builtin, inputs=step.layer.inputs if inputs is None else inputs,
                    outputs=step.layer.outputs, table=table, options=options)
 
 
-def _same(step: Step, inputs: TensorIds | None = None, **options: Any) -> Encoded:
+def _same(step: GraphLayer, inputs: TensorIds | None = None, **options: Any) -> Encoded:
     """Return an operator the schema has, with its options, under the same name."""
     table = f"{step.op.title().replace('_', '')}Options"
     return _encoded(step, step.op.upper(), table, inputs, **options)
@@ -81,8 +81,8 @@ def _padding(step: Encoding, size: tuple[int, ...]) -> int:
         return 0
     if window.padding == (0, 0, 0, 0):
         return 1
-    raise refuse_to_write(step, f"padding {window.padding} cannot be written as .tflite; accepted: "
-                          f"none, or SAME, which is {same} here")
+    raise refuse_to_write(step, f": padding {window.padding} cannot be written as .tflite; "
+                          f"accepted: none, or SAME, which is {same} here")
 
 
 def _window_options(step: Encoding, place: tuple[int, ...]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def _slice(step: Encoding) -> Encoded:
     if boxed and len(output) == len(source):
         return _same(step, _with_constants(step, begin=begin, size=output))
     if len(output) != len(source) or min(strides) < 1:
-        raise refuse_to_write(step, "only slices that step forward and keep every dimension can "
+        raise refuse_to_write(step, ": only slices that step forward and keep every dimension can "
                               "be written as .tflite")
     end = [start + (size - 1) * stride + 1
            for start, size, stride in zip(begin, output, strides, strict=True)]
@@ -168,7 +168,7 @@ def _pad(step: Encoding) -> Encoded:
 def _softmax(step: Encoding) -> Encoded:
     rank = len(step.source.shape)
     if step.option("axis", rank - 1) != rank - 1:
-        raise refuse_to_write(step, ".tflite has softmax over the last axis only")
+        raise refuse_to_write(step, ": .tflite has softmax over the last axis only")
     return _same(step, beta=step.option("beta", 1.0))
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from hwmodels.frozen import frozen
 from twin.errors import NotTheSameError
-from twin.network.graph import Graph, Layer, Step
+from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import OPERATORS, is_alias, layer_macs, traits
 from twin.runtimes.counted.shapes import count_terms
 
@@ -123,7 +123,7 @@ def _count_products(graph: Graph) -> dict[int, tuple[float, float]]:
     found = {}
     for layer in graph.layers:
         if macs := layer_macs(graph, layer):
-            terms = count_terms(Step(graph, layer))
+            terms = count_terms(GraphLayer(graph, layer))
             every = max(terms.get("every mac", 0.0), macs, 1.0)
             found[layer.index] = terms.get("mac", every), every
     return found

@@ -12,7 +12,7 @@ from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import Instruction
 from twin.deployment.core import named_tensors
 from twin.deployment.placement import layer_dtype
-from twin.network.graph import Graph, Layer, Step
+from twin.network.graph import Graph, GraphLayer, Layer
 from twin.program.elf import Elf
 from twin.program.library.blocks import Code, Counts, Run, cut_runs
 from twin.program.library.matching import Ran, match_layers
@@ -147,10 +147,11 @@ def match_program(document: Mapping[str, Any], graph: Graph,
     seen = []
     for place, at in pairs:
         layer = graph.layers[place]
+        own = GraphLayer(graph, layer)
         seen.append(Seen(
             op=layer.op, dtype=layer_dtype(graph, layer), name=ran[at].name, network=graph.name,
-            index=layer.index, features=tell_features(Step(graph, layer)),
-            terms=count_terms(Step(graph, layer)), shape=measure_shape(Step(graph, layer)),
+            index=layer.index, features=tell_features(own),
+            terms=count_terms(own), shape=measure_shape(own),
             runs=counts[at], blocks={},
             operands=_name_operands(graph, layer, layers[at]["operands"], producers)))
     return tuple(seen), runs

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.counted.terms import elementwise, movement, products, reductions, rows, windows
 from twin.runtimes.counted.work import Describe, Terms, Work
 
@@ -28,7 +28,7 @@ def terms_of(kernels: str) -> Terms:
     return terms
 
 
-def describe(step: Step, kernels: str = "") -> Work | None:
+def describe(step: GraphLayer, kernels: str = "") -> Work | None:
     """Return the work of a layer under some kernels; None for an operator nobody counted."""
     found = (terms_of(kernels).get(step.op) if kernels in ALONE else
              _terms()[step.op][1] if is_described(step.op) else None)

@@ -14,7 +14,7 @@ from typing import Any
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.isa import read_name
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.counted.shapes import DECISIVE, FEATURES, measure_shape, tell_features
 from twin.runtimes.lowering.blocks import count_instructions
 
@@ -192,7 +192,7 @@ class Learnt:
         """Follow the content."""
         return hash(self.sha256)
 
-    def choose(self, step: Step, dtype: str) -> tuple[LearntKernel | None, bool]:
+    def choose(self, step: GraphLayer, dtype: str) -> tuple[LearntKernel | None, bool]:
         """Return the kernel of the layers most like one, and whether it stands in for another."""
         return choose_kernel(self.kernels, step.op, dtype, tell_features(step), measure_shape(step))
 

@@ -17,7 +17,7 @@ from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel, Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import DTYPE_BITS, Step
+from twin.network.graph import DTYPE_BITS, GraphLayer
 from twin.network.operators import is_assumed
 from twin.runtimes.counted.describe import ALONE, describe, family_of, is_described, terms_of
 from twin.runtimes.counted.mixture import in_order, mix, widen
@@ -111,7 +111,7 @@ def lower_stand_in(runtime: str, op: str) -> Lowering:
     return assume(lower_counted(REFERENCE, "O2", None))
 
 
-def stands_in(kernels: str, level: str, step: Step, core: Core) -> bool:
+def stands_in(kernels: str, level: str, step: GraphLayer, core: Core) -> bool:
     """Whether a layer's instructions are those of another variant, or were not counted at all.
 
     Parameters
@@ -123,7 +123,7 @@ def stands_in(kernels: str, level: str, step: Step, core: Core) -> bool:
     return amounts is None or amounts.stands_in
 
 
-def _find_amounts(kernels: str, level: str, step: Step,
+def _find_amounts(kernels: str, level: str, step: GraphLayer,
                   at: Site | Core) -> tuple[Amounts | None, bool]:
     """Return what a layer executes, and whether another instruction set's core was counted."""
     work = describe(step, kernels)
@@ -252,7 +252,7 @@ def _read_once(site: Site, amounts: Amounts) -> Kernel:
         assumed=amounts.stands_in)
 
 
-def _width(step: Step, operand: str) -> int:
+def _width(step: GraphLayer, operand: str) -> int:
     """Bytes of one element of an operand."""
     number = int(operand.lstrip("abcdefghijklmnopqrstuvwxyz") or 1) - 1
     ids = step.layer.outputs if operand.startswith("output") else step.layer.inputs

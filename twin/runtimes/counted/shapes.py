@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.terms.windows import count_inside
 from twin.runtimes.counted.work import SCALAR, VECTOR
@@ -30,7 +30,7 @@ KINDS = {"conv_2d": "product", "fully_connected": "product", "average_pool_2d": 
 """Operators whose shapes have the same terms, so that one function may run them."""
 
 
-def count_terms(step: Step) -> dict[str, float]:
+def count_terms(step: GraphLayer) -> dict[str, float]:
     """Return how often loops of a layer's kernel may turn, by name, plain ones first."""
     target = step.output
     source = step.source
@@ -82,7 +82,7 @@ def _count_product(pixels: int, channels: int, column: int) -> dict[str, float]:
     return {name: often for name, often in terms.items() if often}
 
 
-def _count_window(step: Step) -> dict[str, float]:
+def _count_window(step: GraphLayer) -> dict[str, float]:
     source, target = step.ends
     window = step.layer.sliding_window
     rows, columns = count_inside(window, source.shape, target.shape)
@@ -113,7 +113,7 @@ def _count_window(step: Step) -> dict[str, float]:
     return terms | _cut("pixel", pixels, 1) | _cut("window", size, pixels * channels)
 
 
-def _count_dense(step: Step) -> dict[str, float]:
+def _count_dense(step: GraphLayer) -> dict[str, float]:
     weights, target = step.weights, step.output
     channels, depth = weights.shape[0], weights.elements // max(1, weights.shape[0])
     rows = target.elements // max(1, channels)
@@ -131,7 +131,7 @@ DECISIVE = ("pointwise", "multiplier", "dilated", "same")
 """A layer that differs from all that were seen in one of these runs other code, maybe."""
 
 
-def tell_features(step: Step) -> dict[str, str]:
+def tell_features(step: GraphLayer) -> dict[str, str]:
     """Return what of a layer's shape may choose the kernel that runs."""
     source, target = step.ends
     work = describe(step)
@@ -155,7 +155,7 @@ def tell_features(step: Step) -> dict[str, str]:
     return found
 
 
-def measure_shape(step: Step) -> dict[str, float]:
+def measure_shape(step: GraphLayer) -> dict[str, float]:
     """Return the sizes a layer is far from others by: outputs, channels, work of an output."""
     terms = count_terms(step)
     outputs = terms.get("output", 1.0)

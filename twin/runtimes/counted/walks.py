@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hwmodels.kernel import Nest, Operand
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.counted.learnt import LearntKernel, LearntOperand, total
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.nests import Move, bound, guarded, load, repeat, resolve, store
@@ -75,7 +75,7 @@ def _order(name: str) -> int:
 class _Turns:
     """Turns over the pixels of an output, several at a time."""
 
-    def __init__(self, step: Step, turns: int) -> None:
+    def __init__(self, step: GraphLayer, turns: int) -> None:
         source, target = step.ends
         self.window, self.source = step.layer.sliding_window, source.shape
         self.target = target.shape

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from hwmodels.core.file import load_core
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
-from twin.network.graph import DTYPE_BITS, Step, Tensor
+from twin.network.graph import DTYPE_BITS, GraphLayer, Tensor
 
 SHARED = ("call", "dimension", "element", "output", "biased output", "pixel", "mac")
 """Parts that code of any path may have."""
@@ -82,7 +82,7 @@ def _isa(core: str) -> str:
     return load_core(core.replace("m", "cortex-m")).traits.isa
 
 
-Describe = Callable[[Step], Work]
+Describe = Callable[[GraphLayer], Work]
 """step -> its work."""
 
 Terms = Mapping[str, Describe]

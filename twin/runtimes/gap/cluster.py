@@ -13,7 +13,7 @@ from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import NamedCounts, frozen
 from hwmodels.schedule import Npu
 from hwmodels.schedule.cluster import share_work, wait_of_access
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer, Layer
 from twin.network.operators import Form, traits
 
 UNIT = "CLUSTER"
@@ -24,6 +24,8 @@ _AROUND = ("matmul_block", "depthwise_output", "depthwise_row", "row")
 
 Trips = Mapping[str, float]
 """How often each kernel's text runs."""
+
+Counter = Callable[[GraphLayer, "Part"], Trips]
 
 
 @frozen
@@ -61,7 +63,7 @@ class ClusterCycles:
     waits: NamedCounts
 
 
-def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> ClusterCycles:
+def count_cycles(step: GraphLayer, part: Part, npu: Npu) -> ClusterCycles:
     """Return the cycles of all cores of the cluster for a part of a layer, barrier included.
 
     Notes
@@ -71,11 +73,11 @@ def count_cycles(graph: Graph, layer: Layer, part: Part, npu: Npu) -> ClusterCyc
     cores. All else by rows, pixels or channels, whichever deals it most evenly.
     """
     unit, scratch = npu.unit(UNIT), npu.scratch
-    trips = count_trips(graph, layer, part)
+    trips = count_trips(step, part)
     timed = [(time_kernel(name), times) for name, times in trips.items() if times]
     cycles = sum((one.steady.cycles + one.steady.refill_cycles) * times for one, times in timed)
     accesses = sum((one.loads + one.stores) * times for one, times in timed)
-    share = _share_part(layer, part, unit.count)
+    share = _share_part(step.layer, part, unit.count)
     often = min(1.0, accesses / max(1.0, cycles))
     wait = wait_of_access(unit.count, scratch.banks if scratch is not None else 0, often)
     alone = cycles / unit.count * share
@@ -93,7 +95,7 @@ def _share_part(layer: Layer, part: Part, cores: int) -> float:
     rows = share_work(part.rows, cores)
     if found.is_depthwise or layer.op == "fully_connected":
         return share_work(part.channels, cores)
-    if is_pointwise(layer):
+    if _is_pointwise(layer):
         halved = part.rows % cores and part.columns > 1 and cores > 1
         return rows if not halved else (
             share_work(part.rows, cores // 2) * share_work(part.columns, 2))
@@ -103,13 +105,13 @@ def _share_part(layer: Layer, part: Part, cores: int) -> float:
                        for items in (part.pixels, math.ceil(part.channels / 4))))
 
 
-def is_pointwise(layer: Layer) -> bool:
+def _is_pointwise(layer: Layer) -> bool:
     """Whether it is a convolution of 1x1 that reads its pixels where they lie."""
     return traits(layer).is_convolution and layer.window is not None and (
         layer.window.kernel == layer.window.stride == (1, 1))
 
 
-def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:
+def count_trips(step: GraphLayer, part: Part) -> Trips:
     """Return how often each kernel's text runs for a part of a layer.
 
     Notes
@@ -118,69 +120,54 @@ def count_trips(graph: Graph, layer: Layer, part: Part) -> Trips:
     filters; one of channels copies the rows of a channel under its window. Softmax takes three
     walks in one.
     """
-    found = traits(layer)
+    found = traits(step.layer)
     kinds = ((found.is_depthwise, _count_depthwise), (found.is_convolution, _count_conv),
              (found.is_pool or found.form is Form.REDUCE, _count_pool),
-             (found.form is Form.BROADCAST, _count_add),
-             (found.form is Form.ELEMENTWISE or found.converts, _count_scale))
-    counted = _COUNTERS.get(layer.op) or next((one for fits, one in kinds if fits), _count_move)
-    return {**counted(graph, layer, part), "row": part.rows}
+             (found.form is Form.BROADCAST, _count_each("add")),
+             (found.form is Form.ELEMENTWISE or found.converts, _count_each("scale")))
+    counted = _COUNTERS.get(step.op) or next(
+        (one for fits, one in kinds if fits), _count_each("move", 4))
+    return {**counted(step, part), "row": part.rows}
 
 
-def _count_conv(graph: Graph, layer: Layer, part: Part) -> Trips:
-    depth = graph.input(layer).channels // layer.groups
-    quads = math.ceil(math.prod(layer.kernel) * depth / 4)
+def _count_conv(step: GraphLayer, part: Part) -> Trips:
+    depth = step.source.channels // step.layer.groups
+    quads = math.ceil(math.prod(step.layer.kernel) * depth / 4)
     blocks = math.ceil(part.pixels / 2) * math.ceil(part.channels / 4)
-    columns = {} if is_pointwise(layer) else {"column": part.pixels * quads}
+    columns = {} if _is_pointwise(step.layer) else {"column": part.pixels * quads}
     return {"matmul": blocks * quads, "matmul_block": blocks, **columns,
             "requantise": part.pixels * part.channels}
 
 
-def _count_depthwise(graph: Graph, layer: Layer, part: Part) -> Trips:
-    rows, columns = layer.kernel
+def _count_depthwise(step: GraphLayer, part: Part) -> Trips:
+    rows, columns = step.layer.kernel
     outputs = part.pixels * part.channels
-    copied = outputs * layer.sliding_window.stride[0]
+    copied = outputs * step.layer.sliding_window.stride[0]
     return {"depthwise_tap": outputs * (rows * columns // 4), "requantise": outputs,
             "depthwise_left": outputs * (rows * columns % 4), "depthwise_row": copied,
             "depthwise_copy": copied * math.ceil(columns / 4), "depthwise_output": outputs}
 
 
-def _count_dense(graph: Graph, layer: Layer, part: Part) -> Trips:
-    inputs = graph.input(layer, 1).channels
+def _count_dense(step: GraphLayer, part: Part) -> Trips:
     pairs = part.pixels * math.ceil(part.channels / 2)
-    return {"linear": pairs * math.ceil(inputs / 4), "depthwise_output": pairs,
+    return {"linear": pairs * math.ceil(step.weights.channels / 4), "depthwise_output": pairs,
             "requantise": part.pixels * part.channels}
 
 
-def _count_pool(graph: Graph, layer: Layer, part: Part) -> Trips:
+def _count_pool(step: GraphLayer, part: Part) -> Trips:
     outputs = part.pixels * part.channels
-    taps = math.prod(layer.kernel) if layer.window is not None else (
-        graph.input(layer).elements // graph.output(layer).elements)
-    return {"pool_tap" if traits(layer).takes_largest else "sum_tap": outputs / 4 * taps,
+    taps = math.prod(step.layer.kernel) if step.layer.window is not None else (
+        step.source.elements // step.output.elements)
+    return {"pool_tap" if traits(step.layer).takes_largest else "sum_tap": outputs / 4 * taps,
             "pool_output": outputs}
 
 
-def _count_add(graph: Graph, layer: Layer, part: Part) -> Trips:
-    return {"add": part.pixels * part.channels}
+def _count_each(kernel: str, at_once: int = 1) -> Counter:
+    """Return the counter of a kernel that runs once for so many numbers of the output."""
+    return lambda step, part: {kernel: part.pixels * part.channels / at_once}
 
 
-def _count_scale(graph: Graph, layer: Layer, part: Part) -> Trips:
-    return {"scale": part.pixels * part.channels}
-
-
-def _count_table(graph: Graph, layer: Layer, part: Part) -> Trips:
-    return {"table": part.pixels * part.channels}
-
-
-def _count_softmax(graph: Graph, layer: Layer, part: Part) -> Trips:
-    return {"softmax": part.pixels * part.channels}
-
-
-def _count_move(graph: Graph, layer: Layer, part: Part) -> Trips:
-    return {"move": part.pixels * part.channels / 4}
-
-
-_COUNTERS: Mapping[str, Callable[[Graph, Layer, Part], Trips]] = {
-    "softmax": _count_softmax, "fully_connected": _count_dense, "logistic": _count_table,
-    "tanh": _count_table, "hard_swish": _count_table}
+_COUNTERS: Mapping[str, Counter] = {
+    "softmax": _count_each("softmax"), "fully_connected": _count_dense,
+    **dict.fromkeys(("logistic", "tanh", "hard_swish"), _count_each("table"))}
 """Operators whose form says too little."""

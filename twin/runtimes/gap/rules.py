@@ -19,7 +19,7 @@ from hwmodels.quantities import list_first
 from hwmodels.schedule import Npu, Task, Transfer, UnitKind, UnitWork
 from hwmodels.schedule.tiles import Tile, bill_tiles, pipeline_tiles
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.transfers import pool_of
 from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
@@ -234,7 +234,7 @@ class Gap(UnitRules):
         if unit.kind == "NE16":
             cycles = ne16.count_cycles(_make_job(graph, layer, part))
         else:
-            found = cluster.count_cycles(graph, layer, part, npu)
+            found = cluster.count_cycles(GraphLayer(graph, layer), part, npu)
             cycles, waits = found.cycles, found.waits
         peak = unit.peak_macs("8x8") * unit.count
         return UnitWork(kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,

@@ -15,7 +15,7 @@ from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Lowered, Operand
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
 
 MOST_KEPT = 256
@@ -23,7 +23,7 @@ MOST_KEPT = 256
 
 
 @frozen
-class Site(Step):
+class Site(GraphLayer):
     """A layer of a graph where it runs: instruction set, and where its operands live.
 
     Parameters

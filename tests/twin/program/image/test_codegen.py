@@ -27,7 +27,7 @@ from twin.errors import (
 )
 from twin.network.arithmetic.parameters import folded_bias
 from twin.network.arithmetic.requantisation import weighted
-from twin.network.graph import Graph, Step
+from twin.network.graph import Graph, GraphLayer
 from twin.network.operators import is_alias
 from twin.network.zoo import build
 from twin.program.image.compile import build as compile_build
@@ -60,9 +60,9 @@ def test_image_holds_the_constants_where_the_plan_says():
             weights = graph.tensors[layer.inputs[1]]
             at = offsets[layer.inputs[1]]
             assert image.content[at:at + weights.size_bytes] == weights.data.tobytes()
-            bias = folded_bias(Step(graph, layer))
+            bias = folded_bias(GraphLayer(graph, layer))
             assert image.content[image.bias[position]:][:bias.nbytes] == bias.tobytes()
-            both = weighted(Step(graph, layer))
+            both = weighted(GraphLayer(graph, layer))
             at = image.parameters[position]
             assert image.content[at:at + both.multipliers.nbytes] == both.multipliers.tobytes()
 
@@ -79,7 +79,7 @@ def test_a_bias_two_layers_share_is_folded_for_each():
     image = lay_out_constants(shared, plan_placement(shared, FIRMWARE, "armv7e-m"))
     assert image.bias[1] != image.bias[2]
     for position in (1, 2):
-        expected = folded_bias(Step(shared, shared.layers[position])).tobytes()
+        expected = folded_bias(GraphLayer(shared, shared.layers[position])).tobytes()
         assert image.content[image.bias[position]:][:len(expected)] == expected
 
 

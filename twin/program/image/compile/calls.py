@@ -17,7 +17,7 @@ from twin.network.arithmetic.requantisation import (
     single,
     weighted,
 )
-from twin.network.graph import Layer, Step
+from twin.network.graph import GraphLayer, Layer
 from twin.program.image.compile.plan import Image
 from twin.runtimes.firmware import is_pointwise
 
@@ -25,7 +25,7 @@ Fields = Mapping[str, object]
 
 
 @frozen
-class Site(Step):
+class Site(GraphLayer):
     """What the C of a layer is written from."""
 
     placement: Placement

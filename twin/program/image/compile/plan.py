@@ -10,7 +10,7 @@ from twin.deployment.memories import align
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
-from twin.network.graph import Graph, Step
+from twin.network.graph import Graph, GraphLayer
 from twin.network.operators import Form, is_alias, traits
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.firmware import is_pointwise
@@ -82,7 +82,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     for position, layer in enumerate(graph.layers):
         if is_alias(layer):
             continue
-        operator, step = traits(layer), Step(graph, layer)
+        operator, step = traits(layer), GraphLayer(graph, layer)
         if operator.filters is not None:
             plain = kernels == "cmsis-nn" and not _wants_sums(step, isa)
             _write_bias(step, position, image, content, readers, plain)
@@ -100,7 +100,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
                  bias=image.bias, parameters=image.parameters, table=image.table)
 
 
-def _wants_sums(step: Step, isa: str) -> bool:
+def _wants_sums(step: GraphLayer, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
     if "mve" not in load_isa(isa).extensions or step.source.dtype != "int8":
         return False
@@ -124,7 +124,7 @@ def _append(content: bytearray, values: np.ndarray) -> int:
     return offset
 
 
-def _write_bias(step: Step, position: int, image: Image, content: bytearray,
+def _write_bias(step: GraphLayer, position: int, image: Image, content: bytearray,
                 readers: dict[int, int], plain: bool) -> None:
     if step.source.dtype == "float32":
         from twin.network.arithmetic.floating import float_bias
@@ -143,7 +143,7 @@ def _write_bias(step: Step, position: int, image: Image, content: bytearray,
     image.bias[position] = offset
 
 
-def _write_parameters(step: Step, position: int, image: Image, content: bytearray,
+def _write_parameters(step: GraphLayer, position: int, image: Image, content: bytearray,
                       offset: int) -> None:
     requantisation = weighted(step)
     values = np.concatenate([requantisation.multipliers, requantisation.shifts])

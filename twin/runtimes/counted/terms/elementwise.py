@@ -18,13 +18,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from twin.network.graph import Shape, Step, Tensor
+from twin.network.graph import GraphLayer, Shape, Tensor
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.work import Terms, Work, width_bytes
 
 
-def describe_unary(step: Step) -> Work:
+def describe_unary(step: GraphLayer) -> Work:
     """Return the work of one result per element of one operand."""
     source, target = step.ends
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
@@ -32,7 +32,7 @@ def describe_unary(step: Step) -> Work:
         "call": 1, "dimension": len(target.shape), "element": target.elements})
 
 
-def describe_quantize(step: Step) -> Work:
+def describe_quantize(step: GraphLayer) -> Work:
     """Return the work of changing a type: 8-bit types of one scale only flip their top bit."""
     source, target = step.ends
     work = describe_unary(step)
@@ -89,7 +89,7 @@ def _share_negative(operand: Tensor) -> float:
     return (point + 128) / 256
 
 
-def describe_paired(step: Step) -> Work:
+def describe_paired(step: GraphLayer) -> Work:
     """Return the work of one result per element of two operands that may broadcast.
 
     Operands of 8 bits are scaled, and gemmlowp rounds negative values otherwise.
@@ -124,7 +124,7 @@ divisor, beyond it 94 and 7 for each power of two between both.
 """
 
 
-def describe_decided(step: Step) -> Work:
+def describe_decided(step: GraphLayer) -> Work:
     """Return the work of an operator that inputs decide in float."""
     work = (describe_unary if len(step.layer.inputs) == 1 else describe_paired)(step)
     return replace(work, guessed=DECIDED[step.op]) if "float" in work.variant else work
@@ -152,7 +152,7 @@ def _count_extremes(first: Tensor, second: Tensor, target: Tensor) -> tuple[str,
         "vector walk": runs * -(-run // 16)}
 
 
-def describe_selection(step: Step) -> Work:
+def describe_selection(step: GraphLayer) -> Work:
     """Return the work of choosing between two operands, element by element."""
     tensors = [step.graph.tensors[place] for place in step.layer.inputs[:3]]
     target = step.output

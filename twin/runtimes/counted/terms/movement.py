@@ -15,7 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from twin.network.graph import Step, Tensor
+from twin.network.graph import GraphLayer, Tensor
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import Terms, Work, width_bytes
 
@@ -26,7 +26,7 @@ def _count_levels(shape: Sequence[int]) -> dict[str, float]:
     return {f"loop {place}": count for place, count in enumerate(reversed(started))}
 
 
-def describe_reshape(step: Step) -> Work:
+def describe_reshape(step: GraphLayer) -> Work:
     """Return the work of copying a tensor whole, and of its shape."""
     source, target = step.ends
     named = step.option("of", "reshape")
@@ -36,7 +36,7 @@ def describe_reshape(step: Step) -> Work:
         **({"element": source.elements} if types else count_copies(source.size_bytes, 1))})
 
 
-def describe_pad(step: Step) -> Work:
+def describe_pad(step: GraphLayer) -> Work:
     """Return the work of padding: elements inside and around, runs that are copied and filled."""
     source, target = step.ends
     mode, paddings = step.option("mode", "constant"), tuple(step.option("paddings", ()))
@@ -96,7 +96,7 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
                           start=(first + around[3][0] + depth) % 4))
 
 
-def describe_slice(step: Step) -> Work:
+def describe_slice(step: GraphLayer) -> Work:
     """Return the work of taking a box: element by element, or with strides row by row."""
     source, target = step.ends
     strides, width = tuple(step.option("strides", ())), width_bytes(source)
@@ -116,7 +116,7 @@ def describe_slice(step: Step) -> Work:
         from_start=begin[-1] * width % 4))
 
 
-def describe_concatenation(step: Step) -> Work:
+def describe_concatenation(step: GraphLayer) -> Work:
     """Return the work of joining: a copy of each input for each outer index."""
     axis = step.option("axis", 0)
     target = step.output
@@ -132,7 +132,7 @@ def describe_concatenation(step: Step) -> Work:
         "part outer": outer * len(step.layer.inputs), **terms})
 
 
-def describe_split(step: Step) -> Work:
+def describe_split(step: GraphLayer) -> Work:
     """Return the work of parting along an axis: loops over elements."""
     source = step.source
     axis, parts = step.option("axis", 0), len(step.layer.outputs)
@@ -143,7 +143,7 @@ def describe_split(step: Step) -> Work:
         "outer": outer, "dimension": len(source.shape)})
 
 
-def describe_stack(step: Step) -> Work:
+def describe_stack(step: GraphLayer) -> Work:
     """Return the work of stacking or unstacking tensors."""
     axis = step.option("axis", 0)
     whole = step.graph.tensors[(step.layer.outputs if step.op == "pack" else step.layer.inputs)[0]]
@@ -154,7 +154,7 @@ def describe_stack(step: Step) -> Work:
         "dimension": len(whole.shape)})
 
 
-def describe_gather(step: Step) -> Work:
+def describe_gather(step: GraphLayer) -> Work:
     """Return the work of picking along an axis: one copy for each pick, from any place alike."""
     source, target = step.ends
     axis = step.option("axis", 0)
@@ -169,14 +169,14 @@ def describe_gather(step: Step) -> Work:
         **{name: count / PERIOD for name, count in copies.items()}})
 
 
-def describe_scattered(step: Step) -> Work:
+def describe_scattered(step: GraphLayer) -> Work:
     """Return the work of elements at places the data name: one copy for each (assumed)."""
     target = step.output
     return Work(variant="any", terms={
         "call": 1, **count_copies(width_bytes(target), target.elements)})
 
 
-def describe_blocks(step: Step) -> Work:
+def describe_blocks(step: GraphLayer) -> Work:
     """Return the work of moving blocks between space and depth."""
     source, target = step.ends
     wide = source if step.op == "space_to_depth" else target
@@ -185,7 +185,7 @@ def describe_blocks(step: Step) -> Work:
         "element": wide.elements})
 
 
-def describe_batches(step: Step) -> Work:
+def describe_batches(step: GraphLayer) -> Work:
     """Return the work of moving blocks between space and batch: one copy for each pixel."""
     source, target = step.ends
     depth = source.channels * width_bytes(source)
@@ -201,7 +201,7 @@ def describe_batches(step: Step) -> Work:
     return Work(variant=source.dtype, terms=terms)
 
 
-def describe_transpose(step: Step) -> Work:
+def describe_transpose(step: GraphLayer) -> Work:
     """Return the work of a permutation: one element at a time in nested loops."""
     source, target = step.ends
     rank, perm = len(source.shape), tuple(step.option("perm", ()))
@@ -227,7 +227,7 @@ def _count_division(dividend: int, divisor: int) -> int:
     return -(-(quotient // (quotient & -quotient)).bit_length() // 4)
 
 
-def describe_nearest(step: Step) -> Work:
+def describe_nearest(step: GraphLayer) -> Work:
     """Return the work of resizing to the nearest pixel: one code for all types and options.
 
     Each row and each pixel computes its source in float; without an FPU, what a division takes
@@ -255,7 +255,7 @@ def describe_nearest(step: Step) -> Work:
         **count_copies(depth, pixels, from_step=depth)})
 
 
-def describe_resize(step: Step) -> Work:
+def describe_resize(step: GraphLayer) -> Work:
     """Return the work of resizing an image: per pixel, per row of pixels, per element.
 
     A weight of zero is multiplied by sooner without an FPU: only places between pixels have none.

@@ -7,7 +7,7 @@ majianjia/nnom 4d1d8fc, src: backends/nnom_local.c, layers/nnom_conv2d.c, nnom_d
 
 from __future__ import annotations
 
-from twin.network.graph import Step, Window
+from twin.network.graph import GraphLayer, Window
 from twin.runtimes.counted.copies import count_fills
 from twin.runtimes.counted.terms import elementwise, movement, products, reductions, rows
 from twin.runtimes.counted.terms.tinymaix import count_outputs
@@ -22,7 +22,7 @@ RGB = 3
 """Channels of an image, which CMSIS-NN has a kernel of its own for."""
 
 
-def describe_layer(step: Step) -> Work:
+def describe_layer(step: GraphLayer) -> Work:
     """Return the work of a layer, and of the activation that runs behind it."""
     if (window := step.layer.window) is not None:
         variant, terms = _choose(step, window), _count_window(step, window)
@@ -33,7 +33,7 @@ def describe_layer(step: Step) -> Work:
     return Work(variant=variant, terms=terms | count_outputs(step))
 
 
-def _count_window(step: Step, window: Window) -> dict[str, float]:
+def _count_window(step: GraphLayer, window: Window) -> dict[str, float]:
     """Return parts of windows: rows and taps inside, what is copied, pooling in two passes."""
     (_, height, width, depth), (_, lines, across, channels) = (tensor.shape for tensor in step.ends)
     rows, columns = count_inside(window, (1, height, width), (1, lines, across))
@@ -52,7 +52,7 @@ def _count_window(step: Step, window: Window) -> dict[str, float]:
     return parts
 
 
-def _choose(step: Step, window: Window) -> str:
+def _choose(step: GraphLayer, window: Window) -> str:
     """Return which kernel of CMSIS-NN a window of this shape runs."""
     source, target = step.source.shape, step.shape
     dense = window.dilation == (1, 1)

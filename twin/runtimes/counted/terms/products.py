@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from twin.network.graph import Step, Tensor, Window
+from twin.network.graph import GraphLayer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.terms.windows import FAST, count_inside
 from twin.runtimes.counted.work import Terms, Work, count_blocks
@@ -38,7 +38,7 @@ def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
         ("four", rows // 4), ("four rest", rows % 4)) for step, often in steps.items()}
 
 
-def describe_fully_connected(step: Step) -> Work:
+def describe_fully_connected(step: GraphLayer) -> Work:
     """Return the work of a fully connected layer."""
     source, target = step.ends
     weights = step.weights
@@ -65,7 +65,7 @@ def describe_fully_connected(step: Step) -> Work:
             "shared scale": rows * (not each)})
 
 
-def describe_batch_matmul(step: Step) -> Work:
+def describe_batch_matmul(step: GraphLayer) -> Work:
     """Return the work of products of matrices."""
     left, right, target = step.source, step.input(1), step.output
     turned, kept = bool(step.option("adj_x", False)), bool(step.option("adj_y", False))
@@ -86,7 +86,7 @@ def describe_batch_matmul(step: Step) -> Work:
         "scalar odd turn": batches * rows * (columns % 2) * (depth // UNROLLED)})
 
 
-def describe_svdf(step: Step) -> Work:
+def describe_svdf(step: GraphLayer) -> Work:
     """Return the work of a step of SVDF."""
     feature, time = (step.input(place) for place in (1, 2))
     source, target = step.ends
@@ -100,7 +100,7 @@ def describe_svdf(step: Step) -> Work:
         **_count_products(target.shape[0], filters, feature.shape[1])})
 
 
-def describe_lstm(step: Step) -> Work:
+def describe_lstm(step: GraphLayer) -> Work:
     """Return the work of a sequence: gates, products, states.
 
     CMSIS-NN multiplies no state in the first step of a sequence, where all of it is zero. Of
@@ -122,7 +122,7 @@ def describe_lstm(step: Step) -> Work:
         "input sum": 4 * units * width, **gates})
 
 
-def describe_transpose_convolution(step: Step) -> Work:
+def describe_transpose_convolution(step: GraphLayer) -> Work:
     """Return the work of a transposed convolution: every input spreads over its window."""
     source, target = step.ends
     weights, window = step.weights, step.layer.window

@@ -14,12 +14,12 @@ from __future__ import annotations
 import itertools
 import math
 
-from twin.network.graph import Step
+from twin.network.graph import GraphLayer
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.work import Terms, Work
 
 
-def describe_reduction(step: Step) -> Work:
+def describe_reduction(step: GraphLayer) -> Work:
     """Return the work of a reduction over axes."""
     source, target = step.ends
     axes, rank = tuple(step.option("axes", ())), len(source.shape)
@@ -41,7 +41,7 @@ def describe_reduction(step: Step) -> Work:
         "row": source.rows})
 
 
-def describe_choice(step: Step) -> Work:
+def describe_choice(step: GraphLayer) -> Work:
     """Return the work of finding the place of an extreme along an axis."""
     source, target = step.ends
     axis = step.option("axis", 0)
@@ -53,7 +53,7 @@ def describe_choice(step: Step) -> Work:
         "better": better, "dimension": len(source.shape)})
 
 
-def describe_top(step: Step) -> Work:
+def describe_top(step: GraphLayer) -> Work:
     """Return the work of the greatest few along an axis: a heap of them (assumed)."""
     work = describe_choice(step)
     kept = step.shape[step.option("axis", 0)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from twin.network.graph import Step, Tensor
+from twin.network.graph import GraphLayer, Tensor
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.work import Terms, Work
 
@@ -21,7 +21,7 @@ LEVELS = 255
 """Steps between the least and the largest 8-bit logit."""
 
 
-def describe_rows(step: Step) -> Work:
+def describe_rows(step: GraphLayer) -> Work:
     """Return the work of normalising each row of the last dimension."""
     source, target = step.ends
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"

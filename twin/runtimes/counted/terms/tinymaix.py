@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from twin.network.graph import Step, Window
+from twin.network.graph import GraphLayer, Window
 from twin.runtimes.counted.work import Terms, Work
 
 BLOCK = 2
@@ -27,7 +27,7 @@ def _spans(window: Window, place: int, size: int, outputs: int, at_once: int) ->
     return sum(1 for one in taps if one == kernel), sum(one for one in taps if one != kernel)
 
 
-def _count_windows(step: Step, depth: int, at_once: int = 1) -> dict[str, float]:
+def _count_windows(step: GraphLayer, depth: int, at_once: int = 1) -> dict[str, float]:
     """Return windows inside the image and across its edge, and what each of them copies.
 
     Parameters
@@ -63,7 +63,7 @@ def _count_products(pixels: int, channels: int, column: int) -> dict[str, float]
     return parts
 
 
-def count_outputs(step: Step) -> dict[str, float]:
+def count_outputs(step: GraphLayer) -> dict[str, float]:
     """Return outputs, their pixels and channels, and those an activation runs over."""
     target = step.output
     kinds = {f"output {kind}": target.elements * (step.layer.activation == kind)
@@ -72,7 +72,7 @@ def count_outputs(step: Step) -> dict[str, float]:
             "output": target.elements, **kinds}
 
 
-def describe_convolution(step: Step) -> Work:
+def describe_convolution(step: GraphLayer) -> Work:
     """Return the work of a convolution."""
     target, weights = step.output, step.weights
     window, depth = step.layer.window, weights.shape[3]
@@ -84,7 +84,7 @@ def describe_convolution(step: Step) -> Work:
     return Work(variant="1x1" if small else "window", terms=terms)
 
 
-def describe_depthwise(step: Step) -> Work:
+def describe_depthwise(step: GraphLayer) -> Work:
     """Return the work of a depthwise convolution: blocks, then one by one what they leave."""
     source, target = step.source.shape, step.shape
     window, channels = step.layer.window, target[3]
@@ -104,7 +104,7 @@ def describe_depthwise(step: Step) -> Work:
     return Work(variant="3x3", terms=terms)
 
 
-def describe_rows(step: Step) -> Work:
+def describe_rows(step: GraphLayer) -> Work:
     """Return the work of what goes over its elements once: mean, softmax, addition."""
     source, target = step.ends
     pixels = source.rows if source.shape else 1
@@ -114,7 +114,7 @@ def describe_rows(step: Step) -> Work:
         "four": pixels * source.channels // 4})
 
 
-def describe_dense(step: Step) -> Work:
+def describe_dense(step: GraphLayer) -> Work:
     """Return the work of a fully connected layer."""
     rows, columns = step.weights.shape[:2]
     return Work(variant="plain", terms={**count_outputs(step), **_count_products(1, rows, columns)})

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 
-from twin.network.graph import Shape, Step, Tensor, Window
+from twin.network.graph import GraphLayer, Shape, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
 from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks, width_bytes
 from twin.runtimes.lowering.geometry import has_bias, list_taps
@@ -31,7 +31,7 @@ def count_inside(window: Window, source: Shape, target: Shape) -> tuple[int, int
     return sum(list_taps(window, source, target, 0)), sum(list_taps(window, source, target, 1))
 
 
-def describe_pool(step: Step) -> Work:
+def describe_pool(step: GraphLayer) -> Work:
     """Return the work of pooling."""
     source, target = step.ends
     down, across = (Counter(list_taps(step.layer.sliding_window, source.shape, target.shape, axis))
@@ -90,7 +90,7 @@ def _count_columns(depth_bytes: int, inside: int, outside: int) -> Counter[str]:
     return copied
 
 
-def describe_convolution(step: Step) -> Work:
+def describe_convolution(step: GraphLayer) -> Work:
     """Return the work of a convolution: outputs, taps, multiply-accumulates inside the image."""
     source, target = step.ends
     weights, window = step.weights, step.layer.window
@@ -156,7 +156,7 @@ def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
     return "1xn" if words and source.shape[1] == 1 and window.kernel[0] == 1 else "window"
 
 
-def describe_depthwise(step: Step) -> Work:
+def describe_depthwise(step: GraphLayer) -> Work:
     """Return the work of a depthwise convolution."""
     source, target = step.ends
     work = _describe_depthwise(source, target, step.layer.sliding_window)
