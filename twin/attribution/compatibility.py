@@ -285,8 +285,11 @@ def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float],
     ticks_hz = clocks_hz.get("timer", core_hz)
     if "cpu" in clocks_hz or abs(ticks_hz / core_hz - 1) <= CLOCK_SLACK:
         return ""
-    return (f"not stated: the core is taken to run at {(taken_hz or core_hz) / 1e6:g} MHz, the "
-            f"log's ticks are of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` states it")
+    alone = f", by itself at {core_hz / 1e6:g} MHz" * (taken_hz not in (None, core_hz))
+    beside = "beside the first, by its ticks, " * bool(alone)
+    return (f"not stated: {beside}the core is taken to run at {(taken_hz or core_hz) / 1e6:g} MHz"
+            f"{alone}; the log's ticks are of {ticks_hz / 1e6:g} MHz; `twin import --cpu-clock` "
+            "states it")
 
 
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ from hwmodels.quantities import significant
 from twin.attribution.compatibility import CLOCK_SLACK, find_ticks_hz
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.fault_effects import Effect, hidden_under
-from twin.attribution.diagnosis.faults import COUNTED, MOVED, REPEATED, Fault
+from twin.attribution.diagnosis.faults import MOVED, REPEATED, Fault
 from twin.attribution.diagnosis.likelihood import (
     AGAIN,
     FULL_EFFECT,
@@ -32,7 +32,7 @@ from twin.attribution.diagnosis.likelihood import (
     log_total,
     price_errors,
 )
-from twin.attribution.diagnosis.mark_chances import CLOCK_RANGE, weigh_marks
+from twin.attribution.diagnosis.mark_chances import weigh_marks
 from twin.deployment.deployment import Deployment
 
 SAME_CLOCK = 0.01
@@ -50,11 +50,6 @@ LEAST_FACTOR = math.log(1.3)
 
 MOST_NAMED = 3
 """Layers that are named where measurements contradict each other."""
-
-OFF_ALONE = 0.1
-"""How likely all times of a second measurement alone are off by one factor (`LEAST_FACTOR` at
-least), of another clock or counter, where they are of ticks; of cycles and of other times `COUNTED`
-of it. Assumed."""
 
 CHANGED_SD, CHANGED_LAYER_SD = 0.5, 0.1
 """How unsure it is by how much an effect changes from one measurement to the other, as a share of
@@ -200,34 +195,30 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     if second.placed:  # what leaves a memory is as unsure as what a fault moves
         placed = second.declared.logs - evidence.declared.logs
         spread = spread + CHANGED_SD**2 * np.outer(placed, placed)
-    measured, share = second.pattern.measured, OFF_ALONE * COUNTED[second.counter]
-    is_far = abs(np.average(residual, weights=measured)) > LEAST_FACTOR
-    return float(np.logaddexp.reduce([
-        math.log(chance) + AGAIN.shape * log_shape(residual, shared, alone, measured)
-        + AGAIN.total * log_total(residual, shared + np.diag(alone), measured)
-        for chance, shared in ((1 - share, spread), (share, spread + CLOCK_RANGE**2 / 12))
-        [:1 + is_far]]))
+    measured = second.pattern.measured
+    return (AGAIN.shape * log_shape(residual, spread, alone, measured)
+            + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))
 
 
-def describe_contradiction(evidence: Evidence, changed: np.ndarray | None) -> tuple[str, ...]:
+def describe_contradiction(evidence: Evidence, changed: np.ndarray,
+                           shift: np.ndarray) -> tuple[str, ...]:
     """Return which layers two measurements differ in by more than an explanation; () of none.
 
     Parameters
     ----------
-    changed
-        As `Weight` has it.
+    changed, shift
+        As `Weight` has them.
     """
     second = evidence.also
-    if second is None or changed is None:
+    if second is None:
         return ()
-    first = np.log(evidence.pattern.measured) - evidence.declared.logs
-    other = np.log(second.pattern.measured) - second.declared.logs
-    far = np.abs(changed) > LEAST_FACTOR + np.abs(other - first - changed)
+    first, other = (np.log(one.pattern.measured) - one.declared.logs for one in (evidence, second))
+    far = np.abs(changed) > LEAST_FACTOR + np.abs(shift)
     places = sorted(np.flatnonzero(far).tolist(), key=lambda place: -abs(changed[place]))
     texts = [f"layer {evidence.pattern.layers[place]} ({evidence.pattern.families[place]}) takes "
             f"{significant(math.exp(first[place]))} x what is predicted in the first, "
             f"{significant(math.exp(other[place]))} x in the second"
             for place in places[:MOST_NAMED]]
     more = f"; {len(places) - MOST_NAMED} more differ" if len(places) > MOST_NAMED else ""
-    return (f"the second measurement contradicts the first: {'; '.join(texts)}{more}; diagnose "
-            "each by itself",) * bool(places)
+    return (f"the second measurement contradicts the first: {'; '.join(texts)}{more}",) * bool(
+        places)

@@ -28,6 +28,7 @@ from twin.attribution.compatibility import require_network_and_board
 from twin.attribution.diagnosis.again import (
     PLACED,
     describe_changes,
+    describe_contradiction,
     find_changes,
     is_masked,
     vary_clock,
@@ -71,7 +72,7 @@ from twin.attribution.diagnosis.marks import (
     ruled_out,
 )
 from twin.attribution.diagnosis.outlook import DATA
-from twin.attribution.diagnosis.ranking import rank
+from twin.attribution.diagnosis.ranking import Weighed, rank
 from twin.attribution.diagnosis.remedies import state_core, state_ticks
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
@@ -310,17 +311,29 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
              case: Case, repeats: float | None) -> Diagnosis:
+    """Rank them; where a second measurement contradicts the first, by what each is by itself."""
+    first, second = _weigh_all(faults, effects, evidence, case.forecasts), None
+    declared = first[1][0]
+    if evidence.also and case.also and describe_contradiction(
+            evidence, declared.changed, declared.shift):
+        second = _weigh_all(faults, [one.also or one for one in effects], evidence.also,
+                            case.also.forecasts)
+    return rank(first, evidence, repeats, second)
+
+
+def _weigh_all(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
+               forecasts: Forecasts) -> Weighed:
     """Weigh faults, two of them at once, and layers that are off alone."""
     weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
     bases = [one for one in zip(faults, effects, strict=True) if one[0].kind in (DECLARED, RIVAL)]
     alone = tuple(one for fault, effect in bases
                   for one in single_out(fault, effect, evidence, len(bases)))
-    pairs = _pair(faults, effects, weighed, evidence, case.forecasts)
+    pairs = _pair(faults, effects, weighed, evidence, forecasts)
     both = [replace(weight, marks=weight.marks + alike) for weight, alike in (
         (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]
-    return rank((*faults, *(pair for pair, *_ in pairs), *(one for one, _ in alone)),
-                [*weighed, *both, *(weight for _, weight in alone)], evidence, repeats)
+    return ((*faults, *(pair for pair, *_ in pairs), *(one for one, _ in alone)),
+            [*weighed, *both, *(weight for _, weight in alone)])
 
 
 def _expose(faults: Sequence[Fault], effects: list[Effect], case: Case) -> list[Effect]:

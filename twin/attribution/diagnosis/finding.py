@@ -116,6 +116,10 @@ class Diagnosis:
         Whether the library was inferred from the measured times.
     origin
         "measured" or "simulated": of the runs.
+    odd
+        The operator that makes layers far apart as declared, and by how much; "" where none does.
+    second
+        Of a second measurement by itself, where it contradicts the first.
     """
 
     findings: tuple[Finding, ...]
@@ -134,6 +138,8 @@ class Diagnosis:
     rests_on: tuple[str, ...] = ()
     inferred: bool = False
     origin: str = "measured"
+    odd: str = ""
+    second: Diagnosis | None = None
 
     def of_inferred(self) -> Diagnosis:
         """Return this as of a library that was inferred from the measured times."""
@@ -166,6 +172,12 @@ class Diagnosis:
         """What the verdict is called: a fault, or what several have in common."""
         return (self.verdict.fault.name if self.verdict.kind == self.verdict.fault.kind else
                 self.verdict.kind)
+
+    @property
+    def beside(self) -> str:
+        """What a second measurement shows by itself, where it contradicts the first; else ""."""
+        return "" if self.second is None else (
+            f"; the second measurement: {self.second.answer}, {100 * self.second.stated:.0f} %")
 
     @property
     def members(self) -> tuple[Finding, ...]:
@@ -208,10 +220,14 @@ class Diagnosis:
                      and one.fault.name in self.not_distinguishable), "")
 
     @property
+    def declared(self) -> Mapping[int | None, float]:
+        """What is predicted as declared, or known to be right, by layer."""
+        return next(one.predicted for one in self.findings if one.fault.kind == DECLARED)
+
+    @property
     def declared_ratio(self) -> float:
         """Measured over what is predicted as declared, or known to be right."""
-        declared = next(one for one in self.findings if one.fault.kind == DECLARED)
-        return self.measured / sum(declared.predicted.values())
+        return self.measured / sum(self.declared.values())
 
     @property
     def is_unsteady(self) -> bool:
@@ -249,6 +265,9 @@ class Diagnosis:
         Below `ADVISED` it is a condition.
         """
         fault = self.verdict.fault
+        if self.second is not None and fault.kind == DECLARED:
+            return ("look for what was otherwise when the second was taken; of it: "
+                    + self.second.remedy)
         if self.stated >= ADVISED or (fault.scatters and self.is_unsteady) or (
                 fault.kind == DECLARED and not self.repeats_as_declared):
             return self._advise()
@@ -276,7 +295,12 @@ class Diagnosis:
     def _advise(self) -> str:
         verdict = self.verdict
         if verdict.fault.kind == UNKNOWN:
-            return f"{self.origin} is {_advise(self.declared_ratio)}"
+            return f"{self.gap}, and no listed fault " + (
+                "makes it so fast: look for another board or unit, a higher clock (--clock), "
+                "another kernel library or level of optimisation (--runtime), or layers that were "
+                "not run" if self.declared_ratio < 1 else
+                "fits: look for another board, clock, unit or library, and compare cause by cause: "
+                "twin attribute")
         if verdict.fault.kind != DECLARED:
             return "; or ".join(dict.fromkeys(one.fault.remedy for one in self.members))
         if self.repeats_as_declared:
@@ -285,6 +309,8 @@ class Diagnosis:
             f"; {STEADY_FIRST}" if self.is_unsteady and not self.is_far else
             "; state the library first (twin import --runtime): it was inferred from these times"
             if self.inferred else "" if self.healthy else f"; {GIVE}{FAR_OFF}" if self.is_far else
+            f"; {GIVE}look at {self.odd} before prices are learnt, which would hide it: which "
+            "function is linked for it, and where its data lie" if self.odd else
             "; nothing to do" + "; twin calibrate brings predictions closer" * (
                 not self.other_clock) if abs(math.log(self.declared_ratio)) < CLOSE else
             f"; {GIVE}check the core's clock before prices are learnt, which would hide another "
@@ -325,18 +351,7 @@ def say_ratio(ratio: float) -> str:
         significant(float(f"{ratio:.3g}")) if ratio >= 10 else f"{ratio:.3g}")
 
 
-def _advise(ratio: float) -> str:
-    """Say what to look at where nothing listed explains a ratio of measured to predicted."""
-    if ratio < 1:
-        return (f"{say_ratio(ratio)} x what is predicted, and no listed fault makes "
-                "it so fast: look for another board or unit, a higher clock (--clock), another "
-                "kernel library or level of optimisation (--runtime), or layers that were not run")
-    return (f"{say_ratio(ratio)} x what is predicted, and no listed fault fits: look "
-            "for another board, clock, unit or library, and compare cause by cause: twin attribute")
-
-
 def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:
     """Return by layer by which share a fault changes what was predicted as declared."""
-    declared = next(one for one in diagnosis.findings if one.fault.kind == DECLARED)
-    return {index: finding.predicted[index] / declared.predicted[index] - 1
+    return {index: finding.predicted[index] / diagnosis.declared[index] - 1
             for index in diagnosis.layers}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hwmodels.quantities import significant
 from twin.attribution.diagnosis.again import describe_contradiction
 from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import (
@@ -22,10 +23,10 @@ from twin.attribution.diagnosis.faults import (
     prior_of,
 )
 from twin.attribution.diagnosis.finding import ADDED, APART, Diagnosis, Finding, order_findings
-from twin.attribution.diagnosis.likelihood import Temper, choose_temper
-from twin.attribution.diagnosis.mark_chances import weigh_marks, weigh_ticks
+from twin.attribution.diagnosis.likelihood import AGAIN, choose_temper
+from twin.attribution.diagnosis.mark_chances import weigh_ticks
 from twin.attribution.diagnosis.marks import describe_marks
-from twin.attribution.diagnosis.weighing import EXACT, NO_EFFECT, Weight
+from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight
 
 CAPPED, MOST_APART, MOST_APART_REBUILT = 0.65, 0.1, 0.3
 """Most that is stated of a kind whose likeliest fault leaves layers apart by more than so much, as
@@ -38,10 +39,8 @@ be further apart by. Where `MOST_APART` alone counted, verdicts stated at 0.62 w
 96 % (hidden boards of seeds 950 to 962, 1036 and 1037): layers of two of three healthy
 Cortex-M7 are 0.12 and 0.14 apart there, 1.6 and 1.8 times what errors of prices leave."""
 
-EXPLAINED = 0.05
-"""How likely the pattern of the first measurement is under what explains why a second contradicts
-it, at least, as a share of the same under the likeliest of the first alone: else the second is
-taken in another state, and says nothing. Assumed."""
+OTHER_STATE = 0.05
+"""How likely a second measurement is of a board in another state than the first. Assumed."""
 
 LEFT = math.log(4.0)
 """Logarithm of a factor on the time that no explanation leaves over (assumed)."""
@@ -61,25 +60,30 @@ CLOSER = 0.5
 root of the mean square over layers, as a share."""
 
 
-def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
-         repeats: float | None) -> Diagnosis:
+Weighed = tuple[tuple[Fault, ...], list[Weight]]
+"""Hypotheses, what was declared first, and how likely what was measured is under each."""
+
+
+def rank(hypotheses: Weighed, evidence: Evidence, repeats: float | None,
+         second: Weighed | None = None) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each.
 
     Parameters
     ----------
-    faults, weighed
-        Hypotheses, what was declared first, and how likely what was measured is under each.
     evidence
         What they were weighed by.
     repeats
         Within which runs repeat.
+    second
+        The same of a second measurement by itself, where as declared it contradicts the first.
     """
+    faults, weighed = hypotheses
     pattern = evidence.pattern
-    priors = prior_of(faults, evidence.priors, own=evidence.errors == BINARY,
-                      measured=evidence.counter)
+    priors = _find_priors(faults, evidence)
     temper = choose_temper(evidence.errors, healthy=evidence.reference is not None)
-    weighed = _hear_second(faults, weighed, priors, temper, evidence)
-    chances = _apply(temper, priors, weighed)
+    weighed = _hear_second(weighed, second, evidence) if second else weighed
+    chances = temper.chances(priors, [one.shape for one in weighed], [one.total for one in weighed],
+                             [one.marks for one in weighed])
     # whose clock ticks are of is assumed: it distinguishes no kinds
     kinds = _name_kinds(faults, np.array(priors) * np.exp([weigh_ticks(fault, evidence.marks)
                                                  for fault in faults]), chances)
@@ -104,66 +108,34 @@ def rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidenc
         repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
         observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
         indistinct=tuple(fault.name for fault, one in zip(faults, unseen, strict=True) if one),
-        healthy=evidence.reference is not None)
-    changed = dict(zip(map(id, faults), weighed, strict=True))[id(ranked.verdict.fault)].changed
-    return replace(ranked, remarks=describe_contradiction(evidence, changed))
+        healthy=evidence.reference is not None,
+        odd=_name_operator(faults[0], weighed[0], evidence))
+    verdict = dict(zip(map(id, faults), weighed, strict=True))[id(ranked.verdict.fault)]
+    contradiction = describe_contradiction(evidence, verdict.changed, verdict.shift)
+    if second and contradiction and evidence.also:
+        ranked = replace(ranked, second=rank(second, evidence.also, None))
+    return replace(ranked, remarks=tuple(text + ranked.beside for text in contradiction))
 
 
-def _apply(temper: Temper, priors: Sequence[float], weighed: Sequence[Weight]) -> np.ndarray:
-    """Return the probability of each hypothesis, by Bayes' rule."""
-    return temper.chances(priors, [one.shape for one in weighed], [one.total for one in weighed],
-                          [one.marks for one in weighed])
+def _find_priors(faults: tuple[Fault, ...], evidence: Evidence) -> tuple[float, ...]:
+    return prior_of(faults, evidence.priors, own=evidence.errors == BINARY,
+                    measured=evidence.counter)
 
 
-def _hear_second(faults: tuple[Fault, ...], weighed: Sequence[Weight], priors: Sequence[float],
-                 temper: Temper, evidence: Evidence) -> list[Weight]:
-    """Return weights without a second measurement that contradicts the first for no known reason.
+def _hear_second(weighed: Sequence[Weight], second: Weighed, evidence: Evidence) -> list[Weight]:
+    """Return weights in which a second measurement may be of another state than the first.
 
-    A reason also explains the first, about as well as what is likeliest of the first alone.
+    p(B | A, fault) = (1 - p) p(B | A, the fault in both) + p sum over faults g of p(g) p(B | g);
+    the first is 0 of a fault that leaves them in contradiction.
     """
-    if not describe_contradiction(evidence, weighed[0].changed):
-        return list(weighed)
-    alone = [replace(one, marks=one.marks - one.again, again=0.0) for one in weighed]
-    patterns = _apply(temper, [1.0] * len(alone), [replace(one, marks=0.0) for one in alone])
-    least = EXPLAINED * patterns[int(np.argmax(_apply(temper, priors, alone)))]
-    if all(pattern < least or describe_contradiction(evidence, one.changed)
-           for pattern, one in zip(patterns, weighed, strict=True)):
-        return alone
-    return [_hold_down(fault, one, (faults[0], weighed[0]), evidence)
-            for fault, one in zip(faults, weighed, strict=True)]
-
-
-def _hold_down(fault: Fault, weight: Weight, base: tuple[Fault, Weight],
-               evidence: Evidence) -> Weight:
-    """Return a weight of at most that as declared, of a fault that brings nothing nearer.
-
-    A less sure effect alone makes it likelier. Nor does a second measurement say anything for one
-    that leaves it in contradiction to the first. Counts, and runs, speak for themselves.
-    """
-    declared = base[1]
-    again = weight.again - declared.again
-    if again > 0 and describe_contradiction(evidence, weight.changed):
-        weight = replace(weight, marks=weight.marks - again)
-    runs = [weigh_marks(one, evidence.marks, evidence.right) for one in (fault, base[0])]
-    gain = weight.log - declared.log - runs[0] + runs[1]
-    if gain <= 0 or weight.counted or fault.kind == UNKNOWN or any(
-            one < other - EXACT for one, other in zip(
-                *(_list_misfits(each, evidence.errors.common) for each in (weight, declared)),
-                strict=True)):
-        return weight
-    return replace(weight, marks=weight.marks - gain)
-
-
-def _list_misfits(weight: Weight, common: float) -> tuple[float, float]:
-    """Return how far a pattern is off, with its total, and with what of it is beyond an error.
-
-    Root of squares: of layers about their mean, of what changes in a second measurement, and of
-    the total; `common` is the error all layers have in common.
-    """
-    total = abs(float(np.average(weight.residual, weights=weight.predicted)))
-    changed = 0.0 if weight.changed is None else float(np.sqrt(np.mean(weight.changed**2)))
-    apart = math.hypot(float(np.std(weight.residual)), changed)
-    return math.hypot(apart, total), math.hypot(apart, max(total - common, 0.0))
+    faults, alone = second
+    other = math.log(OTHER_STATE) + float(np.logaddexp.reduce([
+        math.log(prior) + AGAIN.shape * one.shape + AGAIN.total * one.total + one.marks
+        for prior, one in zip(_find_priors(faults, evidence), alone, strict=True)]))
+    heard = [other if describe_contradiction(evidence, one.changed, one.shift) else
+             float(np.logaddexp(math.log1p(-OTHER_STATE) + one.again, other)) for one in weighed]
+    return [replace(one, marks=one.marks - one.again + again)
+            for one, again in zip(weighed, heard, strict=True)]
 
 
 def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarray) -> list[str]:
@@ -186,7 +158,7 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
     So have those that leave two measurements in contradiction. What they had besides is of
     something nobody listed, and so is all of what leaves `LEFT`.
     """
-    kinds, read = np.array(answers), evidence.errors == BINARY
+    kinds = np.array(answers)
     unknown = kinds == UNKNOWN
     left = np.array([abs(float(np.average(one.residual, weights=one.predicted)))
                      for one in weighed])
@@ -195,16 +167,33 @@ def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],
     for kind in set(kinds.tolist()) - {UNKNOWN}:
         own = kinds == kind
         likeliest = int(np.argmax(np.where(own, capped, -1.0)))
-        counted = not read and faults[likeliest].errors == COMPILED  # as `COMPILED` is meant
-        most = max(MOST_APART_REBUILT if faults[likeliest].rebuilds and not counted else MOST_APART,
-                   FAR_APART * weighed[likeliest].apart * read)
-        residual, changed = weighed[likeliest].residual, weighed[likeliest].changed
-        apart |= own & bool(np.std(residual) > most or (
-            changed is not None and (
-                np.std(changed) > MOST_APART or describe_contradiction(evidence, changed))))
+        fault, one = faults[likeliest], weighed[likeliest]
+        apart |= own & bool(_is_apart(fault, one, evidence) or np.std(one.changed) > MOST_APART
+                            or describe_contradiction(evidence, one.changed, one.shift))
     capped[apart] *= min(1.0, CAPPED / max(capped[apart].sum(), 1e-300))
     return np.asarray(np.where(unknown, (1 - capped[~unknown].sum()) * (
         chances / max(chances[unknown].sum(), 1e-300)), capped))
+
+
+def _is_apart(fault: Fault, weight: Weight, evidence: Evidence) -> bool:
+    """Whether a fault leaves layers farther apart than what it is known by does."""
+    read = evidence.errors == BINARY
+    counted = not read and fault.errors == COMPILED  # as `COMPILED` is meant
+    return float(np.std(weight.residual)) > max(
+        MOST_APART_REBUILT if fault.rebuilds and not counted else MOST_APART,
+        FAR_APART * weight.apart * read)
+
+
+def _name_operator(declared: Fault, weight: Weight, evidence: Evidence) -> str:
+    """Name the operator that is farthest off beside all others, where layers are far apart."""
+    families, residual = np.array(evidence.pattern.families), weight.residual
+    off = {name: float(residual[families == name].mean() - residual[families != name].mean())
+           for name in sorted(set(evidence.pattern.families)) if any(families != name)}
+    if not off or not _is_apart(declared, weight, evidence):
+        return ""
+    name = max(off, key=lambda one: abs(off[one]))
+    return (f"{name} (measured / predicted {significant(math.exp(off[name]), 3)} x that of the "
+            "other layers)")
 
 
 def note_header(found: Sequence[Finding], weighed: Sequence[Weight]) -> tuple[str, ...]:

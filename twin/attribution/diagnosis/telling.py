@@ -181,14 +181,13 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
 def _say_how(deployment: Deployment, changes: Mapping[str, object]) -> str:
     """Return the command that measures otherwise, or what to change for it."""
     model, board = deployment.graph.name, deployment.board.name
-    for path, value in changes.items():
-        if isinstance(value, float):
-            return (f"set CPU_HZ of firmware/ports/{board}/variant.h, build, flash, twin measure; "
-                    f"emulated: twin measure {model} -b {board} --virtual NAME --clock "
-                    f"{value / 1e6:g}MHz")
-        return (f"twin firmware build {model} -b {board} --{path.rpartition('.')[2]} {value}, "
-                "flash, twin measure")
-    return ""
+    (path, value), = changes.items()
+    if isinstance(value, float):
+        return (f"set CPU_HZ of firmware/ports/{board}/variant.h, build, flash, twin measure; "
+                f"emulated: twin measure {model} -b {board} --virtual NAME --clock "
+                f"{value / 1e6:g}MHz")
+    return (f"twin firmware build {model} -b {board} --{path.rpartition('.')[2]} {value}, "
+            "flash, twin measure")
 
 
 def _change(fault: Fault, deployment: Deployment, changes: Mapping[str, object],

@@ -61,7 +61,10 @@ class Weight:
     ----------
     changed
         Shape (layers,): what it leaves of a second measurement, less what it leaves of the first,
-        as logarithms; None without one.
+        as logarithms; 0 without one.
+    shift
+        Shape (layers,): by how much its effect changes from the first to the second; of another
+        clock, which changes all layers alike, what a layer does besides.
     apart
         How far its errors leave layers apart, as the standard deviation of a logarithm.
     again
@@ -75,7 +78,8 @@ class Weight:
     moved: np.ndarray
     predicted: np.ndarray
     counted: tuple[str, ...]
-    changed: np.ndarray | None = None
+    changed: np.ndarray
+    shift: np.ndarray
     apart: float = 0.0
     again: float = 0.0
 
@@ -171,12 +175,14 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
     marks += again
     for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(off, sd)
-    changed = None
+    changed = shift = np.zeros(len(measured))
     if evidence.also is not None and effect.also is not None:
         changed = np.log(evidence.also.pattern.measured / measured) - effect.also.logs + effect.logs
+        shift = effect.also.logs - evidence.also.declared.logs - moved
+        shift = shift - fault.shifts_clock * np.median(shift)
     return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
                   predicted=np.exp(left.expected), counted=describe_counts(effect, evidence),
-                  changed=changed, again=again,
+                  changed=changed, shift=shift, again=again,
                   apart=math.sqrt(np.trace(whole) / len(whole) - whole.mean()))
 
 

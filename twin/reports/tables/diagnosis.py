@@ -70,7 +70,7 @@ def _answer(diagnosis: Diagnosis) -> Pairs:
         text = f"nothing listed surely explains it: {text}"
     if diagnosis.stated < SURE:
         text += ", only the likeliest of several"
-    lines = [("verdict", f"{text}; {diagnosis.gap}")]
+    lines = [("verdict", f"{text}; {diagnosis.gap}{diagnosis.beside}")]
     alike = diagnosis.not_distinguishable
     if alike:
         more = f" and {len(alike) - MOST_ALIKE} more" if len(alike) > MOST_ALIKE else ""

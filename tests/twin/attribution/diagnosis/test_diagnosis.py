@@ -280,10 +280,10 @@ def test_kinds_that_leave_layers_apart_have_two_thirds_in_all():
     kinds = (("SIMD", 0.5), ("cache off", 0.45), (UNKNOWN, 0.05))
     faults = tuple(Fault(kind=kind, name=kind, remedy="") for kind, _ in kinds)
     weighed = [Weight(shape=0.0, total=0.0, marks=0.0, residual=np.array([size, -size]),
-                      moved=np.zeros(2), predicted=np.ones(2), counted=())
-               for size in (1.0, 1.0, 0.0)]
+                      moved=np.zeros(2), predicted=np.ones(2), counted=(), changed=np.zeros(2),
+                      shift=np.zeros(2)) for size in (1.0, 1.0, 0.0)]
     chances = _cap_apart(faults, weighed, np.array([chance for _, chance in kinds]),
-                         [kind for kind, _ in kinds], SimpleNamespace(errors=BINARY))
+                         [kind for kind, _ in kinds], SimpleNamespace(errors=BINARY, also=None))
     assert chances == pytest.approx([0.65 * 0.5 / 0.95, 0.65 * 0.45 / 0.95, 0.35])
 
 
@@ -293,9 +293,10 @@ def test_layers_may_be_as_far_apart_as_prices_are_unsure():
     for apart, errors, most in ((0.11, BINARY, 0.9), (0.08, BINARY, 0.65), (0.11, LIBRARY, 0.65)):
         weighed = [Weight(shape=0.0, total=0.0, marks=0.0, counted=(),
                           residual=np.array([0.2, -0.2]), moved=np.zeros(2),
-                          predicted=np.ones(2), apart=apart) for _ in faults]
+                          predicted=np.ones(2), changed=np.zeros(2), shift=np.zeros(2),
+                          apart=apart) for _ in faults]
         chances = _cap_apart(faults, weighed, np.array([0.9, 0.1]), [DECLARED, UNKNOWN],
-                             SimpleNamespace(errors=errors))
+                             SimpleNamespace(errors=errors, also=None))
         assert chances == pytest.approx([most, 1 - most])
 
 

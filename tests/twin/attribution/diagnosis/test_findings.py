@@ -79,7 +79,8 @@ def test_what_fits_best_against_its_header_is_told(off, doubted, told):
     found = [dataclasses.replace(small, fault=dataclasses.replace(small.fault, doubted=doubted),
                                  evidence=("measured 1.01 x what it predicts",)), likely]
     weighed = [Weight(shape=0.0, total=0.0, marks=0.0, residual=np.array([size, -size]),
-                      moved=np.zeros(2), predicted=np.ones(2), counted=()) for size in (off, 0.1)]
+                      moved=np.zeros(2), predicted=np.ones(2), counted=(), changed=np.zeros(2),
+                      shift=np.zeros(2)) for size in (off, 0.1)]
     said = " ".join(note_header(found, weighed))
     assert ("optimisation fits best (measured 1.01 x" in said) is told is ("header" in said)
 
