@@ -267,7 +267,7 @@ def _list_sources(base: Prediction, library: str, calibration: Any,
         yield base, lambda parts: len(parts) == 1 and parts <= HOSTED
         return
     prebuilt = deployment.runtime.name in DATA["prebuilt"]
-    lacked = {*UNREACHED, "float"} if library == "none" else UNREACHED
+    lacked = {*UNREACHED, "float" if library == "none" else "reference kernels"}
     yield base, lambda parts: not (prebuilt and parts & lacked)
     if prebuilt and library == "none" and calibration == AUTO:
         for fault in list_libraries(deployment):
@@ -343,9 +343,9 @@ def _is_seldom(fault: Fault) -> bool:
         CAUSES["clock"]["seldom_below_hz"], board, 0.0)
 
 
-def choose(values: Mapping[str, Any], board: Board, otherwise: Any) -> Any:
-    """Return the value for a board: by how the name of its chip, core or instruction set begins."""
-    names = board.soc.lower(), board.core.model, board.core.isa
+def choose(values: Mapping[str, Any], board: Board, otherwise: Any, library: str = "") -> Any:
+    """Return the value by how the name of library, chip, core or instruction set begins."""
+    names = library, board.soc.lower(), board.core.model, board.core.isa
     return next((value for start, value in values.items()
                  if start and any(name.startswith(start) for name in names)),
                 values.get("", otherwise))

@@ -93,25 +93,25 @@ def write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
                      key=lambda place: float(weights[place]))]
     place = min(best.causes.index(cause), len(best.faults) - 1)
     fault, size = best.faults[place], best.sizes[place]
-    data, board = CAUSES[cause], base.deployment.board
+    data, made = CAUSES[cause], (base.deployment.board, base.deployment.runtime.name)
     added_us = best.take_us(expected_us, base.time_us) - expected_us
     together = f"{'-' if added_us < 0 else '+'}{format_time(abs(added_us))} together"
     met_us = base.time_us if fault.kind in FIXED else expected_us
     return Row(
-        cause=cause, says=choose_text(data["says"], board), detail=(
+        cause=cause, says=choose_text(data["says"], *made), detail=(
             fault.name + " together" * (JOINED in fault.kind)
             + "".join(f"; with {name} {together}" for name in best.causes
                       if name != cause and len(best.faults) > 1)) * bool(size) + (
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),
-        alone=chances.get((cause,), 0.0), question=choose_text(data["question"], board),
+        alone=chances.get((cause,), 0.0), question=choose_text(data["question"], *made),
         explains_us=met_us * (math.exp(size) - 1),
-        change=choose_text(data.get("change", ""), board) or fault.remedy)
+        change=choose_text(data.get("change", ""), *made) or fault.remedy)
 
 
-def choose_text(texts: str | Mapping[str, str], board: Board) -> str:
-    """Return a text of `causes.yaml`; of several that for a board."""
-    return texts if isinstance(texts, str) else str(choose(texts, board, ""))
+def choose_text(texts: str | Mapping[str, str], board: Board, library: str = "") -> str:
+    """Return a text of `causes.yaml`; of several that for a board and a library."""
+    return texts if isinstance(texts, str) else str(choose(texts, board, "", library))
 
 
 def list_open(rows: Sequence[Row], known: Collection[str], as_expected: float) -> Sequence[Row]:
@@ -168,9 +168,10 @@ def note_misfits(outlook: Outlook, published_us: float | None,
 
 
 def list_unweighed(outlook: Outlook) -> list[str]:
-    """Return causes that are options of a compiler, where the kernels come compiled."""
-    return [name for name, cause in CAUSES.items() if UNREACHED.issuperset(cause["kinds"])
-            ] * (outlook.bases[0].deployment.runtime.name in DATA["prebuilt"])
+    """Return causes that are chosen as kernels are compiled, where they come compiled."""
+    lacked = UNREACHED | {*CAUSES["reference"]["kinds"] * (outlook.library != "none")}
+    return [name for name, cause in CAUSES.items() if lacked.issuperset(cause["kinds"])] * (
+        outlook.bases[0].deployment.runtime.name in DATA["prebuilt"])
 
 
 def describe_compiled(outlook: Outlook) -> Iterator[tuple[str, str]]:

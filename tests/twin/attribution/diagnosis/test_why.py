@@ -345,11 +345,17 @@ def test_another_network_of_the_build_shows_what_is_added_and_what_multiplies():
 def test_no_option_of_a_compiler_reaches_a_library_that_comes_compiled():
     outlook = foresee([deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0.0")])
     found = weighing.explain(outlook, [4 * outlook.bases[0].time_us])
-    built = {"optimisation", "simd", "assertions", "memcpy"}
+    built = {"optimisation", "simd", "reference", "assertions", "memcpy"}
     assert not built & set(found.indistinct) and dict(found.also)["library"].endswith(
-        "not weighed: optimisation, simd, assertions, memcpy")
-    assert weighing.explain(outlook, [4 * outlook.bases[0].time_us],
-                            present=["float"]).verdict == "float"  # as whatif has it
+        "not weighed: optimisation, simd, reference, assertions, memcpy")
+    stated = weighing.explain(outlook, [4 * outlook.bases[0].time_us], present=["float"])
+    row, = (one for one in stated.rows if one.cause == stated.verdict)
+    assert row.cause == "float"  # as whatif has it
+    for text in (row.change, row.question):  # ST's tools have no converter
+        assert "TFLITE_BUILTINS" not in text and "kTfLite" not in text and text
+    named, = (one for one in weighing.explain(foresee([deploy(
+        "kws", "nucleo_l4r5zi", runtime=LIBRARY)]), [2e6]).rows if one.cause == "float")
+    assert "TFLITE_BUILTINS_INT8" in named.change and "kTfLiteFloat32" in named.question
     with pytest.raises(UsageError, match="--is simd: not weighed: x-cube-ai comes compiled"):
         weighing.explain(outlook, [1e5], present=["simd"])
 
