@@ -36,7 +36,8 @@ class Timeline(Pictured):
 
 @app.command("run")
 @command(view="scenario:scenario_report",
-         warnings=lambda outcome: dict.fromkeys(outcome.machine.notes))
+         warnings=lambda outcome: dict.fromkeys(
+             filter(None, [outcome.warming, *outcome.machine.notes])))
 def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None, *,
         plot: Timeline, json: Json, calibration: Calibration = AUTO) -> object:
     """Run a scenario: mean power, missed deadlines, heat, battery life."""

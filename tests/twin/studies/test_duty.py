@@ -62,18 +62,17 @@ def row(board: str = "a", time_us: float = 1e4, energy_uj: float | None = 500.0,
 def test_the_simulated_mean_power_is_the_closed_form() -> None:
     pytest.importorskip("simpy", reason="needs simpy")
     outcome = twin.run_scenario("keyword_spotting", {
-        "sensor.hop": "200ms", "sensor.power_mw": 0, "sensor.dma": None, "duration": "200s",
+        "sensor.hop": "200ms", "sensor.power_mw": 0, "sensor.dma": None, "duration": "2s",
         "inference_every": 1, "front_end_cycles": 0, "deadline": "200ms", "governor": "fixed",
         "clocks": [], "loads": [], "thermal": None,
         "sleep": {"state": "stop2", "current": "1.2uA", "wake_up": "10us"}})
     speed, machine = outcome.machine.speeds[0], outcome.machine
     rest = Rest(state="stop2", sleep_mw=machine.sleep_mw, wake_up_us=10.0)
     mean_mw = mean_power_mw(200e3, speed.inference_us, speed.energy_uj, rest, speed.idle_mw)
-    # The first hop of the 1,000 has nothing to do, and the last ends with the time.
-    assert outcome.run.mean_mw == pytest.approx(mean_mw, rel=1.1e-3)
+    assert outcome.run.mean_mw == pytest.approx(mean_mw, rel=1e-9)
     low, high = (mean_power_mw(200e3, speed.inference_us * time, speed.energy_uj * energy, rest,
                                speed.idle_mw) for time, energy in machine.ends)
-    assert outcome.mean_ends_mw == pytest.approx((low, high), rel=1.1e-3)
+    assert outcome.mean_ends_mw == pytest.approx((low, high), rel=1e-9)
 
 
 def test_a_row_has_the_power_and_life_a_scenario_would() -> None:

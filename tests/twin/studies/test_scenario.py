@@ -27,6 +27,7 @@ from twin.studies.scenario.scenario import (
     load_scenario,
 )
 from twin.studies.scenario.simulation import simulate
+from twin.studies.scenario.warming import find_warming
 
 FAST = Speed(clock_hz=100e6, inference_us=10_000.0, energy_uj=400.0, idle_mw=5.0,
              front_end_us=2_000.0)
@@ -49,10 +50,10 @@ def scenario(**changes) -> Scenario:
 
 def test_mean_power_of_a_duty_cycle_is_the_closed_form() -> None:
     # One hop in steady state: wake-up and ramp at idle power, front end and inference at run
-    # power (400 uJ / 10 ms = 40 mW), asleep for the rest. The first hop has nothing to do.
+    # power (400 uJ / 10 ms = 40 mW), asleep for the rest.
     run = simulate(scenario(sensor=Sensor(hop_us=50_000.0, power_mw=0.3)), machine())
     work_us, waking_us = 12_000.0, 150.0
-    hops = 199  # The 200th buffer is full as the time ends.
+    hops = 200
     asleep_us = 10e6 - hops * (work_us + waking_us)
     expected = (hops * (work_us * 40 + waking_us * 5) + asleep_us * 0.01) / 10e6 + 0.3
     assert run.mean_mw == pytest.approx(expected, rel=1e-9)
@@ -62,11 +63,23 @@ def test_mean_power_of_a_duty_cycle_is_the_closed_form() -> None:
     assert sum(run.time_us.values()) == pytest.approx(10e6, rel=1e-12)
 
 
+@pytest.mark.parametrize("buffers", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, 7])
+def test_means_hold_for_any_simulated_time(every, buffers) -> None:
+    asked = scenario(every=every, sensor=Sensor(hop_us=50_000.0, buffers=buffers, power_mw=0.3))
+    runs = [simulate(replace(asked, duration_us=hops * 50_000.0), machine())
+            for hops in (1, 2, 2.5, 13, 1000)]
+    assert [run.mean_mw for run in runs] == pytest.approx([runs[-1].mean_mw] * 5, rel=1e-9)
+    assert all(run.inferences * every == len(run.answers_us) for run in runs)
+    assert all(run.duration_us >= hops * 50_000 * (1 - 1e-9)
+               for run, hops in zip(runs, (1, 2, 2.5, 13, 1000), strict=True))
+
+
 def test_an_inference_every_few_hops_costs_the_others_the_front_end_only() -> None:
     run = simulate(scenario(every=5), machine())
-    assert run.inferences == 39 and len(run.answers_us) == 199
-    assert run.time_us["front end"] == pytest.approx(199 * 2_000.0)
-    assert run.time_us["inference"] == pytest.approx(39 * 10_000.0)
+    assert run.inferences == 40 and len(run.answers_us) == 200
+    assert run.time_us["front end"] == pytest.approx(200 * 2_000.0)
+    assert run.time_us["inference"] == pytest.approx(40 * 10_000.0)
 
 
 def test_a_core_that_is_too_slow_loses_what_it_cannot_do() -> None:
@@ -83,8 +96,10 @@ def test_a_core_that_is_too_slow_loses_what_it_cannot_do() -> None:
 
 def test_one_buffer_is_filled_only_after_it_was_worked_on() -> None:
     run = simulate(scenario(sensor=Sensor(hop_us=50_000.0, buffers=1)), machine())
-    # A period is the hop, the wake-up, the ramp and the work.
-    assert len(run.answers_us) == math.floor(10e6 / (50_000 + 150 + 12_000))
+    # A period is the hop, the wake-up, the ramp and the work; the last begun is run to its end.
+    period_us = 50_000 + 150 + 12_000
+    assert len(run.answers_us) == math.ceil(10e6 / period_us)
+    assert run.duration_us == pytest.approx(period_us * len(run.answers_us))
     assert run.lost == 0
 
 
@@ -123,7 +138,7 @@ def test_other_masters_stretch_work_for_as_long_as_they_are_busy() -> None:
     load = Load(master="dma", memory="sram", bytes_per_second=1e6, period_us=1e4, busy_us=1e4,
                 power_mw=2.0)
     run = simulate(scenario(loads=(load,)), machine(replace(FAST, slowdowns=(1.25,))))
-    assert run.answers_us == pytest.approx([1.25 * 12_000 + 150] * 199)
+    assert run.answers_us == pytest.approx([1.25 * 12_000 + 150] * 200)
     assert run.energy_uj["other masters"] == pytest.approx(2.0 * 10e6 * 1e-3)
     # Busy for 5 ms of every 50, from the full buffer on: the first 5 ms do the work of 4 ms.
     short = replace(load, period_us=50_000.0, busy_us=5_000.0)
@@ -247,7 +262,7 @@ def test_shipped_scenarios_run_and_meet_their_deadlines() -> None:
     low, high = outcome.life_ends_days
     assert low < outcome.life_days < high
     document = json.loads(json.dumps(twin.to_document(outcome)))
-    assert document["hops"] == 19 and document["speeds"][0]["slowdowns"][0] > 1
+    assert document["hops"] == 20 and document["speeds"][0]["slowdowns"][0] > 1
     assert play(outcome.scenario, outcome.machine).run.energy_uj == outcome.run.energy_uj
 
 
@@ -341,6 +356,33 @@ def test_what_a_user_states_of_another_board_stays():
         "sleep.wake_up": "5us"})
     assert outcome.machine.sleep_mw == pytest.approx(3.3, rel=0.2)
     assert outcome.machine.wake_up_us == 5
+
+
+def test_a_run_that_ends_warming_up_says_where_it_settles() -> None:
+    """What it foretells is what a longer run comes to."""
+    thermal = Thermal(ambient_c=25, resistance_c_per_w=1000, capacity_j_per_c=0.02, limit_c=66,
+                      resume_c=45)
+    busy = Sensor(hop_us=6_000.0, buffers=4)
+    leaky = replace(FAST, leakage_mw=1.0)
+    asked = scenario(thermal=thermal, sensor=busy, duration_us=4e6, clocks_hz=(50e6, 100e6))
+    short, long = (simulate(replace(asked, duration_us=time_us), machine(SLOW, leaky))
+                   for time_us in (4e6, 120e6))
+    said = find_warming(asked, machine(SLOW, leaky), short)
+    assert "after 4 s: the time constant is 20 s" in said and not short.throttled_us
+    assert "66 degC is reached after about" in said and "held at 50 MHz until 45 degC" in said
+    foretold_s = float(said.partition("about ")[2].split()[0])
+    reached_s = next(span.end_us for span in long.spans if span.clock_hz == 50e6) * 1e-6
+    assert foretold_s == pytest.approx(reached_s, rel=0.1)
+    cool = replace(asked, thermal=replace(thermal, limit_c=300))
+    said = find_warming(cool, machine(SLOW, leaky), simulate(cool, machine(SLOW, leaky)))
+    settled = simulate(replace(cool, duration_us=200e6), machine(SLOW, leaky))
+    assert f"settles at {settled.hottest_c:.1f} degC" in said and "no limit is reached" in said
+    assert find_warming(cool, machine(SLOW, leaky), settled) == ""
+    runs_away = find_warming(cool, machine(SLOW, replace(FAST, leakage_mw=20.0)), short)
+    assert "leakage takes it above 300 degC" in runs_away
+    half = replace(asked, duration_us=80e6)
+    assert find_warming(half, machine(SLOW, leaky), simulate(half, machine(SLOW, leaky))) == (
+        "its warm-up, of a time constant of 20 s, is in the means of these 80 s (--set duration=)")
 
 
 def test_leakage_follows_the_temperature_to_its_fixed_point() -> None:

@@ -344,4 +344,4 @@ class Scenario(Document):
     sleep_mw: Annotated[Amount | None, Of("machine.sleep_mw")]
     wake_up_us: Annotated[Amount, Of("machine.wake_up_us")]
     notes: Annotated[list[str], Of(lambda outcome: [
-        *filter(None, [outcome.loss]), *outcome.machine.notes])]
+        *filter(None, [outcome.loss, outcome.warming]), *outcome.machine.notes])]

@@ -36,13 +36,15 @@ def _summary(outcome: Outcome) -> Pairs:
     scenario, run, machine = outcome.scenario, outcome.run, outcome.machine
     deployment = machine.prediction.deployment
     answers = sorted(run.answers_us)
+    hops = len(answers) + run.lost
     pairs = [
         ("scenario", f"{scenario.name}: {scenario.description}"),
         ("device", f"{deployment.graph.name} on {deployment.board.name}, "
                    f"{deployment.runtime.identity}"),
-        ("simulated", f"{format_time(run.duration_us)}, {len(answers) + run.lost} hops of "
-                      f"{format_time(scenario.sensor.hop_us)}, {run.inferences} inferences"),
-        ("deadlines", f"{run.late} late and {run.lost} lost of {len(answers) + run.lost} "
+        ("simulated", f"{format_time(run.duration_us)}, {hops} hop{'s' * (hops > 1)} of "
+                      f"{format_time(scenario.sensor.hop_us)}, "
+                      f"{run.inferences} inference{'s' * (run.inferences != 1)}"),
+        ("deadlines", f"{run.late} late and {run.lost} lost of {hops} "
                       f"(answer within {format_time(scenario.allowed_us)}){_missed(outcome)}")]
     if outcome.loss:
         pairs.append(("lost", outcome.loss))
@@ -53,7 +55,8 @@ def _summary(outcome: Outcome) -> Pairs:
               ("mean power", f"{run.mean_mw:.3g} mW{_interval(outcome)}")]
     if run.hottest_c is not None:
         held = f", clock held down for {format_time(run.throttled_us)}" if run.throttled_us else ""
-        pairs.append(("hottest", f"{run.hottest_c:.1f} degC{held}"))
+        pairs.append(("hottest", f"{run.hottest_c:.1f} degC within "
+                                 f"{format_time(run.duration_us)}{held}"))
     if outcome.life_days is not None:
         ends = outcome.life_ends_days
         between = f", {ends[0]:.3g} to {ends[1]:.3g} at the ends of the 90 % intervals" if (
@@ -95,6 +98,6 @@ def _states(outcome: Outcome) -> Table:
 
 SPEEDS = (
     number("clock", "clock_hz", format_frequency), number("inference", "inference_us", format_time),
-    number("energy", "energy_uj", format_energy), number("running", "run_mw", "{:.3g} mW"),
-    number("idle", "idle_mw", "{:.3g} mW"),
+    number("energy", "energy_uj", format_energy), number("running, 25 degC", "run_mw", "{:.3g} mW"),
+    number("idle, 25 degC", "idle_mw", "{:.3g} mW"),
     number("beside loads", lambda speed: ", ".join(f"x{one:.3f}" for one in speed.slowdowns), "{}"))

@@ -10,6 +10,7 @@ from twin.studies.scenario.machine import Machine, build_machine
 from twin.studies.scenario.moving import move_scenario
 from twin.studies.scenario.scenario import Scenario, load_scenario
 from twin.studies.scenario.simulation import Run, simulate
+from twin.studies.scenario.warming import find_warming
 
 
 @frozen
@@ -72,6 +73,11 @@ class Outcome:
                  + " are lost" if self.ends else "")
         return (f"{run.lost / hops:.0%} of the hops: no buffer was free{slowest} and hops come "
                 f"every {format_time(sensor.hop_us)}; their work is in no figure{other}")
+
+    @property
+    def warming(self) -> str:
+        """Where the temperature goes after a run of few time constants; empty: nowhere else."""
+        return find_warming(self.scenario, self.machine, self.run)
 
     @property
     def met(self) -> bool:

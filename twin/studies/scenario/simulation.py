@@ -10,7 +10,7 @@ with the temperature at the last change, at most `STEP` time constants ago.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from hwmodels.frozen import frozen
 from twin.errors import ScenarioError
 from twin.studies.scenario.heat import reach_us, warm_c
 from twin.studies.scenario.machine import Machine, Speed
-from twin.studies.scenario.scenario import Load, Scenario
+from twin.studies.scenario.scenario import Load, Scenario, Thermal
 
 RUN, FRONT_END, WAKING, RAMP, IDLE, ASLEEP = (
     "inference", "front end", "waking", "clock ramp", "idle", "asleep")
@@ -59,6 +59,8 @@ class Run:
 
     Parameters
     ----------
+    duration_us
+        Time simulated: whole periods of an inference, at least what is asked for.
     time_us, energy_uj
         By state of the core; "sensor" and "other masters" have energy of their own.
     answers_us
@@ -118,6 +120,13 @@ def simulate(scenario: Scenario, machine: Machine) -> Run:
     return device.run()
 
 
+def find_throttled(thermal: Thermal, speeds: Sequence[Speed]) -> int:
+    """Return which clock is the fastest while the part is too hot."""
+    allowed = [number for number, speed in enumerate(speeds)
+               if thermal.throttled_hz is not None and speed.clock_hz <= thermal.throttled_hz]
+    return allowed[-1] if allowed else 0
+
+
 class _Device:
     """The processes of a device, and what they share."""
 
@@ -125,7 +134,7 @@ class _Device:
         import simpy
 
         self.env, self.scenario, self.machine = env, scenario, machine
-        self.result = Run(duration_us=scenario.duration_us)
+        self.result, self.ended = Run(), False
         self.full: Any = simpy.Store(env)
         self.waiting = 0
         self.freed = env.event()
@@ -141,25 +150,24 @@ class _Device:
 
     def run(self) -> Run:
         """Start everything and let the time pass."""
+        self.env.process(self.compute())  # First: asleep as the first buffer is full.
         self.env.process(self.sense())
-        self.env.process(self.compute())
         for number, load in enumerate(self.scenario.loads):
             self.env.process(self.disturb(number, load))
         if self.scenario.thermal is not None:
             self.env.process(self.heat())
         for _ in range(MOST_EVENTS):
-            if self.env.peek() >= self.scenario.duration_us:
+            if self.ended:
                 break
             self.env.step()
         else:
             raise ScenarioError(
                 f"{self.scenario.name}:duration: more than {MOST_EVENTS:,} events by "
-                f"{self.env.now / 1e6:.3g} s; accepted: a shorter time, longer periods of loads, "
-                "or limit_c and resume_c further apart")
-        self.env.run(until=self.scenario.duration_us)
+                f"{self.env.now / 1e6:.3g} s; accepted: a shorter time, fewer hops to an "
+                "inference, longer periods of loads, or limit_c and resume_c further apart")
         self._account()
-        self.result.energy_uj["sensor"] = (
-            self.scenario.sensor.power_mw * self.scenario.duration_us * 1e-3)
+        self.result.duration_us = self.env.now
+        self.result.energy_uj["sensor"] = self.scenario.sensor.power_mw * self.env.now * 1e-3
         return self.result
 
     @property
@@ -244,10 +252,15 @@ class _Device:
             self._tell()
 
     def sense(self) -> Process:
-        """Fill buffers; a hop without a free one is lost."""
-        sensor = self.scenario.sensor
-        while True:
-            yield self.env.timeout(sensor.hop_us)
+        """Fill buffers, the first before the run; a hop without a free one is lost.
+
+        The run ends as a buffer is full, after whole periods of an inference: its means hold for
+        any time.
+        """
+        sensor, hops = self.scenario.sensor, 0
+        while hops % self.scenario.every or (
+                self.env.now < self.scenario.duration_us * (1 - 1e-9)):  # Time is rounded.
+            hops += 1
             if sensor.buffers == 1:
                 self.waiting += 1
                 yield self.full.put(self.env.now)
@@ -258,6 +271,8 @@ class _Device:
                 yield self.full.put(self.env.now)
             else:
                 self.result.lost += 1
+            yield self.env.timeout(sensor.hop_us)
+        self.ended = True
 
     def compute(self) -> Process:
         """Sleep until a buffer is full, wake, make features, infer now and then."""
@@ -324,11 +339,7 @@ class _Device:
     def _cap(self) -> int:
         """Return the fastest clock that heat allows."""
         thermal, speeds = self.scenario.thermal, self.machine.speeds
-        if not self.throttled or thermal is None:
-            return len(speeds) - 1
-        allowed = [number for number, speed in enumerate(speeds)
-                   if thermal.throttled_hz is not None and speed.clock_hz <= thermal.throttled_hz]
-        return allowed[-1] if allowed else 0
+        return find_throttled(thermal, speeds) if self.throttled and thermal else len(speeds) - 1
 
     def change_clock(self, level: int) -> Process:
         """Go to another clock, which takes the ramp."""
