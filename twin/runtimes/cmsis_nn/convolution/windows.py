@@ -112,9 +112,8 @@ def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0)
                  runs * filters, _IM2COL)) if tiled else ()),
         *_gather_blocks(dialect, shape, groups, runs * gathers),
         entry(dialect, 95, pairs * gathers, "call matrix product"),
-        *(one for count, size in tiles for one in (
-            *_pair_blocks(dialect, columns, size, shape.has_bias, pairs * count, tiled),
-            *_single_blocks(dialect, columns, size, shape.has_bias, single * count, tiled))))
+        *(one for count, size in tiles for one in _product_blocks(
+            dialect, columns, size, shape.has_bias, pairs * count, single * count, tiled)))
     one_row = shape.input_rows == 1 and shape.kernel_rows == 1
     name = "arm_convolve_s8"
     if one_row and shape.output_columns % 4 == 0 and shape.window.dilation[1] == 1:
@@ -211,37 +210,27 @@ def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, co
                store("scratch", 2, wide + 8 * quads, rest=2)))
 
 
-def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
-                 pairs: int, widened: bool) -> tuple[Block, ...]:
-    """Two columns by all weight rows, two rows at a time and a last one alone."""
-    codes = _CODE.codes[dialect]
+def _product_blocks(dialect: str, columns: int, filters: int, has_bias: bool, pairs: int,
+                    singles: int, widened: bool) -> tuple[Block, ...]:
+    """Two columns by two weight rows and a last one; for an odd pixel one column by one row."""
+    codes, inner = _CODE.codes[dialect], _INNER[widened]
     quads, rest = in_fours(dialect, columns)
     bias = bias_load(dialect) if has_bias else ""
-    twice, odd = pairs * (filters // 2), pairs * (filters % 2)
+    twice, odd, rows = pairs * (filters // 2), pairs * (filters % 2), singles * filters
     jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
     return (
-        block("4 columns 2x2", _INNER[widened][0], twice * quads, twice),
+        block("4 columns 2x2", inner[0], twice * quads, twice),
         block("column 2x2", codes["multiply_2x2"], twice * rest, twice),
         block("two rows", join(
-            *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps),
-            requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
-        block("4 columns 1x2", _INNER[widened][1], odd * quads, odd),
+            *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps), requantise(dialect, 4),
+            BRANCH[dialect]), twice, pairs),
+        block("4 columns 1x2", inner[1], odd * quads, odd),
         block("column 1x2", codes["multiply_1x2"], odd * rest, odd),
-        block("last row", join(bias, bookkeeping(dialect, 8, 3, 9),
-                               requantise(dialect, 2)), odd))
-
-
-def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
-                   pixels: int, widened: bool) -> tuple[Block, ...]:
-    """Return the odd pixel left over: one column by one weight row at a time."""
-    quads, rest = in_fours(dialect, columns)
-    bias = bias_load(dialect) if has_bias else ""
-    rows = pixels * filters
-    return (
-        block("4 columns 1x1", _INNER[widened][2], rows * quads, rows),
-        block("column 1x1", _CODE.codes[dialect]["multiply_1x1"], rows * rest, rows),
-        block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8),
-                                       requantise(dialect, 1), BRANCH[dialect]), rows, pixels))
+        block("last row", join(bias, bookkeeping(dialect, 8, 3, 9), requantise(dialect, 2)), odd),
+        block("4 columns 1x1", inner[2], rows * quads, rows),
+        block("column 1x1", codes["multiply_1x1"], rows * rest, rows),
+        block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8), requantise(dialect, 1),
+                                       BRANCH[dialect]), rows, singles))
 
 
 def _multiply(dialect: str, shape: Geometry, groups: int, pixels: int, row: int, column: int,
