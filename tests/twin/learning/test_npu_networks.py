@@ -34,7 +34,7 @@ def test_time_is_on_the_npu_on_the_host_or_handing_over(cases):
 
 def test_own_chaining_gives_the_compilers_cycles():
     pairs = compare_compute_cycles()
-    assert all(ours == theirs for ours, theirs in pairs)
+    assert len(pairs) > 5 and all(ours == theirs for ours, theirs in pairs)
 
 
 def test_networks_by_the_older_release():
@@ -103,13 +103,17 @@ def test_dense_layers_on_the_host_run_without_vectors():
 
 def test_elementwise_layers_on_the_host_run_with_vectors():
     """Loops of single bytes would be 3 to 35 times too dear for all but sums and products."""
-    for what, count, theirs, ours in compare_elementwise():
+    compared = compare_elementwise()
+    assert len(compared) > 3
+    for what, count, theirs, ours in compared:
         assert count >= 9, what
         assert theirs / 3 < ours < theirs * 1.5, what
 
 
 def test_speech_networks_of_one_column():
-    for case in list_speech_cases():
+    cases = list_speech_cases()
+    assert len(cases) == 3 and any("no EC" in one.name for one in cases)
+    for case in cases:
         said = case.prediction
         assert said.time_us / 1e3 == pytest.approx(case.measured_ms, rel=0.15)
         if "no EC" in case.name:

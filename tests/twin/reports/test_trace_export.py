@@ -71,6 +71,7 @@ def test_engines_move_what_their_epoch_asks(prediction):
 def test_bandwidth_carries_every_byte(prediction):
     spans = list_spans(prediction)
     rates = sample_bandwidth(spans, prediction.time_us, bins=100)
+    assert {*rates} == {span.pool for span in spans if span.bytes}
     for pool, mb_per_s in rates.items():
         moved = math.fsum(span.bytes for span in spans if span.pool == pool)
         assert math.fsum(mb_per_s) * prediction.time_us / 100 == pytest.approx(moved, rel=1e-6)

@@ -33,7 +33,9 @@ def test_tables_read_from_the_text_are_those_of_the_modules(library: str) -> Non
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_operator_has_plain_c(library: str) -> None:
-    for op in sorted(find_operators(library)):
+    found = find_operators(library)
+    assert len(found) > 5
+    for op in found:
         assert find_lowering((library,), op, "int8", "armv6-m") is not None
 
 

@@ -117,8 +117,10 @@ def test_a_deviation_that_is_none_is_refused(tmp_path: Path,
 def list_windowed(deployment: Deployment, tile_bytes: int) -> list[Kernel]:
     """Kernels of convolutions with a window, weights read as their loops do."""
     runtime = replace(deployment.runtime, weight_tile_bytes=tile_bytes, weight_passes=None)
-    return [kernel for kernel in kernels(deployment.replace(runtime=runtime))
-            if kernel.name == "arm_convolve_s8"]
+    found = [kernel for kernel in kernels(deployment.replace(runtime=runtime))
+             if kernel.name == "arm_convolve_s8"]
+    assert len(found) > 5
+    return found
 
 
 def trips(kernel: Kernel, name: str) -> int:

@@ -84,14 +84,19 @@ def test_a_run_leaves_what_stood_between(root) -> None:
 
 
 def test_a_session_names_its_copies_and_no_other_place(root) -> None:
-    for session in twin.list_sessions(root / "runs"):
+    kept = twin.list_sessions(root / "runs")
+    assert len(kept) == 3
+    for session in kept:
+        assert session.request.find_files()
         assert all(path.startswith("inputs/") for _, path in session.request.find_files())
         for name in ("session.json", "result.json"):
             assert str(root) not in (session.folder / name).read_text()
 
 
 def test_a_session_says_when_it_began_as_its_folder_does(root) -> None:
-    for session in twin.list_sessions(root / "runs"):
+    kept = twin.list_sessions(root / "runs")
+    assert len(kept) == 3
+    for session in kept:
         began = datetime.strptime(session.head["began"], "%Y-%m-%dT%H:%M:%SZ")
         assert session.folder.name.startswith(f"{began:%Y%m%d-%H%M%S}-")
 
