@@ -15,8 +15,8 @@ import json
 import os
 from collections import OrderedDict
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Generic, TypeVar
 
 from hwmodels.errors import reworded
@@ -158,8 +158,7 @@ def unpack(value: Any) -> Any:
 
 @functools.cache
 def _class(name: str) -> type[Any]:
-    module, _, kind = name.partition(":")
-    found = getattr(import_module(module), kind)
+    found = resolve_name(name)
     if not dataclasses.is_dataclass(found) or not isinstance(found, type):
         raise UnpackableError(f"{name} is no noun")
     return found

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from os import PathLike, fspath
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_type_hints
 
 import typer
@@ -16,7 +17,7 @@ from typer.core import TyperGroup
 
 import twin
 from twin.api.requests import AUTO, FIELD, Option, Options, Placed, Request, primitive
-from twin.cli.output import load, note_written, show_view, warn
+from twin.cli.output import note_written, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Pictured(Output):
             return ()
         from twin.reports.figures.canvas import save_figure
 
-        return [save_figure(load(f"twin.reports.figures.{self.draw}")(found), self.plot)]
+        return [save_figure(resolve_name(f"twin.reports.figures.{self.draw}")(found), self.plot)]
 
 
 class Kept(Output):

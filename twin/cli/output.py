@@ -8,8 +8,8 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable
-from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import escape
@@ -111,16 +111,11 @@ def show_view(found: Any, view: str, *parts: Any, as_json: bool = False, **optio
     if as_json:
         show_json(found)
         return
-    make, console = load(view if "." in view else f"twin.reports.tables.{view}"), open_console()
+    make = resolve_name(view if "." in view else f"twin.reports.tables.{view}")
+    console = open_console()
     wanted = signature(make).parameters
     given = {key: value for key, value in {**options, "console": console}.items() if key in wanted}
     show(console, make(*(parts or (found,)), **given))
-
-
-def load(place: str) -> Any:
-    """Return what "module:name" names."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 MOST_WARNINGS = 3

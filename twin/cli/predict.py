@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from os import fspath
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,7 @@ from twin.api.commands.predict import (
 )
 from twin.api.requests import BOARDS, Deployed, Fed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, check_outputs, command
-from twin.cli.output import load, note_written, open_console, show, show_json, show_view, warn
+from twin.cli.output import note_written, open_console, show, show_json, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
             raise typer.Exit(REFUSED)
         return
     (model,), (board,) = models, boards
-    if model.endswith((".json", ".csv")) and load("twin.api.commands.compiled:is_compiled")(model):
+    if model.endswith((".json", ".csv")) and resolve_name(
+            "twin.api.commands.compiled:is_compiled")(model):
         refuse_beside(f"a compiler's output such as {model}", {
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
             "--counters": counters, "--export": exports, "--set": placed.changes,
@@ -186,7 +188,7 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
     written = write_files(prediction, trace=trace, exports=exports, csv_folder=csv_folder,
                           plot=plot, roofline=roofline)
     show_report(prediction, as_json, per_operand, epochs, details, row, counters)
-    shown = prediction.warnings if as_json else load(
+    shown = prediction.warnings if as_json else resolve_name(
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*shown, *effects,
                         *describe_measured_runtime(prediction, calibration),
@@ -220,7 +222,7 @@ def check_files(csv_folder: str | None, plot: str | None, *, trace: str | None =
                                (flames, "functions:check_flames"),
                                *((path, "formats:check_format") for path in exports)):
         if path is not None:
-            load(f"twin.reports.{check}")(path, *more)
+            resolve_name(f"twin.reports.{check}")(path, *more)
 
 
 def write_files(prediction: Prediction, *, trace: str | None = None, exports: Iterable[str] = (),
@@ -234,7 +236,7 @@ def write_files(prediction: Prediction, *, trace: str | None = None, exports: It
                                (plot, "figures.overview:write_pictures", roofline),
                                (flames, "functions:write_function_flames")):
         if path is not None:
-            found = load(f"twin.reports.{write}")(prediction, path, *more)
+            found = resolve_name(f"twin.reports.{write}")(prediction, path, *more)
             written += [found] if isinstance(found, Path) else found
     return written
 
@@ -270,7 +272,7 @@ def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
     if as_json:
         show_json(prediction, per_operand=per_operand, duty=row, counters=counters)
         return
-    duty = "" if row is None else load("twin.reports.tables.study_sentences:say_duty")(row)
+    duty = "" if row is None else resolve_name("twin.reports.tables.study_sentences:say_duty")(row)
     if details is None:
         details = prediction.deployment.target.executes
     views = ["report:report" if details else "brief:brief_report"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Protocol
 
 from hwmodels.board.facts import FLASH_ROLES, Board
@@ -166,8 +166,7 @@ def pick_fastest(candidates: Sequence[Deployment]) -> Deployment:
     """Return the deployment whose inference is predicted to take least time, caches warm."""
     if len(candidates) == 1:
         return candidates[0]
-    module, _, name = PREDICT.partition(":")
-    predict = getattr(import_module(module), name)
+    predict = resolve_name(PREDICT)
     return min(candidates, key=lambda one: float(predict(one).time_us))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import is_typeddict
@@ -63,7 +63,7 @@ Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun, Built, Lesson, 
     if name not in _TYPES:
         raise TwinError(f"{name}: has no JSON document; accepted: "
                         f"{', '.join((*_SPECIAL, *_TYPES))}")
-    found = load_type(_TYPES[name])
+    found = resolve_name(_TYPES[name])
     return fill(found, result, **more) if is_typeddict(found) else found(result, **more)
 
 
@@ -72,15 +72,9 @@ def write_json(result: Any, **more: Any) -> str:
     return dump_document(to_document(result, **more))
 
 
-def load_type(place: str) -> Any:
-    """Return what "module:name" names."""
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
-
-
 def load_schema(name: str) -> JsonObject:
     """Return the JSON Schema (draft 2020-12) of a document of `SCHEMAS`."""
-    return make_schema(name, load_type(SCHEMAS[name]))
+    return make_schema(name, resolve_name(SCHEMAS[name]))
 
 
 def write_schemas(folder: Path) -> list[Path]:
@@ -97,7 +91,7 @@ def _write_several(found: Any, **more: Any) -> JsonObject:
     first = type(next(iter(found), None)).__name__
     table = {"RowPair": "StudyDiff", "Sensitivity": "Sensitivities"}.get(first)
     if table is not None:
-        return fill(load_type(f"twin.reports.schemas.tables:{table}"), found)
+        return fill(resolve_name(f"twin.reports.schemas.tables:{table}"), found)
     if isinstance(found, list) and not (found and isinstance(found[0], tuple)):
         return {"schema": 1, "kind": "several", "results": [to_document(one) for one in found]}
     return _write_list(found, **more)

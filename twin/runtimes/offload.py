@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from hwmodels.errors import did_you_mean, reworded
@@ -98,13 +98,13 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
 
 
 def _find_rules(where: str, name: str) -> type[Compiler]:
-    module, _, kind = RULES.get(name, name).partition(":")
-    if not kind:
+    place = RULES.get(name, name)
+    if ":" not in place:
         raise RuntimeRefusedError(f"{where}.rules: no rules {name!r}; {did_you_mean(name, RULES)}, "
                                   "or module:Class of your own")
     with reworded((ImportError, AttributeError, ValueError), RuntimeRefusedError,
                   f"{where}.rules: {name!r} cannot be loaded: "):
-        found = getattr(import_module(module), kind)
+        found = resolve_name(place)
     if not (isinstance(found, type) and issubclass(found, Compiler)):
         raise RuntimeRefusedError(f"{where}.rules: {name!r} is {found!r}; accepted: a class "
                                   "beneath twin.runtimes.compiler.Compiler")

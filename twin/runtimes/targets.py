@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from hwmodels.errors import did_you_mean, reworded
@@ -45,7 +45,6 @@ def load_target(name: str) -> Any:
     RuntimeRefusedError
         When it cannot be loaded.
     """
-    module, _, kind = TARGETS.get(name, name).partition(":")
     with reworded((ImportError, AttributeError, TypeError, ValueError), RuntimeRefusedError,
                   f"target {name!r} cannot be loaded: "):
-        return getattr(import_module(module), kind)()
+        return resolve_name(TARGETS.get(name, name))()
