@@ -8,7 +8,7 @@ Both in cycles of their own clock, over the time of an inference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from hwmodels.board.facts import Board
@@ -84,10 +84,10 @@ def _model(prediction: Prediction) -> Iterator[tuple[str, float]]:
     yield from (("cycles", prediction.cycles), ("time", prediction.time_us),
                 ("MACs", float(prediction.macs)),
                 ("bytes moved", float(sum(layer.bytes_moved for layer in layers))))
-    events = _sum_events(prediction)
     if instructions := sum(layer.instructions for layer in layers):
         yield "instructions", float(instructions)
-        yield from ((name, events.get(event, 0.0)) for name, event in _EVENTS.items())
+        yield from ((name, sum((line.occurred for layer in layers for line in layer.counts.lines
+                                if line.event == event), 0.0)) for name, event in _EVENTS.items())
     yield "memory waits", sum(prediction.bill.cycles(prediction.clock, cause)
                               for cause in CAUSE_GROUPS["memory"])
     if accesses := sum(layer.accesses for layer in layers):
@@ -109,11 +109,3 @@ def _model(prediction: Prediction) -> Iterator[tuple[str, float]]:
     transfers = prediction.deployment.transfers
     yield "DMA utilisation", 0.0 if transfers is None else busy_share(
         transfers, prediction.bill.cycles(core))
-
-
-def _sum_events(prediction: Prediction) -> Mapping[str, float]:
-    found: dict[str, float] = {}
-    for layer in prediction.layers:
-        for line in layer.counts.lines:
-            found[line.event] = found.get(line.event, 0.0) + line.occurred
-    return found

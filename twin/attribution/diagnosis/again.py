@@ -197,7 +197,7 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
         spread = spread + CHANGED_SD**2 * np.outer(placed, placed)
     measured = second.pattern.measured
     return (AGAIN.shape * log_shape(residual, spread, alone, measured)
-            + AGAIN.total * log_total(residual, spread + np.diag(alone), measured))
+            + log_total(residual, spread + np.diag(alone), measured))
 
 
 def describe_contradiction(evidence: Evidence, changed: np.ndarray,

@@ -41,6 +41,7 @@ from twin.attribution.diagnosis.fault_effects import (
     Pattern,
     expose,
     has_counts,
+    join_effects,
     make_pattern,
 )
 from twin.attribution.diagnosis.fault_list import list_faults, list_fills
@@ -168,12 +169,12 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         errors=choose_errors(deployment, stands_in), priors=priors or {})
     evidence = evidence if also is None else _add_second(evidence, case, effects[0])
     started, repeats = len(faults), repeats_within(measurement)
-    found = _explain(faults, effects, evidence, case, repeats)
+    found = _explain(faults, effects, evidence, repeats)
     if len(listed) > started and found.stated < SETTLED and (
             found.verdict.fault.kind != DECLARED or found.is_far):
         # nothing the header allows explains it: what it says may be wrong
         effects += case.foresee(listed[started:], started)
-        found = _explain(listed, effects, evidence, case, repeats)
+        found = _explain(listed, effects, evidence, repeats)
     return _add_basis(found, case, measurement, healthy, evidence.marks)
 
 
@@ -310,26 +311,24 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
 
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
-             case: Case, repeats: float | None) -> Diagnosis:
+             repeats: float | None) -> Diagnosis:
     """Rank them; where a second measurement contradicts the first, by what each is by itself."""
-    first, second = _weigh_all(faults, effects, evidence, case.forecasts), None
+    first, second = _weigh_all(faults, effects, evidence), None
     declared = first[1][0]
-    if evidence.also and case.also and describe_contradiction(
-            evidence, declared.changed, declared.shift):
-        second = _weigh_all(faults, [one.also or one for one in effects], evidence.also,
-                            case.also.forecasts)
+    if evidence.also and describe_contradiction(evidence, declared.changed, declared.shift):
+        second = _weigh_all(faults, [one.also or one for one in effects], evidence.also)
     return rank(first, evidence, repeats, second)
 
 
-def _weigh_all(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
-               forecasts: Forecasts) -> Weighed:
+def _weigh_all(faults: tuple[Fault, ...], effects: Sequence[Effect],
+               evidence: Evidence) -> Weighed:
     """Weigh faults, two of them at once, and layers that are off alone."""
     weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
     bases = [one for one in zip(faults, effects, strict=True) if one[0].kind in (DECLARED, RIVAL)]
     alone = tuple(one for fault, effect in bases
                   for one in single_out(fault, effect, evidence, len(bases)))
-    pairs = _pair(faults, effects, weighed, evidence, forecasts)
+    pairs = _pair(faults, effects, weighed, evidence)
     both = [replace(weight, marks=weight.marks + alike) for weight, alike in (
         (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]
     return ((*faults, *(pair for pair, *_ in pairs), *(one for one, _ in alone)),
@@ -379,7 +378,7 @@ def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
 
 
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
-          weighed: Sequence[Weight], evidence: Evidence, forecasts: Forecasts,
+          weighed: Sequence[Weight], evidence: Evidence,
           ) -> list[tuple[Fault, Effect, tuple[Effect, Effect], float]]:
     """Return two faults at once, of each two kinds those that come closest together.
 
@@ -399,7 +398,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
             continue
         if second.rebuilds:
             first, second, effect, other = second, first, other, effect
-        joined = forecasts.join(first, second, (effect, other, evidence.declared), evidence.pattern)
+        joined = join_effects(effect, other, evidence.declared, rebuilt=first.rebuilds)
         off = _expected_logs(evidence) + joined.logs - np.log(evidence.pattern.measured)
         found.setdefault((first.kind, second.kind), []).append(
             (float(off @ metric @ off), first, second, joined, effect, other))

@@ -54,8 +54,8 @@ class Evidence:
     @property
     def counter(self) -> str:
         """What was measured, as `COUNTED` has it."""
-        ticks = self.marks.ticked and self.pattern.quantity == "time"
-        return "ticks" if ticks else "time" if self.pattern.quantity == "time" else "cycles"
+        return "cycles" if self.pattern.quantity != "time" else (
+            "ticks" if self.marks.ticked else "time")
 
 
 def list_evidence(pattern: Pattern, measurement: Measurement,

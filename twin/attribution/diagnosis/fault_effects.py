@@ -109,14 +109,6 @@ class Forecasts:
             self.effects[key] = self._foresee(fault, base, prices, pattern)
         return self.effects[key]
 
-    def join(self, first: Fault, second: Fault, effects: tuple[Effect, Effect, Effect],
-             pattern: Pattern) -> Effect:
-        """Foresee two faults at once, from what the first, the second and neither does."""
-        key = (first.name, second.name, pattern.quantity, pattern.layers)
-        if key not in self.effects or effects[0].also is not None:
-            self.effects[key] = join_effects(*effects, rebuilt=first.rebuilds)
-        return self.effects[key]
-
     def _foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
                  pattern: Pattern) -> Effect:
         changed = base if fault.deployment is None else self.predict(

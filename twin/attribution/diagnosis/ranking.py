@@ -130,7 +130,7 @@ def _hear_second(weighed: Sequence[Weight], second: Weighed, evidence: Evidence)
     """
     faults, alone = second
     other = math.log(OTHER_STATE) + float(np.logaddexp.reduce([
-        math.log(prior) + AGAIN.shape * one.shape + AGAIN.total * one.total + one.marks
+        math.log(prior) + AGAIN.shape * one.shape + one.total + one.marks
         for prior, one in zip(_find_priors(faults, evidence), alone, strict=True)]))
     heard = [other if describe_contradiction(evidence, one.changed, one.shift) else
              float(np.logaddexp(math.log1p(-OTHER_STATE) + one.again, other)) for one in weighed]
