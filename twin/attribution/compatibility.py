@@ -149,15 +149,20 @@ def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     ids = (first.architecture_id, second.architecture_id)
     hashes = (first.model_sha256, second.model_sha256)
     programs = [first.is_program, second.is_program]
-    if any(programs) and ids[0] != ids[1]:
-        sure = all(programs) or _is_our_image(first, second)
+    if all(programs):
+        if None in hashes or hashes[0] != hashes[1]:
+            yield Finding(level=NOTE, what="program", text=(
+                f"{first.model} -> {second.model}: another build of the program; functions are "
+                "paired by name or in order"))
+    elif any(programs) and ids[0] != ids[1]:
+        sure = _is_our_image(first, second)
         yield Finding(level=NOTE if sure else WARN, what="network", text=(
             f"{first.model} -> {second.model}: a program has no network; its layers are "
             "functions, paired by number or in order"))
     elif None not in ids and ids[0] != ids[1]:
         yield Finding(level=REFUSE, what="network", text=(
             f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other "
-            "networks are not set side by side"))
+            "networks"))
     elif None not in hashes and hashes[0] == hashes[1]:
         # The hash may be what a user said of a log: what the log lists must not contradict it.
         for text in filter(None, _compare_layers(first, second, surely=True)):
@@ -208,7 +213,7 @@ def _compare_layers(first: Side, second: Side, *, surely: bool) -> Iterator[str]
         strange = [part.index for part in second.parts if part.index not in known]
         if strange and (second.numbered or len(second.parts) > len(first.parts)):
             yield (f"it has layer {strange[0]}, {first.model} has {len(first.parts)} layers: "
-                   "other networks are not set side by side")
+                   "other networks")
 
 
 def _compare_operators(first: Side, second: Side) -> Iterator[str]:

@@ -325,6 +325,12 @@ class Difference:
         """What stands above the figures' meaning: findings but notes, and notes of counters."""
         return (*(str(one) for one in self.findings if one.level != NOTE), *self.notes)
 
+    def besides(self, quantity: str, least: float) -> tuple[Row, ...]:
+        """Return energy and sizes that grew by more than a share; all that moved where it stays."""
+        stays = not next(row.gap for row in self.totals if row.name == quantity)
+        return tuple(row for row in self.totals if (row.gap if stays else (
+            row.exceeds(least) and row.name in ("energy", *SIZES) and row.name != quantity)))
+
     def exceeding(self, limit: float, *, with_parts: bool = False) -> tuple[Row, ...]:
         """Return what grew by more than the limit."""
         judged = (*self.totals, *(self.main.parts if with_parts else ()))

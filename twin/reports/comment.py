@@ -14,6 +14,9 @@ from twin.reports.page.written import write_table, write_text
 MOST_ROWS = 15
 """Causes, and layers or functions, that are shown: those that changed most."""
 
+NOTABLE = 0.02
+"""Growth from which a figure stands in the heading where no limit is given."""
+
 WRITERS: Mapping[str, Callable[[int], str]] = {
     "ns": lambda value: format_time(value / 1e3), "bytes": format_size,
     "nJ": lambda value: format_energy(value / 1e3)}
@@ -38,10 +41,13 @@ def write_comment(difference: Difference, limit: float | None = None, *,
     after, main = difference.second, difference.main
     title = f"{after.model} on {after.board}"
     mark = re.sub(r"[^\w.]+", "_", title)
-    lines = [f"<!-- twin diff {mark} -->", f"### {write_text(title)}: {_sum_up(main.total)}", ""]
+    lines = [f"<!-- twin diff {mark} -->",
+             f"### {write_text(title)}: {_sum_up(difference, NOTABLE if limit is None else limit)}",
+             ""]
     over = difference.exceeding(limit, with_parts=with_parts) if limit is not None else ()
+    figures = "1 figure grows" if len(over) == 1 else f"{len(over)} figures grow"
     if limit is not None:
-        lines += [f"**{len(over)} figures grow by more than {100 * limit:g} %**" if over else
+        lines += [f"**{figures} by more than {100 * limit:g} %**" if over else
                   f"No figure grows by more than {100 * limit:g} %.", ""]
     lines += write_table(("", "before", "after", "change", *(("limit",) * (limit is not None))), [
         (*_cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second),
@@ -65,11 +71,15 @@ def write_comment_file(difference: Difference, path: str | Path, limit: float | 
     return write_file(path, write_comment(difference, limit, with_parts=with_parts).encode())
 
 
-def _sum_up(total: Row) -> str:
-    if not total.gap:
-        return "no change"
+def _sum_up(difference: Difference, least: float) -> str:
+    account = difference.main
+    total, unit = account.total, account.unit
+    besides = [_cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second)
+               for row in difference.besides(account.quantity, least)]
     share = "" if total.increase is None else f" ({100 * total.increase:+.2f} %)"
-    return f"{total.gap:+,} {total.unit}{share}"
+    first = f"{total.gap:+,} {unit}{share}" if total.gap else "no change" + (
+        f" in {account.quantity}" if besides else "")
+    return ", ".join((first, *(f"{name} {change}" for name, _, _, change in besides)))
 
 
 def _cells(name: str, unit: str, first: int, second: int) -> tuple[str, str, str, str]:

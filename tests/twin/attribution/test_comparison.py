@@ -88,7 +88,7 @@ def test_what_agrees_is_compared_layer_by_layer_and_sums(prediction):
     ({"clocks_hz": (("cpu", 80e6),), "kind": "simulated"}, "clock cpu", "refuse", "--clock 80MHz"),
     ({"clocks_hz": (("cpu", 119.5e6),)}, "clock cpu", "warn", "120 MHz -> 119.5 MHz"),
     ({"environment": (("inferred_runtime", "tflm"),)}, "runtime", "warn", "inferred from"),
-    ({"clocks_hz": (("timer", 64e6),)}, "clock cpu", "warn", "at 120 MHz, the log's ticks are of"),
+    ({"clocks_hz": (("timer", 64e6),)}, "clock cpu", "warn", "at 120 MHz; the log's ticks are of"),
     ({"runtime": "x-cube-ai@9.0.0"}, "runtime", "warn", "-> x-cube-ai@9.0.0: other kernels"),
     ({"runtime": "tflm-cmsis-nn@2.3.1"}, "runtime", "warn", "2.3.1"),
     ({"runtime": "not known"}, "runtime", "warn", "does not say which"),
@@ -105,6 +105,16 @@ def test_what_is_of_something_else_is_told(prediction, changes, what, level, tex
                            match=r"folder: not of the same thing as kws on.*--anyway"):
             require_same(ours, theirs)
     assert require_same(ours, theirs, anyway=True) == (finding,)
+
+
+def test_two_builds_of_a_program_have_no_weights(prediction):
+    old = replace(side_of_prediction(prediction), runtime="program@elf", part="function")
+    (finding,) = agree(old, replace(old, model="b.elf", model_sha256="0" * 64))
+    assert (finding.what, finding.level) == ("program", "note")
+    assert f"{old.model} -> b.elf: another build of the program" in finding.text
+    assert agree(old, replace(old, architecture_id="0123456789ab")) == ()
+    (grown,) = agree(old, replace(old, model_sha256="0" * 64, architecture_id="0123456789ab"))
+    assert grown.text.partition(";")[0].endswith("another build of the program")
 
 
 @pytest.mark.parametrize(("changes", "what", "level"), [

@@ -31,6 +31,19 @@ def test_totals_causes_and_layers_are_those_of_the_difference(tmp_path) -> None:
     assert len(text) < 65_536
     assert "limit" not in write_comment(found)
     assert "By cause" not in write_comment(twin.diff(before, before))
+    assert write_comment(twin.diff(before, before)).splitlines()[1].endswith(": no change")
+
+
+def test_the_heading_has_a_size_that_grows_where_the_time_stays(tmp_path) -> None:
+    before = _predict(tmp_path, "before")
+    document = json.loads(before.read_text())
+    document["flash_bytes"] = round(1.35 * document["flash_bytes"])
+    (tmp_path / "larger.json").write_text(json.dumps(document))
+    found = twin.diff(before, tmp_path / "larger.json")
+    for limit in (None, 0.02, 0.5):
+        heading = write_comment(found, limit).splitlines()[1]
+        assert heading.endswith(": no change in cycles, flash +35.00 %")
+    assert "**1 figure grows by more than 2 %**" in write_comment(found, 0.02)
 
 
 def test_a_name_is_neither_markdown_nor_html(tmp_path) -> None:

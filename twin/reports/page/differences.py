@@ -10,13 +10,14 @@ from statistics import median
 from hwmodels.quantities import (
     format_energy,
     format_frequency,
+    format_size,
     format_time,
     significant,
     write_setting,
 )
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.difference import Difference
+from twin.attribution.difference import Difference, Row
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskReport
 from twin.attribution.views import PublishedView, View, WhatIf
@@ -46,6 +47,7 @@ from twin.reports.tables.limits import format_chance
 from twin.studies.advice import NOTABLE
 
 WRITERS = {"time": format_time, "energy": format_energy}
+SIZE_NAMES = {"ram_bytes": "RAM", "flash_bytes": "flash"}
 
 
 def describe_view(view: View, command: str = "") -> Page:
@@ -100,7 +102,10 @@ def list_answers(difference: Difference) -> tuple[Answer, ...]:
                 name=f"{quantity} {name.partition(' ')[2]}".strip(), value=write(amount / 1e3),
                 range=interval or (f"median of {side.runs} runs" if side.runs > 1 else ""),
                 kind=side.kind if side.kind in KIND_LOOKS else ""))
-    return tuple(found)
+    return (*found, *(
+        Answer(name=f"{SIZE_NAMES[row.name]} {name.rpartition(' ')[2]}", value=format_size(amount))
+        for row in difference.totals if row.name in SIZE_NAMES and row.gap
+        for name, amount in zip(list_kinds(difference), (row.first, row.second), strict=True)))
 
 
 def describe_difference(difference: Difference, command: str = "") -> Page:
@@ -108,18 +113,27 @@ def describe_difference(difference: Difference, command: str = "") -> Page:
     first, second = difference.first, difference.second
     account = difference.account("time") or difference.main
     main, change = account.total, account.total.increase
-    word = "No change" if not main.gap or change is None else (
-        f"{100 * change:+.1f} % {account.quantity}")
+    besides = difference.besides(account.quantity, 1 / NOTABLE - 1)
+    word = "No change" + f" in {account.quantity}" * bool(besides) if (
+        not main.gap or change is None) else f"{100 * change:+.1f} % {account.quantity}"
+    grown = [row for row in besides if row.gap > 0]
+    tone = "bad" if main.gap > 0 or (grown and not main.gap) else "good" * (
+        main.gap < 0 and not grown)
     sentence = tell_gap(difference, account) if main.gap else \
         f"Both sides take the same {account.quantity}."
     sections = [describe_warnings(difference.warnings),
                 describe_comparison(View(difference=difference)), list_sides(difference),
                 made_by(command)]
     return Page(title=f"{second.model} on {second.board}, before and after",
-                subtitle=f"{first.label} → {second.label}", verdict=word,
-                tone="good" if main.gap < 0 else "bad" if main.gap > 0 else "",
+                subtitle=f"{first.label} → {second.label}",
+                verdict=", ".join((word, *(_write_growth(row) for row in besides))), tone=tone,
                 sentence=sentence, answers=list_answers(difference),
                 sections=present(sections))
+
+
+def _write_growth(row: Row) -> str:
+    change = "new" if not row.first else write_change(row.second / row.first)
+    return f"{change} {SIZE_NAMES.get(row.name, row.name)}"
 
 
 def describe_what_if(changed: WhatIf, command: str = "") -> Page:
@@ -135,14 +149,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     sentences = Section(name="why", title="Why", items=(Pairs(pairs=(
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)
-    grown = [f"{write_change(row.second / row.first)} "
-             + {"ram_bytes": "RAM", "flash_bytes": "flash"}.get(row.name, row.name)
-             for row in changed.difference.totals
-             if row.name in ("energy", "ram_bytes", "flash_bytes")
-             and row.second * NOTABLE > row.first > 0]
-    return replace(page, verdict=", ".join((page.verdict, *grown)),
-                   tone="" if grown and page.tone == "good" else page.tone,
-                   title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
+    return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
                    subtitle=f"{deployment.runtime.identity} · one change, predicted again"
                             + ("" if deployment.board.idle() is None else
                                " · energy above idle"),
