@@ -268,7 +268,35 @@ def test_port_says_what_predict_says(new_file):
     assert "the same" in ported["shipped"]["why_it_differs"]
     _, out, _ = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file)
     assert "what boards of all published rows took" in " ".join(out.split())
-    assert "Rests on all published rows; of the boards named, these" in out
+    assert "Rests on all published rows, whichever board --from names" in out
+
+
+def test_port_learns_from_a_measurement_of_a_board_whose_file_is_given(new_file, tmp_path):
+    """By --to, or by --from beside the folder; without it the error says what to give."""
+    deployment = deploy("kws", new_file, runtime=LOWERED)
+    graph = deployment.graph
+    folder = write_measurement(tmp_path / "m", Measurement(header=Header(
+        kind="measured", model="kws", model_sha256=graph.sha256, board="mine",
+        architecture_id=graph.architecture_id, runtime=LOWERED, clocks_hz=(("cpu", 80e6),),
+        temperature="warm", source="made"), samples=(Sample(
+            run=0, counter="cpu_cycles", clock="cpu", unit="cycles",
+            value=1.1 * predict(deployment).cycles),)))
+    for words in (("--to", new_file), ("--from", new_file, "--to", "nucleo_l4r5zi")):
+        code, out, err = run("port", "kws", "--from", folder, *words, "--runtime", LOWERED,
+                             "--json")
+        assert code == 0, err
+        document = json.loads(out)
+        assert [(one["board"], one["rows"]) for one in document["behind"]] == [("mine", 1)]
+        assert document["time_us"] > 1.02 * document["physics_us"]
+    code, _, err = run("port", "kws", "--from", folder, "--to", "nucleo_l4r5zi", "--runtime",
+                       LOWERED)
+    assert code == 2 and "measured on 'mine': give that board's file" in " ".join(err.split())
+
+
+def test_the_network_itself_narrows_most_of_all_networks(new_file):
+    found = rank("kws", new_file, LOWERED)
+    assert found.runs[0].names == (RUN + "kws",) and len(found.runs) == 4
+    assert found.runs[0].narrowing > found.runs[1].narrowing
 
 
 def test_port_from_a_choice_of_networks_says_why_it_differs(new_file):

@@ -35,7 +35,7 @@ def port(asked: Port) -> Ported:
     _need_core(deployment, "no other board tells what an accelerator takes; `twin predict` and "
                            "`twin select` say what is known of it")
     names = [fspath(one) for one in asked.sources]
-    observations = gather(names, networks)
+    observations = gather(names, networks, [deployment.board])
     alone = networks or any(Path(name).is_dir() for name in names)
     return predict_unmeasured(predict(deployment), observations,
                               None if alone else choose_calibration(deployment))

@@ -95,8 +95,9 @@ class Port(Request):
 
     deployment: "Deployment"
     sources: Sequence[File] = required(
-        "--from", "BOARD|DIR", "What to learn from: a measured board, or a measurement folder; "
-        "may be given several times.", text=list[str])
+        "--from", "BOARD|DIR", "A measurement folder, learnt from alone; or a measured board, whose"
+        " rows are listed: every published row is behind the prediction; may be given several "
+        "times.", text=list[str])
     _: KW_ONLY
     networks: Sequence[str] = option(
         (), "--networks", "NAMES", "Learn from these networks only, by comma.",

@@ -29,6 +29,7 @@ from twin.pricing.unmeasured import RUN, Expected, Ranking
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""
 
+
 def prior_of(calibration: Calibration) -> Prior:
     """Return what learnt prices started from: stated ones, as far apart as boards were found."""
     known = {field.name for field in fields(Spread)}
@@ -118,15 +119,16 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
 
 def network_rows(prediction: Prediction, calibration: Calibration,
                  board: Board) -> Mapping[str, ProbeRow]:
-    """Return rows of whole networks under the same library on a board, as stated."""
+    """Return rows of whole networks under the same library on a board, as stated: its own first."""
     found, own = {}, prediction.graph
     learnt = calibration.entry.time
-    for name in NETWORKS:
+    for name in (own.name, *NETWORKS):
         try:
-            other = predict_other(prediction, name, calibration, board)
+            other = prediction if name == own.name else predict_other(
+                prediction, name, calibration, board)
         except TwinError:
             continue  # does not fit: cannot be run either
-        if other.deployment.graph.architecture_id == own.architecture_id:
+        if name != own.name and other.deployment.graph.architecture_id == own.architecture_id:
             continue
         work = price_cycles(other).sum(axis=0)
         found[RUN + name] = ProbeRow(

@@ -18,8 +18,9 @@ from calibration.fitting.overlay import BandModel, Entry, find_entry, read_shipp
 from calibration.fitting.prior import Spread
 from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
+from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import BoardError, did_you_mean, reworded
 from twin.attribution.folders import warm_of_campaign
 from twin.attribution.observations import (
     PMU_SETUP,
@@ -47,15 +48,18 @@ FAMILIES = TIME_PRICES[:TIME_PRICES.index("call")]
 """Time prices of operator families: all but calls and memories."""
 
 
-def gather(sources: Sequence[str], networks: Sequence[str] = ()) -> tuple[Observation, ...]:
+def gather(sources: Sequence[str], networks: Sequence[str] = (),
+           boards: Sequence[Board] = ()) -> tuple[Observation, ...]:
     """Return what was measured on boards: published rows that may be learnt from, or folders.
 
     Parameters
     ----------
     sources
-        Boards by name, or measurement folders.
+        Boards by name or file, or measurement folders.
     networks
         Only these; empty: all.
+    boards
+        Whose files are known beside those of `sources`: a measurement may be of one of them.
 
     Raises
     ------
@@ -66,17 +70,26 @@ def gather(sources: Sequence[str], networks: Sequence[str] = ()) -> tuple[Observ
             if row.use == "fit" and row.judges_latency and row.model is not None]
     measured = {row.board for row in rows} | {PMU_SETUP["board"]}
     found: list[Observation] = []
-    for source in sources:
-        if Path(source).is_dir():
-            source = warm_of_campaign(source)
-            if read_header(source).runtime == RUNTIME:
-                raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
-                                 "accepted: networks. `twin calibrate` learns from those")
-            with reworded(MeasurementError, UsageError, "--from "):
-                found += observe_folder(source, read_header(source).board)
-            continue
-        name = load_board(source).name
+    folders = [warm_of_campaign(source) for source in sources if Path(source).is_dir()]
+    of_folders = {read_header(folder).board for folder in folders}
+    named = [(source, load_board(source)) for source in sources if not Path(source).is_dir()]
+    files = {board.name: board.file for board in (*boards, *(one for _, one in named))
+             if board.file}
+    for source in folders:
+        if read_header(source).runtime == RUNTIME:
+            raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
+                             "accepted: networks. `twin calibrate` learns from those")
+        name = read_header(source).board
+        with reworded(BoardError, UsageError, f"--from {source}: measured on {name!r}: give "
+                      "that board's file (--to FILE, or --from FILE beside it); "):
+            board = load_board(files.get(name, name))
+        with reworded(MeasurementError, UsageError, "--from "):
+            found += observe_folder(source, board.file or name)
+    for source, board in named:
+        name = board.name
         if name not in measured:
+            if name in of_folders and board.file:
+                continue  # It names the file of a measurement's board.
             raise UsageError(f"--from {source}: no published row of it can be learnt from; "
                              "accepted: a measurement folder, or "
                              + ", ".join(sorted(filter(None, measured)))

@@ -100,7 +100,8 @@ def say_makeup(makeup: Makeup) -> str:
 def say_behind(ported: Ported) -> str:
     """Return what the rows of the boards named are: all it rests on, or some of it."""
     rows = sum(one.rows for one in ported.behind)
-    return (f"Rests on all published rows; of the boards named, these {rows}" if ported.is_of_all
+    return (f"Rests on all published rows, whichever board --from names; of those named, these "
+            f"{rows}" if ported.is_of_all
             else f"Rests on these {rows} rows alone")
 
 
