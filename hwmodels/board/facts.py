@@ -314,8 +314,8 @@ class Board:
     document
         The board file as canonical JSON: what a what-if edits.
     as_shipped
-        False of a file that takes a shipped board's name and states other facts: what was measured
-        under that name is of another machine.
+        False of a file that takes a shipped board's name for another chip or core: what was
+        measured under that name is of another machine.
     file
         Path it was read from where it was named by its path.
     """

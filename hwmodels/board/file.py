@@ -78,7 +78,7 @@ def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -
     board = _read_once(path, file, _content(path), b"".join(
         _content(family) for family in sorted(NPUS.glob("*.yaml"))))
     shipped = SHIPPED / f"{board.name}.yaml"
-    if path != shipped and shipped.is_file() and hash_board(board) != hash_board(
+    if path != shipped and shipped.is_file() and _name_part(board) != _name_part(
             load_board(shipped)):
         board = replace(board, as_shipped=False)
     if file == str(Path(name_or_path)):
@@ -102,6 +102,26 @@ def hash_board(board: Board) -> str:
     facts = {name: part for name, part in document.items() if name not in (
         "sources", "clocks", "supply", "board", "sleep", "counters", "virtual")}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _name_part(board: Board) -> tuple[str, str]:
+    """Return the chip and the core, by which a file is of another machine of the same name."""
+    return board.soc, board.core.model
+
+
+@lru_cache(maxsize=64)
+def list_facts(document: str) -> dict[str, object]:
+    """Return what a board's `document` states by dotted path, without kinds and sources."""
+    return dict(_list_values(parse_json(document)))
+
+
+def _list_values(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict) and "value" not in value:
+        for key, part in value.items():
+            yield from _list_values(part, f"{path}.{key}".lstrip("."))
+    else:
+        given = isinstance(value, list) and len(value) == 3 and value[1] in KINDS
+        yield path, value[0] if given else value["value"] if isinstance(value, dict) else value
 
 
 def change_board(board: Board, overrides: Settings, *, follow_clock: bool = False) -> Board:

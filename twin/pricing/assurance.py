@@ -5,7 +5,8 @@ u = `remaining_sd` of their operators, the standard deviation of the logarithm i
 
     sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
 
-with d = `far_sd`, of a network or a clock beyond those measured, and `OPERATOR_SD` of the share of
+with d = `far_sd`, of a network or a clock beyond those measured, how far boards lie apart where a
+fact of the board is another than was measured, and `OPERATOR_SD` of the share of
 the time that fills empty caches, which was measured of none; downwards to no less than the end of
 the warm inference. It is never less than networks
 were found to lie apart, unless this one is among the rows: `between_sd`. A layer is a network of
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,11 +44,12 @@ from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
 from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import Calibration, unseen_prices
+from twin.pricing.calibration import Calibration, name_changes, unseen_prices
 from twin.pricing.certainty import (
     Certainty,
     Draw,
     LayerCertainty,
+    Reason,
     between_sd,
     far_sd,
     find_extrapolation,
@@ -96,6 +99,10 @@ class Doubt:
         Of a layer beside its operator.
     least_time, least_power
         The least a total is known to: `between_sd`.
+    deployment
+        Whose doubt it is.
+    changed
+        Facts of the board other than where rows were measured.
     unseen
         Of the same deployment under a library nobody measured, where no row is of this release on
         this board: one that is known deviates no further.
@@ -107,6 +114,8 @@ class Doubt:
     layer_sd: float
     least_time: float
     least_power: float
+    deployment: Deployment
+    changed: tuple[str, ...] = ()
     unseen: Doubt | None = None
 
     @property
@@ -148,6 +157,8 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
         least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
+        deployment=deployment, changed=name_changes(
+            deployment, calibration.name_measured(deployment.board)),
         unseen=_doubt_unseen(deployment, calibration, item))
 
 
@@ -215,7 +226,8 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     unlearned = (1 - waiting) * doubted.unlearned + waiting * doubted.beyond
     away = filling * OPERATOR_SD + np.reshape(far_sd(
         totals.sum(axis=1), work.hertz, calibration.entry.support,
-        measured=calibration.entry.board is not None), (-1, 1))
+        measured=calibration.entry.board is not None), (-1, 1)) + (
+            calibration.spread.get("board", 0.0) if doubted.changed else 0.0)
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
     priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
     missing = (weights * (unlearned + away)).sum(axis=1)
@@ -225,6 +237,22 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
         total = np.minimum(total, deviate(item, doubted.unseen, work).total * others.up / ours.up)
     return Deviations(weights=weights, unlearned=unlearned, filling=filling, away=away,
                       spread=spread, priced=priced, missing=missing, total=total)
+
+
+def find_reasons(doubted: Doubt, work: Work, found: Deviations) -> list[Reason]:
+    """Return why rows do not support predictions: which of them, and the reason of the first."""
+    entry, deployment = doubted.calibration.entry, doubted.deployment
+    open_sd = found.weights * found.unlearned
+    return [
+        *find_extrapolation(deployment, entry, cycles=work.totals.sum(axis=1), hertz=work.hertz,
+                            filling=(found.weights * found.filling).sum(axis=1),
+                            changed=doubted.changed),
+        *((shares >= LARGE_SHARE, f"{shares[0]:.0%} of the time is {name}, a price the data "
+           "cannot tell") for name, shares in zip(TIME_PRICES, work.shares.T, strict=True)
+          if name in entry.time.unidentified
+          and deployment.graph.architecture_id not in entry.support.networks),
+        (open_sd.sum(axis=1) >= NOTABLE_UNLEARNED, _name_unlearned(
+            [layer.op for layer in deployment.executed.layers], open_sd[0]))]
 
 
 def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
@@ -372,6 +400,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         time_us=dataclasses.replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
                                     high=whole.high * float(rivals.max() / rivals[0])),
         errors=band.count, measured=calibration.measured,
+        powers_measured=calibration.powers_are_measured and not name_changes(
+            deployed, calibration.name_measured(deployed.board), sections=("power",)),
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         publisher=entry.publisher, publisher_factor=entry.publisher_factor,
@@ -379,11 +409,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
             layer.time_us, sd, dataclasses.replace(layer_band, down=down)))
             for layer, sd, down, energy in zip(prediction.layers, sds.tolist(), downs.tolist(),
                                                energies[1:], strict=True)),
-        extrapolating=(*find_extrapolation(deployed, prediction.cycles, entry,
-                                           float((found.weights * found.filling).sum())),
-                       *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
-                         for name, share in unclear.items() if share >= LARGE_SHARE),
-                       *_name_unlearned(prediction, found.weights[0] * found.unlearned[0])),
+        extrapolating=tuple(text for holds, text in find_reasons(doubted, work, found)
+                            if np.all(holds)),
         unidentified=tuple(unclear),
         doubtful=tuple(name for name in TIME_PRICES if name in doubtful),
         draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
@@ -432,14 +459,13 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
     return split_layers(item, work)[0]
 
 
-def _name_unlearned(prediction: Prediction, unlearned: Floats) -> list[str]:
-    """Say which operators widen an interval, if they do so much."""
+def _name_unlearned(operators: Sequence[str], unlearned: Floats) -> str:
+    """Say which operators widen an interval."""
     added: dict[str, float] = {}
-    for layer, more in zip(prediction.layers, unlearned.tolist(), strict=True):
-        added[layer.op] = added.get(layer.op, 0.0) + more
+    for name, more in zip(operators, unlearned.tolist(), strict=True):
+        added[name] = added.get(name, 0.0) + more
     total = sum(added.values())
     names = [name for name, more in sorted(added.items(), key=lambda item: -item[1])
              if more >= total / 10]
-    return [] if total < NOTABLE_UNLEARNED else [
-        f"the interval is wider by a factor of {math.exp(total):.2f} each way: no calibration "
-        f"data of this library for {', '.join(names)}"]
+    return (f"the interval is wider by a factor of {math.exp(total):.2f} each way: no calibration "
+            f"data of this library for {', '.join(names)}")

@@ -22,6 +22,7 @@ from twin.pricing.assurance import (
     deviate,
     deviate_layers,
     doubt,
+    find_reasons,
 )
 from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
 from twin.pricing.certainty import Draw, take_root
@@ -87,6 +88,8 @@ class Batch:
         not known.
     ram_bytes, flash_bytes : ndarray of int, (rows,)
         Peak RAM; weights and code. -1 in rows that failed.
+    extrapolates : ndarray of bool, (rows,)
+        Whether measurements do not support it: `Certainty.extrapolating`.
     failures
         Rows that cannot be, all NaN above.
     layers
@@ -108,6 +111,7 @@ class Batch:
     cause_pj: Floats
     ram_bytes: NDArray[np.int64]
     flash_bytes: NDArray[np.int64]
+    extrapolates: NDArray[np.bool_]
     causes: tuple[str, ...] = CAUSES
     failures: tuple[Failure, ...] = ()
     layers: LayerArrays | None = None
@@ -135,7 +139,7 @@ def empty_batch(rows: int, layers: int | None = None, *, draws: bool = False) ->
         energy_low_uj=nan(rows), energy_high_uj=nan(rows), cycles=nan(rows),
         cause_us=nan(rows, causes), cause_cycles=nan(rows, causes), cause_pj=nan(rows, causes),
         level=np.nan, ram_bytes=np.full(rows, -1, np.int64),
-        flash_bytes=np.full(rows, -1, np.int64),
+        flash_bytes=np.full(rows, -1, np.int64), extrapolates=np.zeros(rows, np.bool_),
         draws=nan(rows, 3 + 2 * len(TIME_PRICES)) if draws else None,
         layers=None if layers is None else LayerArrays(**{
             name: nan(rows, layers) for name in LayerArrays.__dataclass_fields__}))
@@ -164,6 +168,7 @@ def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
     batch.energy_uj[row] = _or_nan(prediction.energy_uj)
     batch.ram_bytes[row], batch.flash_bytes[row] = prediction.ram_bytes, prediction.flash_bytes
     if certainty is not None:
+        batch.extrapolates[row] = bool(certainty.extrapolating)
         for quantity, interval in (("time", certainty.time_us), ("energy", certainty.energy_uj)):
             _fill_interval(batch, quantity, row, interval)
     bill = prediction.bill
@@ -350,6 +355,8 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
             calibration.entry.time.network_sd * found.spread,
             np.maximum(0.0, found.total - found.priced), work.shares,
             work.shares @ take_root(calibration.time.covariance)])
+    for holds, _ in find_reasons(doubted, work, found):
+        batch.extrapolates[at] |= holds
     rivals = count_rivals(item, work)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     write_ends(batch, at, sd, band, bound_energies(

@@ -24,11 +24,14 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.assurance import assure
 from twin.pricing.calibration import (
     AUTO,
+    MEASURED_HERE,
     NONE,
     Calibration,
     choose_calibration,
     choose_kernel_prices,
     choose_powers,
+    grade_prices,
+    lower_grade,
 )
 from twin.pricing.certainty import note_missing, say_assumed_currents
 from twin.pricing.prediction import Prediction, predict
@@ -107,6 +110,24 @@ def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
             event=event, place=place, cycles=price.cycles * scale, clock=price.clock,
             pj=None if price.pj is None else price.pj * scale * powers[power_of(event)]))
     return dataclasses.replace(board, prices=tuple(stated))
+
+
+def grade_prediction(prediction: Prediction) -> str:
+    """Return the grade of a prediction, which its prices may be better than."""
+    sure = prediction.certainty
+    return lower_grade(grade_prices(prediction.deployment, sure.measured if sure else None),
+                       extrapolates=sure is not None and bool(sure.extrapolating))
+
+
+def say_grade(prediction: Prediction) -> str:
+    """Return the grade, why it is below that of the prices, and where energy's is lower."""
+    grade, sure = grade_prediction(prediction), prediction.certainty
+    if sure is None or not sure.measured:
+        return grade
+    if grade != MEASURED_HERE:
+        return f"{grade}, as it extrapolates"
+    lower = prediction.energy_uj is not None and sure.powers_measured is False
+    return f"{grade}, its energy not" if lower else grade
 
 
 def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Prediction],

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,10 @@ from calibration.fitting.overlay import (
     read_shipped,
 )
 from hwmodels.board.facts import Board, Core
+from hwmodels.board.file import list_facts, load_board
+from hwmodels.errors import BoardError
 from hwmodels.frozen import frozen
+from hwmodels.quantities import write_setting
 from twin.deployment.choice import find_library
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -38,6 +42,9 @@ AUTO, NONE = "auto", "none"
 FAR = math.log(1.5)
 """Logarithm from which a price is doubted that is not shipped so, where that was learnt from rows
 of the board, where it is strained, or where it moved alone: assumed."""
+
+MACHINE = ("caches", "cores", "memories", "npu", "prices")
+"""Sections of a board file that times follow from, whatever a run sets."""
 
 MOVED = 0.1
 """Logarithm that prices rows do not ask for move by less than (assumed)."""
@@ -65,8 +72,6 @@ class Calibration:
         Time prices of a file that are `FAR` from those shipped: not believed.
     sources, contents
         What it was learnt from: rows of tables, folders and their layers; hashes of measurements.
-    namesake
-        Shipped board the board has the name of, and not the facts.
     """
 
     origin: str
@@ -81,7 +86,6 @@ class Calibration:
     far: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
-    namesake: str = ""
 
     def rests_on(self, folder: Path, content: str) -> bool:
         """Whether it was learnt from the measurement in a folder, or that of such a hash.
@@ -121,6 +125,17 @@ class Calibration:
         boards = f"boards with {self.entry.core}" if self.entry.core else "other boards"
         return self.entry.powers_of or self.entry.board or boards
 
+    def name_measured(self, board: Board) -> str:
+        """Return the name or file of the board its rows are of; "" where none is of this one."""
+        entry = self.entry
+        return "" if entry.board is None or not entry.time.rows else (
+            entry.board if self.origin == "shipped" else board.file or board.name)
+
+    @property
+    def powers_are_measured(self) -> bool:
+        """Whether its powers are of an energy measured on this board."""
+        return self.energy is not None and self.entry.powers_are_own
+
     @property
     def power_basis(self) -> str:
         """What powers rest on where no row measured energy; "" where some did."""
@@ -145,9 +160,7 @@ class Calibration:
             doubts.append(", ".join(f"{name} at {factors[name]:.3g} x" for name in self.far)
                           + " what is stated, further than its spread or other prices moved: a "
                           "fault, or what no price counts")
-        text = "; doubted: ".join((self._describe() + (
-            f"; this file has the name of the shipped {self.namesake}, but other facts"
-            if self.namesake else ""), *doubts))
+        text = "; doubted: ".join((self._describe(), *doubts))
         if "simulated" not in self.kinds:
             return text
         others = " and ".join(kind for kind in self.kinds if kind not in ("simulated", *DOUBTS))
@@ -180,6 +193,15 @@ class Calibration:
                 f"{known} under {entry.runtime or 'the same library'}")
 
 
+GRADES = MEASURED_HERE, NOT_MEASURED_HERE, GUESS = "measured here", "not measured here", "guess"
+"""How far to trust a prediction, best first."""
+
+
+def lower_grade(grade: str, *, extrapolates: bool) -> str:
+    """Return the grade of a prediction by that of its prices, and whether rows support it."""
+    return NOT_MEASURED_HERE if extrapolates and grade == MEASURED_HERE else grade
+
+
 def grade_prices(deployment: Deployment, measured: bool | None) -> str:
     """Return how far to trust prices: whether board and library were measured together.
 
@@ -196,7 +218,52 @@ def grade_prices(deployment: Deployment, measured: bool | None) -> str:
         spread = deployment.runtime.mapping.spread
         measured = measured or deployment.board.measured_name in spread.measured
         known = bool(spread.families)
-    return "measured here" if measured else "not measured here" if known else "guess"
+    return MEASURED_HERE if measured else NOT_MEASURED_HERE if known else GUESS
+
+
+def name_changes(deployment: Deployment, measured: str, *,
+                 sections: Sequence[str] = MACHINE) -> tuple[str, ...]:
+    """Return facts of a machine other than where rows were measured: "path=now, not then".
+
+    However they were changed, in a file or by a what-if. Clocks and supply a run may set; of
+    memories only those in use count, and not their size.
+
+    Parameters
+    ----------
+    measured
+        Name or file of the board they are of; "" for none.
+    sections
+        Of board files.
+    """
+    if not measured:
+        return ()
+    used = {deployment.code, *deployment.ram_memories, deployment.weights,
+            *deployment.weights_spill}
+    return tuple(f"{write_setting(path, now)}, not {then}" for path, now, then in
+                 _list_changes(deployment.board.document, measured)
+                 if path.partition(".")[0] in sections and (
+                     not path.startswith("memories.") or (
+                     path.split(".")[1] in used and not path.endswith("size_bytes"))))
+
+
+@lru_cache(maxsize=64)
+def _list_changes(document: str, measured: str) -> tuple[tuple[str, object, object], ...]:
+    """Return path, value and value where it was measured of facts that differ.
+
+    What published rows state of that board was measured, too.
+    """
+    try:
+        known = list_facts(load_board(measured).document)
+    except BoardError:  # A board of the user's that no name finds.
+        return ()
+    changes = tuple((path, value, known.get(path)) for path, value in list_facts(document).items()
+                    if known.get(path) != value)
+    if not changes:
+        return ()
+    from calibration.datasets.published import read_names
+
+    stated = [set_up.items() for set_up in read_names()["stated"].get(measured, {}).values()]
+    return tuple(change for change in changes if not any(change[:2] in one for one in stated))
 
 
 def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
@@ -400,5 +467,4 @@ def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibrat
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
         spread=overlay.spread, energy_spread=overlay.energy_spread,
         operators=overlay.operators, kinds=overlay.data.kinds, sources=overlay.data.sources,
-        contents=overlay.data.contents,
-        namesake="" if board.as_shipped or origin != "shipped" else board.name)
+        contents=overlay.data.contents)

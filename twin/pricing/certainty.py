@@ -6,8 +6,10 @@ How far it is from what was measured is added to its intervals, and said.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import field
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +24,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Entry, Support
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
-from hwmodels.quantities import significant
+from hwmodels.quantities import list_first, significant
 from twin.deployment.deployment import Deployment
 
 
@@ -100,6 +102,8 @@ class Certainty:
         Whose rows say how the library was built, and the factor of that in each price.
     measured
         Whether rows behind it are of this board and library, and not all of an emulated board.
+    powers_measured
+        Whether an energy of this board stands behind its powers; None is not known.
     """
 
     calibration: str
@@ -114,6 +118,7 @@ class Certainty:
     doubtful: tuple[str, ...] = ()
     tasks: tuple[Interval, ...] = ()
     measured: bool = False
+    powers_measured: bool | None = None
     powers: str = ""
     version: str = ""
     by_shape: float = 0.0
@@ -288,6 +293,10 @@ FAR = 2.0
 """A clock, or a network's cycles, beyond the measured range by this factor is extrapolation."""
 
 
+Reason = tuple[Any, str]
+"""Which rows it holds of, one truth or an array of them, and what it is, of the first."""
+
+
 def far_sd(cycles: Amounts, clock_hz: Amounts, support: Support, *, measured: bool) -> Amounts:
     """Return what to add to the deviation of log time for a network or a clock beyond the rows.
 
@@ -333,48 +342,46 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
     return 0.0 if learnt is None or network in entry.support.networks else learnt.between_sd
 
 
-def find_extrapolation(deployment: Deployment, cycles: float, entry: Entry,
-                       filling: float = 0.0) -> tuple[str, ...]:
-    """Return why the rows behind an entry do not support a prediction; empty when they do.
+def find_extrapolation(deployment: Deployment, entry: Entry, *, cycles: Amounts,
+                       hertz: Amounts, filling: Amounts | float = 0.0,
+                       changed: Sequence[str] = ()) -> list[Reason]:
+    """Return why the rows behind an entry do not support a prediction.
 
     Parameters
     ----------
-    cycles
-        Of the inference at the entry's prices.
+    cycles, hertz : float or ndarray of float, (rows,)
+        Of the inference at the entry's prices, and of its clock.
     filling
         Share of the time that fills empty caches: overlays are learnt warm.
+    changed
+        Facts of the machine other than where rows were measured.
     """
-    support = entry.support
-    hertz = deployment.board.core_clock.frequency_hz
-    reasons = []
-    if filling > COLD:
-        reasons.append("cold: only warm inferences were measured; filling caches, "
-                       f"{significant(100 * filling, 2)} % of the time, widens the interval")
-    if entry.board is None:
-        own = "" if deployment.board.npu is None or deployment.accelerated else "the core of "
-        core = deployment.board.core.model
-        reasons.append(f"no measurement of {own}{deployment.board.name} is learnt from, "
-                       + (f"only of other boards with {core}" if entry.core else
-                          f"nor of any {core}"))
-    elif not entry.time.rows:
-        reasons.append(f"{deployment.runtime.identity} was never measured on {entry.board}")
-    if entry.board is not None and support.clocks_hz and not any(
-            1 / FAR <= hertz / clock <= FAR for clock in support.clocks_hz):
-        measured = ", ".join(f"{clock / 1e6:g}" for clock in support.clocks_hz)
-        reasons.append(f"clock of {hertz / 1e6:g} MHz; measured at {measured} MHz")
-    if entry.board is not None and support.arenas and deployment.arena not in support.arenas:
-        reasons.append(f"arena in {deployment.arena}; measured in {', '.join(support.arenas)}")
-    if support.cycles is not None:
-        low, high = support.cycles
-        if not low / FAR <= cycles <= high * FAR:
-            reasons.append(f"{cycles:,.0f} cycles; {_say_measured(support)}")
-    return tuple(reasons)
+    support, known = entry.support, entry.board is not None
+    first, clock, fills = (float(np.ravel(one)[0]) for one in (cycles, hertz, filling))
+    own = "" if deployment.board.npu is None or deployment.accelerated else "the core of "
+    core, here = deployment.board.core.model, deployment.board.name
+    near = [(hertz >= one / FAR) & (hertz <= one * FAR) for one in support.clocks_hz]
+    low, high = support.cycles or (0.0, math.inf)
+    return [
+        (filling > COLD, "cold: only warm inferences were measured; filling caches, "
+         f"{significant(100 * fills, 2)} % of the time, widens the interval"),
+        (not known, f"no measurement of {own}{here} is learnt from, " + (
+            f"only of other boards with {core}" if entry.core else f"nor of any {core}")),
+        (known and not entry.time.rows,
+         f"{deployment.runtime.identity} was never measured on {entry.board}"),
+        (bool(changed), f"{list_first(changed, 2)} where it was measured"),
+        (bool(known and near) & ~np.any(near, axis=0),
+         f"clock of {clock / 1e6:g} MHz; measured at "
+         + ", ".join(f"{one / 1e6:g}" for one in support.clocks_hz) + " MHz"),
+        (bool(known and support.arenas) and deployment.arena not in support.arenas,
+         f"arena in {deployment.arena}; measured in {', '.join(support.arenas)}"),
+        ((cycles < low / FAR) | (cycles > high * FAR),
+         f"{first:,.0f} cycles; {_say_measured(support)}")]
 
 
 def _say_measured(support: Support) -> str:
     """Say how many cycles what was measured took: networks, or layers where no whole one was."""
-    assert support.cycles is not None
-    low, high = support.cycles
+    low, high = support.cycles or (0.0, 0.0)
     if not support.networks:
         return f"no whole network was measured, and layers that were add up to {high:,.0f}"
     return (f"networks measured took {low:,.0f} to {high:,.0f}" if low < high else

@@ -17,6 +17,7 @@ from twin.deployment.memories import choose_memory
 from twin.network.graph import Graph
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.batch import Batch
+from twin.pricing.calibration import lower_grade
 from twin.pricing.ledger import whole_energy
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label
@@ -93,7 +94,8 @@ def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
     causes = {f"{CAUSE}.{cause}": float(us) for cause, us in zip(
         CAUSES, batch.cause_us[number], strict=True) if us}
     filled = dataclasses.replace(
-        row, time_us=float(batch.time_us[number]), time=time, basis=row.basis if time else "",
+        row, grade=lower_grade(row.grade, extrapolates=bool(batch.extrapolates[number])),
+        time_us=float(batch.time_us[number]), time=time, basis=row.basis if time else "",
         energy_uj=_known(batch.energy_uj[number]),
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),

@@ -146,7 +146,10 @@ class Deployer:
         return deployment.replace(self.list_stated(deployment.board))
 
     def describe_prices(self, deployment: Deployment) -> tuple[str, str, str]:
-        """Return which learnt prices a deployment gets, their intervals' basis and their grade."""
+        """Return which learnt prices a deployment gets, their intervals' basis and their grade.
+
+        The grade is of prices: a row may still extrapolate from them.
+        """
         key = deployment.board.name, deployment.runtime.identity
         if key not in self._calibrations:
             chosen = choose_calibration(deployment, self.calibration)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from rich.console import Console
 
 import twin
@@ -26,8 +27,15 @@ from twin.learning.evidence import time_evidence
 from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import Total, learn_own
 from twin.pricing.assurance import price_cycles
-from twin.pricing.calibrated import apply_calibration, predict_calibrated
+from twin.pricing.batched import predict_batch
+from twin.pricing.calibrated import (
+    apply_calibration,
+    grade_prediction,
+    predict_calibrated,
+    say_grade,
+)
 from twin.pricing.calibration import (
+    GRADES,
     choose_calibration,
     name_far,
     shipped_calibration,
@@ -40,6 +48,7 @@ from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
 from twin.reports.tables.calibration import overlay_table, totals_table
 from twin.runtimes import load_runtime
+from twin.studies.points import Deployer
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
 
@@ -512,19 +521,63 @@ def test_prices_are_doubted_beside_those_shipped_not_beside_datasheets() -> None
         assert not alone.strained(names) and name_far(alone, names, None) == doubted
 
 
-@pytest.mark.parametrize(("key", "value", "here"), [
-    ("  aliases", "  part_price_usd: [9, assumed, chip]", True),
-    ("    read_bytes", "    read_bytes: [1, derived, hal]", False)])
-def test_measurements_are_of_a_board_by_what_its_file_states(tmp_path, key, value, here) -> None:
-    """A file of the shipped board's name; a what-if is of the board that was measured."""
-    path = tmp_path / "mine.yaml"
-    path.write_text(re.sub(f"(?m)^{key}: .*$", value, "".join(
-        line for line in (SHIPPED / f"{BOARD}.yaml").open() if "part_price" not in line)))
-    board = load_board(path)
-    kept = load_board(path, overrides={"clocks.cpu.frequency_hz": "100MHz"})
-    assert (board.name, board.as_shipped, kept.as_shipped) == (BOARD, here, here)
-    sure = predict_calibrated(deploy("kws", board, runtime=RUNTIME)).certainty
-    assert sure.measured is here and ("other facts" in sure.calibration) is not here
-    what_if = deploy("kws", load_board(BOARD, overrides={"memories.flash.read_bytes": 1}),
-                     runtime=RUNTIME)
-    assert predict_calibrated(what_if).certainty.measured
+@pytest.mark.parametrize(("path", "now", "here"), [
+    ("memories.dtcm.size_bytes", "96KiB", True), ("memories.itcm.latency.cycles", "3", True),
+    ("memories.flash.read_bytes", "8", False), ("caches.l1d.enabled", "false", False)])
+def test_one_question_has_one_grade_however_it_is_asked(tmp_path, path, now, here) -> None:
+    """Facts changed in a copy of the board's file or by a what-if; only what the network uses."""
+    board, (*sections, key) = "nucleo_h7a3zi_q", path.split(".")
+    document = yaml.safe_load((SHIPPED / f"{board}.yaml").read_text())
+    section = document
+    for name in sections:
+        section = section[name]
+    old, value = section.get(key), yaml.safe_load(now)
+    section[key] = [value, *old[1:]] if isinstance(old, list) else value
+    copy = tmp_path / "mine.yaml"
+    copy.write_text(yaml.safe_dump(document))
+    found = [predict_calibrated(deploy("kws", one)) for one in (
+        load_board(copy), load_board(board, overrides={path: now}), load_board(board))]
+    file, what_if, shipped = found
+    assert file.certainty.time_us == what_if.certainty.time_us
+    assert file.certainty.energy_uj == what_if.certainty.energy_uj
+    width = [math.log(one.certainty.time_us.high / one.certainty.time_us.low) for one in found]
+    assert (width[1] == pytest.approx(width[2])) is here and width[1] >= width[2]
+    for one in (file, what_if):
+        assert grade_prediction(one) == GRADES[not here]
+        assert any(path in reason for reason in one.certainty.extrapolating) is not here
+        assert say_grade(one).endswith("extrapolates") is not here
+    rows = predict_batch([file.deployment, what_if.deployment, shipped.deployment])
+    assert rows.extrapolates.tolist() == [not here, not here, False]
+
+
+@pytest.mark.parametrize(("model", "changes", "grade"), [
+    ("kws", {}, "measured here"), ("kws", {"network.precision": "float32"}, "not measured here"),
+    ("kws", {"clocks.cpu.frequency_hz": 1e6}, "not measured here"),
+    ("kws", {"clocks.cpu.frequency_hz": 110e6}, "measured here"),
+    ("lstm", {}, "not measured here")])
+def test_what_nobody_measured_is_not_called_measured(model, changes, grade) -> None:
+    """On a board and under a library with rows: by every table and screen alike."""
+    deployment = deploy(model, "nucleo_u575zi_q").replace(changes)
+    prediction = predict_calibrated(deployment)
+    assert prediction.certainty.measured and grade_prediction(prediction) == grade
+    row, = Deployer().predict_changed(deployment, [{}])
+    assert row.grade == grade
+
+
+def test_energy_has_a_grade_of_its_own() -> None:
+    own, borrowed = (predict_calibrated(deploy("kws", board)) for board in (
+        "nucleo_u575zi_q", "b_u585i_iot02a"))
+    assert (say_grade(own), say_grade(borrowed)) == (
+        "measured here", "measured here, its energy not")
+    stated = predict_calibrated(own.deployment.replace({"power.reference_ipc": 0.5}))
+    assert say_grade(stated) == "measured here, its energy not"
+
+
+def test_a_file_of_another_chip_takes_no_measurement_of_its_name(tmp_path) -> None:
+    copy = tmp_path / "mine.yaml"
+    copy.write_text(re.sub(r"(?m)^  soc: .*$", "  soc: another", (
+        SHIPPED / f"{BOARD}.yaml").read_text()))
+    board = load_board(copy)
+    kept = load_board(copy, overrides={"clocks.cpu.frequency_hz": "100MHz"})
+    assert not (board.as_shipped or kept.as_shipped)
+    assert not predict_calibrated(deploy("kws", board, runtime=RUNTIME)).certainty.measured

@@ -28,6 +28,7 @@ from twin.pricing.accelerator.certainty import (
     bound_energies,
     deviate,
     deviate_tasks,
+    find_reasons,
     knows_host,
     name_part,
     was_profiled,
@@ -130,6 +131,7 @@ class _Sums:
                  layers: bool) -> None:
         deployment, lines, steps = item.deployment, item.price(board), item.steps
         npu, spread = deployment.board.accelerator, deployment.runtime.mapping.spread
+        self.deployment = deployment
         self.spread, self.steps = spread if unsure else None, len(steps)
         self.layers = len(deployment.executed.layers) if layers else 1
         self.clocks = clocks = len(lines.clocks)
@@ -208,6 +210,8 @@ class _Sums:
         assert spread is not None
         band = band_of(spread)
         sd = deviate(parts, self.part, batch.time_us[at], spread)
+        for holds, _ in find_reasons(self.deployment, parts, self.part, batch.time_us[at]):
+            batch.extrapolates[at] |= holds
         write_ends(batch, at, sd, band, bound_energies(
             energy_pj.sum(axis=1), unsure.sum(axis=1), sd, band))
         if batch.layers is None:

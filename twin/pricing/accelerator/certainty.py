@@ -19,11 +19,14 @@ from calibration.fitting.intervals import LEVEL, Band, Interval, bound, find_end
 from hwmodels.board.facts import Board
 from hwmodels.columns import Floats, Ints
 from hwmodels.counts import Bill, BillLine
+from hwmodels.quantities import list_first
 from hwmodels.schedule import Npu, Task
 from twin.deployment.costs import HAND_OVER_EVENTS, TaskPrediction, bill_us
+from twin.deployment.deployment import Deployment
 from twin.network.graph import Graph
 from twin.pricing.accelerator.energy import NORMAL, sum_energy
-from twin.pricing.certainty import Certainty, Draw, LayerCertainty
+from twin.pricing.calibration import name_changes
+from twin.pricing.certainty import Certainty, Draw, LayerCertainty, Reason
 from twin.pricing.prediction import Prediction
 from twin.runtimes.compiler import Spread, Step
 
@@ -76,14 +79,24 @@ def assure_tasks(prediction: Prediction) -> Certainty:
         calibration=f"spread of {mapping.family} networks and profiled tasks, "
                     f"{spread.families} families" if spread.families else
                     f"assumed spread: no time of {mapping.family} networks was learnt from",
-        extrapolating=tuple(reason.format(shares[PARTS.index(name)])
-                            for name, reason in _REASONS.items()
-                            if shares[PARTS.index(name)] >= NOTABLE),
+        extrapolating=tuple(text for holds, text in find_reasons(
+            deployment, parts, part, np.array([total_us])) if np.all(holds)),
         measured=board.measured_name in spread.measured,
         draw=Draw(source=("accelerator", board.name, deployment.runtime.identity),
                   reach=np.array([spread.sd(name) for name in PARTS]) * shares,
                   time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
                   network_sd=spread.network, network=deployment.graph.architecture_id))
+
+
+def find_reasons(deployment: Deployment, parts: Floats, part: Ints,
+                 time_us: Floats) -> list[Reason]:
+    """Return why nothing measured supports predictions; other parameters as of `deviate`."""
+    spread, name = deployment.runtime.mapping.spread, deployment.board.measured_name
+    changed = name_changes(deployment, name if name in spread.measured else "")
+    shares = {one: parts[:, part == PARTS.index(one)].sum(axis=1) / _or_one(time_us)
+              for one in _REASONS}
+    return [(bool(changed), f"{list_first(changed, 2)} where it was measured"),
+            *((share >= NOTABLE, _REASONS[one].format(share[0])) for one, share in shares.items())]
 
 
 def doubt_release(prediction: Prediction) -> Prediction:

@@ -24,7 +24,7 @@ from hwmodels.quantities import (
     significant,
     write_setting,
 )
-from twin.pricing.calibration import grade_prices
+from twin.pricing.calibrated import say_grade
 from twin.pricing.ledger import (
     Ledger,
     bill_energy_uj,
@@ -146,7 +146,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> Pairs:
                     for name, (used, room) in filled.items()),
         "arena": f"{arena.name} >= {arena.needed_bytes:,} bytes" if arena else "",
         "library": describe_library(prediction),
-        "prices": grade_prices(deployment, sure.measured if sure else None) + ": "
+        "prices": say_grade(prediction) + ": "
         + calibration_pairs(prediction)[0][1].removeprefix("none: ")}
     if largest is not None:
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
