@@ -69,6 +69,7 @@ from twin.pricing.itemised import (
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.structure import structure_key
 
 NOTABLE_SHARE = 0.1
 """A price that is not identifiable is worth naming from this share of the time on."""
@@ -417,7 +418,11 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                           str(entry.runtime)),
                   reach=take_root(calibration.time.covariance) @ work.shares[0],
                   time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=max(0.0, sd - priced),
-                  network=deployed.graph.architecture_id,
+                  network=deployed.graph.architecture_id, policies=rivals / rivals[0],
+                  structure=structure_key(deployed, deployed.target.content(deployed),
+                                          cold=temperature == "cold"),
+                  counts_sd=0.0 if calibration.counted else BORROWED_SD if (
+                      deployed.runtime.structure == "assumed") else OPERATOR_SD,
                   network_sd=entry.time.network_sd * float(found.spread[0])))
 
 

@@ -57,6 +57,11 @@ class Draw:
         Added for operators nobody measured: shared by the same network.
     network
         Architecture id of the network.
+    structure, counts_sd
+        What its counts depend on, and how well what differs between two structures of a library is
+        known: of the logarithm; 0 where its instructions were counted.
+    policies
+        Times under each replacement policy a cache may have, over that of the assumed one.
     """
 
     source: tuple[str, ...]
@@ -66,6 +71,9 @@ class Draw:
     network_sd: float
     network: str
     unlearned_sd: float = 0.0
+    structure: str = ""
+    counts_sd: float = 0.0
+    policies: np.ndarray = field(repr=False, default_factory=lambda: np.ones(1))
 
 
 @frozen
@@ -168,12 +176,14 @@ def probability_faster(before_us: float, after_us: float, before: Draw, after: D
     same prices as far as its time by price stays the same: sd x moved time / longer time, moved
     time the sum of |after - before| over prices and what has none. It does not cancel otherwise.
     Prices of different sources are taken as independent, which is the cautious side within a
-    family.
+    family. Where counts differ, as of another cache, moved time is known no better than the loops
+    of the library, `counts_sd`; each replacement policy both may have is as likely.
     """
-    variance = _variance(before_us, after_us, before, after)
-    if not variance:
-        return 0.5 if before_us == after_us else float(after_us < before_us)
-    return probability_less(math.log(after_us / before_us), math.sqrt(variance))
+    sd = math.sqrt(_variance(before_us, after_us, before, after))
+    policies = [one.policies if len(before.policies) == len(after.policies) else np.ones(1)
+                for one in (before, after)]
+    logs = math.log(after_us / before_us) + np.log(policies[1] / policies[0])
+    return float(np.mean([probability_less(one, sd) for one in logs.tolist()]))
 
 
 def _variance(before_us: float, after_us: float, before: Draw, after: Draw) -> float:
@@ -185,7 +195,9 @@ def _variance(before_us: float, after_us: float, before: Draw, after: Draw) -> f
     if not alike:
         variance += sum((one.network_sd + one.unlearned_sd)**2 for one in (before, after))
     moved_share = _moved_share(before_us, after_us, before, after) if alike else 1.0
-    return variance + moved_share**2 * (before.row_sd**2 + after.row_sd**2)
+    counts_sd = max(before.counts_sd, after.counts_sd) if (
+        alike and before.structure != after.structure) else 0.0
+    return variance + moved_share**2 * (before.row_sd**2 + after.row_sd**2 + counts_sd**2)
 
 
 def _moved_share(before_us: float, after_us: float, before: Draw, after: Draw) -> float:

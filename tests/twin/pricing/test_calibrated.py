@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from rich.console import Console
 import twin
 from calibration.datasets import published_rows
 from calibration.errors import FitError, MeasurementError
-from calibration.fitting.intervals import OPERATOR_SD
+from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
 from calibration.fitting.overlay import STANDS_IN, read_overlay, write_overlay
 from calibration.fitting.prices import log_total
 from calibration.measurement.measurement import Measurement, write_measurement
@@ -391,6 +392,30 @@ def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
     assert shared > apart > 0.5
     same = before.certainty.draw
     assert probability_faster(10.0, 10.0, same, same) == 0.5
+
+
+def test_counts_of_assumed_loops_are_no_surer_than_the_loops() -> None:
+    """A little by another cache is not certain under a closed library; by fewer waits it is."""
+    base = deploy("kws", "nucleo_u575zi_q", runtime="x-cube-ai@10.2.0")
+    before = predict_calibrated(base)
+
+    def odds(path: str, value: object) -> float:
+        after = predict_calibrated(base.replace({path: value}))
+        assert after.time_us < before.time_us
+        return probability_faster(before.time_us, after.time_us, before.certainty.draw,
+                                  after.certainty.draw)
+
+    assert before.certainty.draw.counts_sd == BORROWED_SD
+    assert 0.8 < odds("caches.icache.size_bytes", "64KiB") < NormalDist().cdf(1 / BORROWED_SD)
+    assert odds("memories.flash.latency.cycles", 1) > 0.99
+
+
+def test_each_replacement_policy_is_as_likely() -> None:
+    draw = predict_calibrated(deploy("kws", BOARD, runtime=RUNTIME)).certainty.draw
+    sure = replace(draw, row_sd=0.0, counts_sd=0.0, policies=np.array([1.0, 1.0]))
+    other = replace(sure, policies=np.array([1.0, 1.2]))
+    assert probability_faster(10.0, 9.0, sure, sure) == 1.0
+    assert probability_faster(10.0, 9.0, sure, other) == 0.5  # Under the second it is slower.
 
 
 def test_what_only_adds_waits_is_slower_for_certain() -> None:

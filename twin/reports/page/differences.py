@@ -43,6 +43,7 @@ from twin.reports.page.parts import (
     present,
 )
 from twin.reports.page.provenance import made_by
+from twin.reports.tables.difference import say_odds
 from twin.reports.tables.limits import format_chance
 from twin.studies.advice import NOTABLE
 
@@ -143,9 +144,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     page = describe_difference(changed.difference, command)
     settings = ", ".join(starmap(write_setting, changed.changes.items()))
     deployment = changed.before.deployment
-    odds = "" if changed.odds is None or changed.before.time_us == changed.after.time_us else (
-        f" It is faster with a probability of {format_chance(changed.odds)}: what is not known of "
-        "prices is shared by both.")
+    odds = f" It is {odds}." if (odds := say_odds(changed)) else ""
     sentences = Section(name="why", title="Why", items=(Pairs(pairs=(
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)

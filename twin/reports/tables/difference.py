@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -139,12 +140,24 @@ def what_if_report(changed: WhatIf) -> Content:
     parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
     parts.append(_causes(difference) if moved else Text("no cause moved"))
-    if changed.odds is not None and before.time_us != after.time_us:
-        parts.append(Text(f"faster with a probability of {format_chance(changed.odds)}: what "
-                          "is not known of prices is shared by both"))
+    if say_odds(changed):
+        parts.append(Text(say_odds(changed)))
     parts.append(spaced([Text("before: " + explain_side(before)),
                          Text("after:  " + explain_side(after), style="bold")]))
     return spaced(parts)
+
+
+def say_odds(changed: WhatIf) -> str:
+    """Return how surely a change helps, and what both sides share; "" where not known or alike."""
+    before, after = changed.before, changed.after
+    if changed.odds is None or before.time_us == after.time_us:
+        return ""
+    shared = "what is not known of prices is shared by both"
+    draws = [one.certainty.draw for one in (before, after) if one.certainty is not None]
+    sd = max(draw.counts_sd for draw in draws)
+    if sd and draws[0].network == draws[1].network and draws[0].structure != draws[1].structure:
+        shared += f"; counts that differ are known to a factor of {math.exp(sd):.2g} (assumed)"
+    return f"faster with a probability of {format_chance(changed.odds)}: {shared}"
 
 
 # --- parts of every view -----------------------------------------------------------------------
