@@ -1,15 +1,20 @@
 """Quantities as people write and read them: a number with a unit, `not known` where nobody knows.
 
 `280MHz`, `32KiB` and `5 mJ` are read into the unit a name ends in (_hz, _bytes, _pj); written, the
-unit is chosen by size, and parts are rounded so that they still add up.
+unit is chosen by size, and parts are rounded so that they still add up. Amounts are summed by key.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+Amount = TypeVar("Amount", int, float)
 
 UNITS: dict[str, dict[str, str]] = {
     "hz": {"Hz": "1", "kHz": "1e3", "MHz": "1e6", "GHz": "1e9"},
@@ -189,6 +194,14 @@ def read_count(text: str, most: int) -> int | None:
         return None
     number = int(digits)
     return number if number <= most else None
+
+
+def sum_by_key(pairs: Iterable[tuple[Key, Amount]]) -> dict[Key, Amount]:
+    """Return the sum of amounts of each key, keys in the order they are first seen."""
+    sums: dict[Key, Amount] = {}
+    for key, amount in pairs:
+        sums[key] = sums.get(key, 0) + amount
+    return sums
 
 
 def apportion(values: Iterable[float], total: int | None = None, *, alike: bool = False,

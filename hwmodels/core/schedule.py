@@ -11,6 +11,7 @@ from hwmodels.errors import KernelError
 from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.isa.instruction import Instruction, parse_code
 from hwmodels.kernel import Block
+from hwmodels.quantities import sum_by_key
 
 CAUSE_EVENTS = {
     "mac": "mac_issue", "mac_waste": "mac_waste_issue", "alu": "alu_issue",
@@ -279,11 +280,9 @@ def count_block(block: Block, timing: CoreTiming) -> BlockCounts:
     elif loop and timed.closes_loop:
         refill += (timed.exit_cycles - timing.refills.taken_cycles) * block.entries
     stall = one.stall_cycles * block.trips
-    events: dict[str, float] = {}
-    for kind, cycles in zip(ISSUE_KINDS, issue, strict=True):
-        event = f"{kind}_issue" if block.cause is None else CAUSE_EVENTS[block.cause]
-        if cycles:
-            events[event] = events.get(event, 0.0) + cycles
+    events = sum_by_key(
+        (f"{kind}_issue" if block.cause is None else CAUSE_EVENTS[block.cause], cycles)
+        for kind, cycles in zip(ISSUE_KINDS, issue, strict=True) if cycles)
     events |= {name: count for name, count in (("branch_refill", refill),
                                                ("pipeline_stall", stall)) if count}
     return BlockCounts(

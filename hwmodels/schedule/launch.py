@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hwmodels.board.npu import Npu
+from hwmodels.quantities import sum_by_key
 from hwmodels.schedule.task import Task
 
 
@@ -69,12 +70,9 @@ def launch_cycles(task: Task, npu: Npu) -> tuple[int, int]:
     pre = prices.pre_cycles + prices.pre_engine_cycles * channels
     pre += prices.pre_coefficient_cycles * sum(work.coefficients for work in task.units)
     post = prices.post_cycles + prices.post_engine_cycles * channels
-    counts: dict[str, int] = {}
-    for work in task.units:
-        counts[work.kind] = counts.get(work.kind, 0) + work.count
     pre_unit, post_unit = dict(prices.pre_unit_cycles), dict(prices.post_unit_cycles)
     further = pre_unit | dict(prices.pre_further_unit_cycles)
-    for kind, count in counts.items():
+    for kind, count in sum_by_key((work.kind, work.count) for work in task.units).items():
         pre += pre_unit.get(kind, 0.0) + further.get(kind, 0.0) * (count - 1)
         post += post_unit.get(kind, 0.0) * count
     return round(pre), round(post)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hwmodels.counts import EVENTS
 from hwmodels.frozen import frozen
+from hwmodels.quantities import sum_by_key
 from twin.attribution.compatibility import require_same
 from twin.attribution.difference import (
     NO_FINDING,
@@ -256,11 +257,7 @@ def _list_clock(quantity: str, first: int, scale: _Scale) -> tuple[Line, ...]:
 
 def _merge_clocks(causes: Mapping[str, int]) -> dict[str, int]:
     """Causes of tasks without their clock, to stand beside those of layers."""
-    merged: dict[str, int] = {}
-    for cause, amount in causes.items():
-        name = cause.partition("@")[0]
-        merged[name] = merged.get(name, 0) + amount
-    return merged
+    return sum_by_key((cause.partition("@")[0], amount) for cause, amount in causes.items())
 
 
 def _measure(group: CounterGroup, ours: Part, theirs: Part, first: int,
@@ -280,14 +277,8 @@ def _measure(group: CounterGroup, ours: Part, theirs: Part, first: int,
 def _outside_row(table: _Table, quantity: str, rows: Sequence[Row], known: Sequence[Part],
                  left: Sequence[Part], scale: _Scale) -> Row:
     """Return what the rows leave of the inference, with the counters of the whole network."""
-    causes: dict[str, int] = {}
-    events: dict[str, float] = {}
-    for part in left:
-        for cause, amount in part.causes.get(quantity, {}).items():
-            causes[cause] = causes.get(cause, 0) + amount
-    for part in (*left, *known):
-        for event, count in part.counts.items():
-            events[event] = events.get(event, 0.0) + count
+    causes = sum_by_key(line for part in left for line in part.causes.get(quantity, {}).items())
+    events = sum_by_key(pair for part in (*left, *known) for pair in part.counts.items())
     whole = table.second.whole
     first = table.first.whole.amounts[quantity] - sum(row.first for row in rows)
     second = whole.amounts[quantity] - sum(row.second for row in rows)

@@ -12,7 +12,7 @@ from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
 from hwmodels.files import MISSHAPEN, DocumentError, read_json
-from hwmodels.quantities import apportion
+from hwmodels.quantities import apportion, sum_by_key
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.deployment.choice import compiler_of, find_compiler
 from twin.errors import ModelError, UsageError
@@ -225,11 +225,9 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
             continue
         wholes = apportion([scale * _amount(value, key) for value in values])
         for place, (unit, whole) in enumerate(zip(units, wholes, strict=True)):
-            lines: dict[str, float] = {}
-            for line in unit["bill"]:
-                cause = _cause(line)
-                cause = cause if name_task is None else f"{cause}@{line['clock']}"
-                lines[cause] = lines.get(cause, 0.0) + scale * _amount(line[key], key)
+            lines = sum_by_key((
+                _cause(line) if name_task is None else f"{_cause(line)}@{line['clock']}",
+                scale * _amount(line[key], key)) for line in unit["bill"])
             amounts[place][quantity] = whole
             if lines and abs(math.fsum(lines.values()) - whole) > 1 + 1e-6 * whole:
                 raise ValueError(f"{key} of {unit['name']!r} is not the sum of its bill")
@@ -238,12 +236,8 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
                 causes[place][quantity] = dict(zip(lines, shares, strict=True))
     if clock:
         for place, unit in enumerate(units):
-            found: dict[str, int] = {}
-            for line in unit["bill"]:
-                cycles = round(_amount(line["cycles"], "cycles"))
-                cause = _cause(line)
-                found[cause] = found.get(cause, 0) + cycles
-            causes[place]["cycles"] = found
+            found = causes[place]["cycles"] = sum_by_key(
+                (_cause(line), round(_amount(line["cycles"], "cycles"))) for line in unit["bill"])
             amounts[place]["cycles"] = sum(found.values())
             amounts[place]["instructions"] = round(_amount(unit["instructions"], "instructions"))
     return tuple(Part(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import sum_by_key
 
 UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "energy": "nJ"}
 """Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""
@@ -159,13 +160,8 @@ def sum_parts(parts: Iterable[Part]) -> Part:
     """Add parts to the whole network; a quantity one of them lacks is not known."""
     parts = tuple(parts)
     names = [name for name in UNITS if all(name in part.amounts for part in parts)]
-    causes: dict[str, dict[str, int]] = {name: {} for name in names}
-    counts: dict[str, float] = {}
-    for part in parts:
-        for name in names:
-            for cause, amount in part.causes.get(name, {}).items():
-                causes[name][cause] = causes[name].get(cause, 0) + amount
-        for event, count in part.counts.items():
-            counts[event] = counts.get(event, 0.0) + count
-    return Part(index=None, amounts={name: sum(part.amounts[name] for part in parts)
-                                     for name in names}, causes=causes, counts=counts)
+    return Part(
+        index=None, amounts={name: sum(part.amounts[name] for part in parts) for name in names},
+        causes={name: sum_by_key(line for part in parts
+                                 for line in part.causes.get(name, {}).items()) for name in names},
+        counts=sum_by_key(pair for part in parts for pair in part.counts.items()))

@@ -15,7 +15,7 @@ from hwmodels.errors import KernelError, reworded
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Lowered, Operand
 from hwmodels.paths.ways import code_cache, data_cache
-from hwmodels.quantities import format_frequency
+from hwmodels.quantities import format_frequency, sum_by_key
 from hwmodels.simulator import add_background
 from twin.deployment.costs import Costs
 from twin.deployment.deployment import Deployment, PriceOnCore
@@ -357,12 +357,10 @@ class Core:
     def needs(self, draft: Draft) -> dict[str, int]:
         """Arena and weights in one memory each, or in those they are split between."""
         further, spilled = draft.placement.parts_bytes[1:], draft.plan.spilled
-        needs = {draft.arena: draft.working_ram_bytes - sum(further)}
-        for name, size_bytes in (*zip(draft.arena_spill, further, strict=True),
-                                 (draft.weights, draft.linked_bytes - sum(spilled.values())),
-                                 *spilled.items()):
-            needs[name] = needs.get(name, 0) + size_bytes
-        return needs
+        return sum_by_key((
+            (draft.arena, draft.working_ram_bytes - sum(further)),
+            *zip(draft.arena_spill, further, strict=True),
+            (draft.weights, draft.linked_bytes - sum(spilled.values())), *spilled.items()))
 
     def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Nothing more has to fit than what `needs` says."""

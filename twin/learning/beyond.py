@@ -12,6 +12,7 @@ import numpy as np
 
 from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import Support
+from hwmodels.quantities import sum_by_key
 from twin.attribution.observations import Observation
 from twin.pricing.certainty import far_sd
 from twin.pricing.price_names import TIME_PRICES
@@ -56,11 +57,8 @@ def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell],
 def network_cycles(rows: Sequence[Observation]) -> list[float]:
     """Return what whole networks took; where only layers were seen, the sum of each network's."""
     whole = [row.cycles for row in rows if row.whole]
-    sums: dict[tuple[str, str], float] = {}
-    for row in rows:
-        of = row.source, row.network.partition(" ")[0]  # A layer's says which layer, too.
-        sums[of] = sums.get(of, 0.0) + row.cycles
-    return whole or list(sums.values())
+    return whole or list(sum_by_key(  # A layer's network says which layer, too.
+        ((row.source, row.network.partition(" ")[0]), row.cycles) for row in rows).values())
 
 
 def find_support(observations: Sequence[Observation], cell: Cell) -> Support:

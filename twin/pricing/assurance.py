@@ -42,6 +42,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Learnt
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
+from hwmodels.quantities import sum_by_key
 from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration, name_changes, unseen_prices
@@ -466,9 +467,7 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
 
 def _name_unlearned(operators: Sequence[str], unlearned: Floats) -> str:
     """Say which operators widen an interval."""
-    added: dict[str, float] = {}
-    for name, more in zip(operators, unlearned.tolist(), strict=True):
-        added[name] = added.get(name, 0.0) + more
+    added = sum_by_key(zip(operators, unlearned.tolist(), strict=True))
     total = sum(added.values())
     names = [name for name, more in sorted(added.items(), key=lambda item: -item[1])
              if more >= total / 10]

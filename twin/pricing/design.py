@@ -9,6 +9,7 @@ import numpy as np
 
 from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
 from hwmodels.frozen import entity
+from hwmodels.quantities import sum_by_key
 from twin.deployment.deployment import Deployment
 from twin.pricing.itemised import itemise
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
@@ -72,10 +73,9 @@ class DesignMatrix:
         factors = np.exp(log)
         external = self.external @ factors
         spent = self.cycles @ factors
-        total, found = spent.sum(), {EXTERNAL: float(external.sum())}
-        for operator, cycles in zip(self.operators, spent - external, strict=True):
-            found[operator] = found.get(operator, 0.0) + float(cycles)
-        return {name: cycles / total for name, cycles in found.items() if cycles > 0}
+        found = sum_by_key(((EXTERNAL, float(external.sum())), *zip(
+            self.operators, (spent - external).tolist(), strict=True)))
+        return {name: cycles / spent.sum() for name, cycles in found.items() if cycles > 0}
 
     def unlearned_sd(self, log: np.ndarray, identified: Mapping[str, float]) -> float:
         """Return what to add to the deviation of log time for operators that no row informs.

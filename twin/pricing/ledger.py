@@ -19,7 +19,7 @@ from hwmodels.counts import CAUSE_GROUPS, CAUSE_WORK, CAUSES, CORE_EVENTS, Bill
 from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.prices import derive_prices
-from hwmodels.quantities import apportion, format_time, significant
+from hwmodels.quantities import apportion, format_time, significant, sum_by_key
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Layer
 from twin.network.operators import OPERATORS
@@ -52,19 +52,13 @@ class Ledger:
 
 def _add_up(parts: Iterable[Mapping[Line, int]]) -> dict[Line, int]:
     """Return sums by key in the order of bills."""
-    sums = Counter[Line]()
-    for part in parts:
-        for key, cycles in part.items():  # a sum of 0 is shown, too
-            sums[key] += cycles
+    sums = sum_by_key(line for part in parts for line in part.items())  # of 0, too
     return dict(sorted(sums.items(), key=lambda item: _order(item[0])))
 
 
 def cycles_by_clock(lines: Mapping[Line, int]) -> dict[str, int]:
     """Sum cycles per clock; cycles of different clocks are never added."""
-    sums: dict[str, int] = {}
-    for (clock, _), cycles in lines.items():
-        sums[clock] = sums.get(clock, 0) + cycles
-    return sums
+    return sum_by_key((clock, cycles) for (clock, _), cycles in lines.items())
 
 
 def make_ledger(prediction: Prediction) -> Ledger:
@@ -363,10 +357,8 @@ def split_document(document: JsonObject, prediction: Prediction) -> JsonObject:
 def _split(bill: Bill, lines: Mapping[Line, int]) -> dict[Line, int]:
     parts: dict[Line, int] = {}
     for (clock, cause), cycles in lines.items():
-        real: dict[str, float] = {}
-        for line in bill.lines:
-            if (line.clock, line.cause) == (clock, cause):
-                real[line.operand] = real.get(line.operand, 0.0) + line.cycles
+        real = sum_by_key((line.operand, line.cycles) for line in bill.lines
+                          if (line.clock, line.cause) == (clock, cause))
         roles = sorted(real, key=_role_order)
         for role, share in zip(roles, apportion([real[role] for role in roles], cycles),
                                strict=True):

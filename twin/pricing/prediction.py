@@ -20,7 +20,7 @@ from hwmodels.counts import (
     merge_counts,
 )
 from hwmodels.frozen import NamedNumbers, frozen
-from hwmodels.quantities import list_first
+from hwmodels.quantities import list_first, sum_by_key
 from hwmodels.simulator import add_background
 from twin.deployment.costs import (
     Coverage,
@@ -168,10 +168,9 @@ class LayerPrediction:
 
     def _times(self) -> dict[str, float]:
         """Return times of causes: in seconds, or in cycles of the one clock there is."""
-        hz, times = dict(self.clocks_hz), dict[str, float]()
-        for (clock, cause), cycles in self.bill.by_cause().items():
-            times[cause] = times.get(cause, 0.0) + cycles / hz.get(clock, 1.0)
-        return times
+        hz = dict(self.clocks_hz)
+        return sum_by_key((cause, cycles / hz.get(clock, 1.0))
+                          for (clock, cause), cycles in self.bill.by_cause().items())
 
 
 @frozen

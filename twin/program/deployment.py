@@ -24,7 +24,7 @@ from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.program.elf import lies_in
-from hwmodels.quantities import Settings
+from hwmodels.quantities import Settings, sum_by_key
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import Costs, LayerCost
@@ -306,24 +306,18 @@ def deploy_program(elf: Elf, board: Board, wanted: Wanted) -> Program:
 
 def _most_used(found: Found) -> str:
     """Memory most instructions are fetched from."""
-    counts: dict[str, int] = {}
-    for _, runs in found.warm:
-        for run in runs:
-            counts[run.code_memory] = counts.get(run.code_memory, 0) + run.traffic.instructions
+    counts = sum_by_key((run.code_memory, run.traffic.instructions)
+                        for _, runs in found.warm for run in runs)
     return max(counts, key=lambda name: counts[name])
 
 
 def _most_held(elf: Elf, board: Board, *, constant: bool) -> str:
     """Memory that holds most bytes of what is never written, or of variables; "" for none."""
-    held: dict[str, int] = {}
-    for part in elf.parts:
-        low, high = part.address, part.address + part.size_bytes
-        if ((low, high) in elf.constants) != constant:
-            continue
-        for one in board.memories:
-            if (constant or one.role not in FLASH_ROLES) and any(
-                    start <= low < end for start, end in one.spans):
-                held[one.name] = held.get(one.name, 0) + high - low
+    held = sum_by_key(
+        (one.name, part.size_bytes) for part in elf.parts for one in board.memories
+        if ((part.address, part.address + part.size_bytes) in elf.constants) == constant
+        and (constant or one.role not in FLASH_ROLES)
+        and any(start <= part.address < end for start, end in one.spans))
     return max(held, key=lambda name: held[name], default="")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.board.file import load_board
 from hwmodels.files import File
+from hwmodels.quantities import sum_by_key
 from twin.api.commands.report import check_report, write_page
 from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
@@ -106,10 +107,8 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
         total = sum(line.cycles for line in lines)
         if not total:
             continue
-        totals: dict[str, float] = defaultdict(float)
-        for line in lines:
-            totals[line.cause] += line.cycles / total
-        for cause, share in totals.items():
+        for cause, share in sum_by_key(
+                (line.cause, line.cycles / total) for line in lines).items():
             shares[core_class(board)][cause].append(share)
     runs = {core: max(map(len, own.values())) for core, own in shares.items()}
     return {core: sorted(((cause, median([*found, *[0.0] * (runs[core] - len(found))]),

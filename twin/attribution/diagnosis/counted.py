@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
+from hwmodels.quantities import sum_by_key
 from twin.attribution.diagnosis.builds import list_all
 from twin.attribution.diagnosis.chances import RARE, WIDER
 from twin.attribution.diagnosis.faults import Fault
@@ -91,11 +92,9 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
 
 def _sum_counters(prediction: Prediction) -> dict[str, float]:
     """Return the counters of an inference; of the PMU's total only active cycles are predicted."""
-    totals: dict[str, float] = {}
-    for counters in prediction.compiler.count_runs([task.run for task in prediction.tasks]):
-        for name, value in counters.items():
-            totals[name] = totals.get(name, 0.0) + value
-    found = {name: value for name, value in totals.items()
+    runs = prediction.compiler.count_runs([task.run for task in prediction.tasks])
+    found = {name: value for name, value in sum_by_key(
+        pair for counters in runs for pair in counters.items()).items()
              if value > 0 and (name == "npu_active" or name.endswith(("_received", "_written")))}
     return found | ({"npu_cycles": found["npu_active"]} if "npu_active" in found else {})
 

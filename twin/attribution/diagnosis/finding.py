@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 
 from hwmodels.frozen import entity
-from hwmodels.quantities import significant
+from hwmodels.quantities import significant, sum_by_key
 from twin.attribution.compatibility import HIDING
 from twin.attribution.diagnosis.faults import DECLARED, JOINED, REPEATED, UNKNOWN, ErrorModel, Fault
 
@@ -328,9 +328,7 @@ def list_likeliest(findings: Sequence[Finding], most: int) -> tuple[Finding, ...
 
 def sum_kinds(findings: Sequence[Finding]) -> dict[str, float]:
     """Return the probability of each kind of fault, most probable first."""
-    sums: dict[str, float] = {}
-    for finding in findings:
-        sums[finding.kind] = sums.get(finding.kind, 0.0) + finding.probability
+    sums = sum_by_key((finding.kind, finding.probability) for finding in findings)
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from hwmodels.board.facts import FLASH_ROLES
 from hwmodels.frozen import NamedCounts
+from hwmodels.quantities import sum_by_key
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.deployment.draft import Draft
 from twin.deployment.memories import Home
@@ -57,8 +58,8 @@ class TaskPlan(Plan):
         """Where the accelerator's buffers are."""
         deployment = self._deployment
         board, placement, runtime = deployment.board, deployment.placement, deployment.runtime
-        reserved = {deployment.code: runtime.code_bytes}
-        reserved[deployment.arena] = reserved.get(deployment.arena, 0) + runtime.ram_bytes
+        reserved = sum_by_key(((deployment.code, runtime.code_bytes),
+                               (deployment.arena, runtime.ram_bytes)))
         moves = board.memory(deployment.weights).role not in FLASH_ROLES
         plan = plan_pools(board, self.planner.npu, Demand(
             slots=placement.arena, constants=self._stored_constants() if moves else (),
@@ -116,14 +117,12 @@ class TaskPlan(Plan):
         """Bytes in use of each RAM buffers are in, and its size."""
         deployment = self._deployment
         parts = deployment.ram_parts
-        filled = {deployment.arena: parts["runtime"]}
-        if parts["code"]:
-            filled[deployment.code] = filled.get(deployment.code, 0) + parts["code"]
-        for name, used in self.pools.used:
-            memory = self.planner.npu.pool(name).memory
-            filled[memory] = filled.get(memory, 0) + used
+        code = ((deployment.code, parts["code"]),) if parts["code"] else ()
         return {name: (used, deployment.board.memory(name).size_bytes)
-                for name, used in filled.items()}
+                for name, used in sum_by_key((
+                    (deployment.arena, parts["runtime"]), *code,
+                    *((self.planner.npu.pool(name).memory, used)
+                      for name, used in self.pools.used))).items()}
 
     @property
     def reasons(self) -> tuple[str, ...]:

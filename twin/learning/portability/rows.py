@@ -15,6 +15,7 @@ from calibration.virtual_board.costs import state_memories
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
+from hwmodels.quantities import sum_by_key
 from twin.pricing.assurance import price_cycles
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import TIME_PRICES, waits_on_memory
@@ -57,12 +58,10 @@ Waits = Mapping[str, float]
 
 def share_waits(prediction: Prediction) -> dict[str, float]:
     """Return which micro-benchmark sees which share of what a prediction waits for memories."""
-    found: dict[str, float] = {}
-    for layer in prediction.layers:
-        for line in layer.bill.lines:
-            if line.place and line.cycles and waits_on_memory(line.event):
-                name = "fetch" if line.event in CODE_EVENTS else f"latency:{line.place}"
-                found[name] = found.get(name, 0.0) + line.cycles
+    found = sum_by_key(
+        ("fetch" if line.event in CODE_EVENTS else f"latency:{line.place}", line.cycles)
+        for layer in prediction.layers for line in layer.bill.lines
+        if line.place and line.cycles and waits_on_memory(line.event))
     total = sum(found.values())
     return {name: cycles / total for name, cycles in found.items()} if total else {}
 

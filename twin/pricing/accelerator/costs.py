@@ -18,6 +18,7 @@ import numpy as np
 
 from hwmodels.counts import Bill, CountLine, Prices, merge_bills, merge_counts
 from hwmodels.kernel import Lowered
+from hwmodels.quantities import sum_by_key
 from hwmodels.schedule import Task, TaskRun
 from hwmodels.schedule.run import gather_counts, run_tasks
 from twin.deployment.accelerator.plan import plan_of
@@ -169,7 +170,6 @@ def _list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tup
     read = {source(i) for layer in on_npu for i in layer.inputs}
     lines: list[tuple[CountLine, ...]] = []
     for step in steps:
-        counts: dict[str, int] = {}
         layer = graph.layers[step.layers[0]]
         shared: list[int] = []
         if step.kind == "host":
@@ -178,11 +178,9 @@ def _list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tup
         elif step.stepped:
             shared = [i for i in dict.fromkeys(layer.tensors)
                       if i >= 0 and not graph.tensors[i].is_constant]
-        for i in shared:
-            memory = homes[i].memory
-            if memory in held and cache is not None:
-                counts[memory] = counts.get(memory, 0) + math.ceil(
-                    graph.tensors[i].size_bytes / cache.line_bytes)
+        counts = {} if cache is None else sum_by_key(
+            (homes[i].memory, math.ceil(graph.tensors[i].size_bytes / cache.line_bytes))
+            for i in shared if homes[i].memory in held)
         lines.append(tuple(CountLine(event="cache_clean", place=memory, occurred=count,
                                      exposed=count) for memory, count in counts.items()))
     return lines

@@ -10,6 +10,7 @@ from typing import Any
 from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import Instruction
+from hwmodels.quantities import sum_by_key
 from twin.deployment.core import named_tensors
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Graph, GraphLayer, Layer
@@ -134,10 +135,8 @@ def match_program(document: Mapping[str, Any], graph: Graph,
     ran = []
     multiplies = any(code.mac_lanes for code in codes.values())
     for layer, ran_in in zip(layers, blocks, strict=True):
-        heavy: dict[str, int] = {}
-        for name, (trips, _) in ran_in.items():
-            code = codes[name]
-            heavy[code.function] = heavy.get(code.function, 0) + trips * code.instructions
+        heavy = sum_by_key((codes[name].function, trips * codes[name].instructions)
+                           for name, (trips, _) in ran_in.items())
         ran.append(Ran(name=layer["name"], functions=tuple(sorted(heavy, key=lambda one: -heavy[
             one])), macs=sum(
                 trips * (codes[name].mac_lanes if multiplies else codes[name].products)

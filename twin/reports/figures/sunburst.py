@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.counts import CAUSE_GROUPS, Bill
-from hwmodels.quantities import format_energy, format_time
+from hwmodels.quantities import format_energy, format_time, sum_by_key
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
 from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
 from twin.reports.palette import DARK_GREY, bar_style, fill, fill_series
@@ -49,11 +49,9 @@ def draw_sunburst(prediction: Prediction, axes: Axes, quantity: str = "time") ->
               for group, members in CAUSE_GROUPS.items()}
     ordered = {cause: causes[cause] for members in CAUSE_GROUPS.values() for cause in members
                if causes.get(cause, 0.0) > 0}
-    operators: dict[str, float] = {}
-    for layer in prediction.layers:
-        amount = math.fsum(_by_cause(prediction, layer.bill, quantity).values())
-        operators[layer.op] = operators.get(layer.op, 0.0) + amount
-    operators = dict(sorted(operators.items(), key=lambda pair: -pair[1]))
+    operators = dict(sorted(sum_by_key(
+        (layer.op, math.fsum(_by_cause(prediction, layer.bill, quantity).values()))
+        for layer in prediction.layers).items(), key=lambda pair: -pair[1]))
     _draw_ring(axes, {name: one for name, one in groups.items() if one > 0}, 0.55, 0.25, [
         fill("#F2F2F2") | {"edgecolor": DARK_GREY, "linewidth": 0.8} for _ in groups])
     _draw_ring(axes, ordered, 0.85, 0.28, [bar_style(cause) for cause in ordered], named=False)

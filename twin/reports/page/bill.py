@@ -9,7 +9,7 @@ from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.files import JsonObject
-from hwmodels.quantities import format_energy, format_time
+from hwmodels.quantities import format_energy, format_time, sum_by_key
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.bars import BarChart, Writer, chart_bill, stack_causes
@@ -67,8 +67,8 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader, write: Writer
         layers.sort(key=lambda one: -math.fsum(one[1].values()))
         parts = [(f"layer {layer.index}", amounts) for layer, amounts in layers[:MOST_SECTORS]]
         if len(layers) > MOST_SECTORS:
-            parts.append((f"{len(layers) - MOST_SECTORS} more", _add(
-                [amounts for _, amounts in layers[MOST_SECTORS:]])))
+            parts.append((f"{len(layers) - MOST_SECTORS} more", sum_by_key(
+                pair for _, amounts in layers[MOST_SECTORS:] for pair in amounts.items())))
         sectors.add(op, "all", op, math.fsum(math.fsum(part.values()) for _, part in parts),
                     "#aab2bb", "")
         for place, (label, amounts) in enumerate(parts):
@@ -136,14 +136,6 @@ def draw_layers(prediction: Prediction, read: Reader) -> Plot:
         height_px=380, layout={
             "bargap": 0.15 if len(layers) < 80 else 0,
             "xaxis": {"title": {"text": "layer, in the order they run"}}})
-
-
-def _add(parts: list[Amounts]) -> Amounts:
-    sums: dict[str, float] = {}
-    for part in parts:
-        for cause, amount in part.items():
-            sums[cause] = sums.get(cause, 0.0) + amount
-    return sums
 
 
 def _ticks(whole: float, factor: float) -> JsonObject:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar, Protocol
 
 from hwmodels.board.npu import Npu
+from hwmodels.quantities import sum_by_key
 from hwmodels.schedule import TaskBuffer
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import Form, is_alias, traits
@@ -162,9 +163,7 @@ class _Cut:
         return readers[0] if alone and len(readers) == 1 else None
 
     def _fits(self, chain: tuple[int, ...]) -> bool:
-        needed: dict[str, int] = {}
-        for unit in (unit for i in chain for unit in self.work(i).units):
-            needed[unit.kind] = needed.get(unit.kind, 0) + unit.count
+        needed = sum_by_key((unit.kind, unit.count) for i in chain for unit in self.work(i).units)
         npu = self.planner.npu
         return (all(count <= npu.unit(kind).count for kind, count in needed.items())
                 and self._count_channels(chain) <= npu.engines)

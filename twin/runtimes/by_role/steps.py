@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hwmodels.quantities import sum_by_key
 from hwmodels.schedule import THROUGH, Link, Task, Transfer, UnitWork
 from hwmodels.schedule.launch import launch_tasks
 from twin.network.graph import DTYPE_BITS, Graph
@@ -113,10 +114,7 @@ class _Plan:
         transfers = bind_transfers([one for one, _ in fed], self.planner.npu)
         works = [self.grouping.works[i] for i in group.chain]
         units = tuple(unit for work in works for unit in work.units)
-        operations: dict[str, int] = {}
-        for work in works:
-            for name, count in work.operations:
-                operations[name] = operations.get(name, 0) + count
+        operations = sum_by_key(pair for work in works for pair in work.operations)
         efforts = [self._effort(i) for i in group.layers]
         return Step(
             kind="task", layers=group.layers,

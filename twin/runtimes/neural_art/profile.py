@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 
 from calibration.importers.neural_art_lines import ENGINES
 from hwmodels.files import JsonObject
+from hwmodels.quantities import sum_by_key
 from hwmodels.schedule import BURST_BEATS, Npu, Task, TaskRun, Transfer
 from hwmodels.schedule.traffic import TransferRun
 from hwmodels.schedule.units import estimate_unit_cycles
@@ -33,14 +34,17 @@ CACHE = ("read_hit", "read_miss", "read_alloc_miss", "read_evict", "write_hit", 
 def estimate_max_cycles(task: Task, npu: Npu) -> int:
     """Return the compiler's estimate of an epoch, by the equation of the module."""
     longest = max((estimate_unit_cycles(work, npu) for work in task.units), default=0)
-    beats: dict[tuple[str, object], int] = {}
-    for one in task.transfers:
-        pool = npu.pool(one.pool)
-        lane = one.direction if pool.serialises and not npu.sums_directions else None
-        key = pool.name, lane if pool.serialises else one.channel
-        beats[key] = beats.get(key, 0) + _count_beats(one, pool.byte_width_bytes)
+    beats = sum_by_key(_lane_beats(one, npu) for one in task.transfers)
     return max([longest, *(int(count * npu.pool(name).frequency_ratio)
                            for (name, _), count in beats.items())])
+
+
+def _lane_beats(one: Transfer, npu: Npu) -> tuple[tuple[str, object], int]:
+    """Return what carries a transfer (a pool, and its direction or channel), and its beats."""
+    pool = npu.pool(one.pool)
+    lane = one.direction if pool.serialises and not npu.sums_directions else None
+    return ((pool.name, lane if pool.serialises else one.channel),
+            _count_beats(one, pool.byte_width_bytes))
 
 
 def _count_beats(transfer: Transfer, width: int) -> int:
@@ -128,12 +132,9 @@ def _sum_interfaces(run: TaskRun) -> list[JsonObject]:
 
 
 def _count_cache(run: TaskRun) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for one in run.transfers:
-        way = "read" if one.transfer.direction == "in" else "write"
-        for name, amount in ((f"{way}_hit", one.hits), (f"{way}_miss", one.misses)):
-            counts[name] = counts.get(name, 0) + amount
-    return counts
+    return sum_by_key(
+        (f"{'read' if one.transfer.direction == 'in' else 'write'}_{name}", amount)
+        for one in run.transfers for name, amount in (("hit", one.hits), ("miss", one.misses)))
 
 
 def count_runs(runs: Iterable[TaskRun]) -> list[dict[str, float]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from hwmodels.frozen import entity
@@ -78,7 +80,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     image = Image(content=b"", planned_bytes=placement.weights_bytes, weights=offsets, bias={},
                   parameters={}, table={})
     parameter_offset = constants_bytes
-    readers = _count_readers(graph)
+    readers = Counter(tensor for layer in graph.layers for tensor in layer.inputs)
     for position, layer in enumerate(graph.layers):
         if is_alias(layer):
             continue
@@ -106,14 +108,6 @@ def _wants_sums(step: GraphLayer, isa: str) -> bool:
         return False
     product = traits(step.layer).form is Form.PRODUCT or is_pointwise(step.graph, step.layer)
     return product and len(weighted(step).multipliers) == 1
-
-
-def _count_readers(graph: Graph) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for layer in graph.layers:
-        for tensor in layer.inputs:
-            counts[tensor] = counts.get(tensor, 0) + 1
-    return counts
 
 
 def _append(content: bytearray, values: np.ndarray) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from hwmodels.quantities import sum_by_key
 from twin.network.graph import GraphLayer, Tensor, Window
 from twin.runtimes.counted.copies import count_copies
 from twin.runtimes.counted.terms.windows import FAST, count_inside
@@ -111,10 +112,10 @@ def describe_lstm(step: GraphLayer) -> Work:
     width, units = weights.shape[1], recurrent.shape[1]
     steps = source.elements // width
     later = steps - min(source.shape[:2])
-    gates: dict[str, float] = {"mac": 4 * units * (width * steps + units * later)}
-    for size, often in ((width, steps), (units, later)):
-        for name, count in _count_products(4 * often, units, size).items():
-            gates[name] = gates.get(name, 0) + count
+    gates = sum_by_key((
+        ("mac", 4 * units * (width * steps + units * later)),
+        *_count_products(4 * steps, units, width).items(),
+        *_count_products(4 * later, units, units).items()))
     return Work(variant=source.dtype, terms={
         "call": 1, "step": steps, "unit": steps * units,
         "mac": steps * 4 * units * (width + units)}, own={} if source.dtype == "float32" else {
