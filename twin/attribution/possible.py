@@ -92,8 +92,7 @@ def explain_gap(account: Account, errors: ErrorModel,
     tuple of Possible
         Empty where causes or a gap are missing. Expected parts sum to the gap, up to rounding.
     """
-    rows = [row for row in account.rows if row.first > 0 and row.first + row.unexplained > 0
-            and any(_is_open(line.causes, line.second) for line in row.lines)]
+    rows = list_open(account)
     gap = sum(row.unexplained for row in rows)
     if not rows or not gap:
         return ()
@@ -113,6 +112,12 @@ def explain_gap(account: Account, errors: ErrorModel,
         by_op[row.op] += amount
     (op, most), = by_op.most_common(1)
     return _rank(causes, sds, parts, gap, op if most > np.abs(left).sum() / 2 else "")
+
+
+def list_open(account: Account) -> list[Row]:
+    """Return rows a price may explain: none of what ran outside the layers."""
+    return [row for row in account.rows if row.first > 0 and row.first + row.unexplained > 0
+            and any(_is_open(line.causes, line.second) for line in row.lines)]
 
 
 def price_sds(calibration: Calibration | None) -> dict[str, float]:

@@ -1,15 +1,18 @@
 """What could explain a gap nobody counted: planted prices are named as surely as rows tell them."""
 
 import dataclasses
+import io
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from hwmodels.board.file import load_board
 from twin.attribution.diagnosis.faults import BINARY, PRICE_SD
 from twin.attribution.difference import Account, Line, Row
 from twin.attribution.possible import KERNELS, explain_gap, price_sds
 from twin.pricing.calibration import shipped_calibration
+from twin.reports.tables.diagnosis import possible_table
 
 CAUSES = ("alu", "load_store", "flash_wait")
 UNSURE = {"alu": 0.08, "load_store": 0.35, "flash_wait": 0.55}
@@ -47,6 +50,20 @@ def test_a_dearer_price_is_the_likeliest_cause_and_parts_sum_to_the_gap():
         assert found[0].low < truth < found[0].high
         assert sum(one.expected for one in found) == pytest.approx(made.total.gap, abs=5)
         assert sum(one.probability for one in found) == pytest.approx(1)
+
+
+def test_what_ran_outside_the_layers_is_none_of_a_price():
+    inside = account(factors=(1.0, 1.4, 1.0))
+    made = dataclasses.replace(inside, rows=(*inside.rows, Row(
+        name="outside them", unit="cycles", first=0, second=7_885)))
+    found = explain(made)
+    assert found == explain(inside)
+    gap, texts = inside.total.gap, []
+    for one in (made, inside):
+        Console(file=(out := io.StringIO()), width=400).print(possible_table(found, one))
+        texts.append(out.getvalue())
+    assert f"the {gap:+,} cycles of 8 layers no counter covers (+7,885 are outside" in texts[0]
+    assert f"the {gap:+,} cycles no counter covers;" in texts[1]
 
 
 def test_the_same_shares_in_every_layer_tell_no_cause():

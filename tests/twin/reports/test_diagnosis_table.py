@@ -145,3 +145,16 @@ def test_no_fault_listed_is_less_likely_than_one_left_out():
                      ("load", 0.01, 98.0), ("clock", 0.2, 50.0), ("SIMD", 0.08, 60.0))
     assert [one.probability for one in list_likeliest(found.findings, 5)] == [
         0.4, 0.21, 0.1, 0.2, 0.08]
+
+
+def test_rows_of_a_kind_that_is_named_make_its_sum() -> None:
+    names = [(DECLARED, 0.8), *[("clock", 0.03)] * 4, *[("flash slower", 0.01)] * 6, ("SIMD", 0.02)]
+    found = diagnose(*((kind, chance, 100.0) for kind, chance in names), telling="")
+    shown = list_likeliest(found.findings, 5)
+    assert {one.kind for one in shown} == {DECLARED, "clock", "flash slower", "SIMD"}
+    wide, narrow = io.StringIO(), io.StringIO()
+    for out, width in ((wide, 300), (narrow, 80)):
+        Console(file=out, width=width).print(diagnosis_report(found))
+    assert "of it (5 more of its kind: 5.0 %)" in wide.getvalue()
+    assert "of it (1 more of its kind: 3.0 %)" in wide.getvalue()
+    assert "not shown at 80 columns: layers apart by" in narrow.getvalue()

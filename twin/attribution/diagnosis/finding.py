@@ -276,8 +276,9 @@ class Diagnosis:
     @property
     def gap(self) -> str:
         """How far what was measured is from what was expected, in words."""
+        over = f", over {self.over}" if len(self.layers) > 1 else ""
         return (f"{self.origin} is {say_ratio(self.declared_ratio)} x what "
-                f"{'is known to be right' if self.healthy else 'is predicted'}")
+                f"{'is known to be right' if self.healthy else 'is predicted'}{over}")
 
     @property
     def reason(self) -> str:
@@ -318,11 +319,21 @@ class Diagnosis:
             f"; {GIVE}learn the board's prices (twin calibrate)")
 
 
+LEAST_OR = 0.02
+"""Of another kind, the least probability that is worth a word."""
+
+
 def list_likeliest(findings: Sequence[Finding], most: int) -> tuple[Finding, ...]:
-    """Return the verdict and the likeliest others, few of a kind, as `order_findings` orders."""
+    """Return the verdict and the likeliest others, few of a kind, as `order_findings` orders.
+
+    Of each kind worth a word there is one.
+    """
     first, *others = (one for _, own in groupby(findings, key=lambda one: one.kind)
                       for one in islice(own, MOST_OF_KIND))
-    kept = sorted(others, key=lambda one: -one.probability)[:most - 1]
+    kinds = sum_kinds(findings)
+    leads = [next(one for one in findings if one.kind == kind) for kind, chance in kinds.items()
+             if chance >= LEAST_OR]
+    kept = sorted(others, key=lambda one: (one not in leads, -one.probability))[:most - 1]
     return (first, *(one for one in others if one in kept))
 
 

@@ -14,6 +14,7 @@ from twin.attribution.diagnosis.evidence import Evidence
 from twin.attribution.diagnosis.faults import (
     BINARY,
     COMPILED,
+    FLASH_KINDS,
     GROUPS,
     HEALTHY_SOURCE,
     JOINED,
@@ -86,7 +87,7 @@ def rank(hypotheses: Weighed, evidence: Evidence, repeats: float | None,
                              [one.marks for one in weighed])
     # whose clock ticks are of is assumed: it distinguishes no kinds
     kinds = _name_kinds(faults, np.array(priors) * np.exp([weigh_ticks(fault, evidence.marks)
-                                                 for fault in faults]), chances)
+                                                 for fault in faults]), chances, weighed)
     chances = _cap_apart(faults, weighed, chances, kinds, evidence)
     unseen = np.array([_is_indistinct(fault, one, weighed[0])
                        for fault, one in zip(faults, weighed, strict=True)])
@@ -138,17 +139,25 @@ def _hear_second(weighed: Sequence[Weight], second: Weighed, evidence: Evidence)
             for one, again in zip(weighed, heard, strict=True)]
 
 
-def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarray) -> list[str]:
-    """Return each fault's kind; of a group's the evidence does not distinguish, one for all."""
+def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarray,
+                weighed: Sequence[Weight]) -> list[str]:
+    """Return each fault's kind; of a group's the evidence does not distinguish, one for all.
+
+    What makes a board faster is none of slower flash.
+    """
     found: dict[str, str] = {}
-    kinds = np.array([fault.kind for fault in faults])
+    faster = np.array([one.predicted.sum() < (1 - NO_EFFECT) * weighed[0].predicted.sum()
+                       for one in weighed])
+    kinds = np.array([f"faster {fault.kind}" if quick and fault.kind in FLASH_KINDS else fault.kind
+                      for fault, quick in zip(faults, faster.tolist(), strict=True)])
     for name, group in GROUPS.items():
         odds = {kind: float((chances / priors)[own].max()) for kind in group
                 if any(own := kinds == kind)}
         barely = BARELY_BY_SIZE if name == SLOW_FLASH else BARELY
         alike = [kind for kind, factor in odds.items() if factor * barely > max(odds.values())]
         found |= dict.fromkeys(alike, name) if len(alike) > 1 else {}
-    return [found.get(fault.kind, fault.kind) for fault in faults]
+    return [found.get(kind, fault.kind)
+            for fault, kind in zip(faults, kinds.tolist(), strict=True)]
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],

@@ -9,6 +9,7 @@ from twin.attribution.diagnosis.finding import (
     ADDED,
     APART,
     GIVE,
+    LEAST_OR,
     SURE,
     Diagnosis,
     list_likeliest,
@@ -17,7 +18,7 @@ from twin.attribution.diagnosis.finding import (
 from twin.attribution.diagnosis.why import Why
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
-from twin.attribution.possible import Possible
+from twin.attribution.possible import Possible, list_open
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import (
@@ -38,9 +39,6 @@ MOST_ALIKE = 8
 SPREAD = "layers\napart by"
 SETTLED = 0.9
 """Below this probability other kinds are named beside the verdict's."""
-
-LEAST_OR = 0.02
-"""Of another kind, the least probability that is worth a word."""
 
 OPEN = 0.1
 """Probability from which a cause is named beside the likeliest."""
@@ -103,15 +101,23 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
               if text != ADDED and any(text in one.evidence for one in shown[1:])]
     own = {id(one): [text for text in one.evidence[1:] if text not in (*common, ADDED)]
            for one in shown}
+    more = {}
+    for kind in diagnosis.kinds:
+        rest = [one for one in diagnosis.findings if one.kind == kind and one not in shown]
+        chance = sum(one.probability for one in rest)
+        listed = [one for one in shown if one.kind == kind]
+        if listed and chance >= LEAST_SHOWN:
+            more[id(listed[-1])] = f" ({len(rest)} more of its kind: {_say_chance(chance)})"
     columns = [
         number("of its\nkind", lambda one: diagnosis.kinds[one.kind], _say_chance),
         number("probability", "probability", _say_chance),
-        Column("fault", "fault.name"), Column("kind", "fault.kind"),
+        Column("fault", lambda one: one.fault.name + more.get(id(one), "")),
+        Column("kind", "kind"),
         number(f"{diagnosis.origin} /\npredicted",
                lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
         number(SPREAD, lambda one: "".join(one.evidence[:1]).rpartition(APART)[2], "{}"),
         *([Column("evidence", lambda one: "; ".join(own[id(one)]))] if any(own.values()) else [])]
-    table = tabulate(columns, shown, "what explains the pattern", drops=("kind",),
+    table = tabulate(columns, shown, "what explains the pattern", drops=(SPREAD,),
                      style=lambda one: "bold" if one is diagnosis.verdict else "")
     alike = "unless its row says otherwise" if any(own.values()) else "alike"
     return [table, *([f"of each {alike}: {'; '.join(common)}"] if common else []),
@@ -136,14 +142,20 @@ def _say_basis(diagnosis: Diagnosis) -> Pairs:
 
 def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     """Return which prices could explain what no counter covers, and what would show which."""
+    rows = list_open(account)
+    inside = sum(row.unexplained for row in rows)
+    outside = account.total.unexplained - inside
+    of_all = f"{inside:+,} {account.unit} of {len(rows)} layers" if outside else (
+        f"{inside:+,} {account.unit}")
     table = tabulate((
         Column("cause", _name), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
         number("would explain", "expected", "{:+,}"),
         number("5 to 95 %", lambda one: f"{one.low:+,} to {one.high:+,}", "{}"),
         number("price uncertain by", lambda one: None if one.unsure is None else 100 * one.unsure,
                "{:.0f} %")), [one for one in possible if one.probability >= LEAST_SHOWN], title=(
-        f"prices that could explain the {account.total.unexplained:+,} {account.unit} no counter "
-        "covers; largest: probability that this price's error is the largest part"), drops=(
+        f"prices that could explain the {of_all} no counter covers"
+        + f" ({outside:+,} are outside them)" * bool(outside)
+        + "; largest: probability that this price's error is the largest part"), drops=(
             "price uncertain by",))
     open_ones = [one for one in possible if one.probability >= OPEN] or possible[:1]
     text = " or ".join(f"{_name(one)}, {100 * one.probability:.0f} %" for one in open_ones)

@@ -18,6 +18,7 @@ from twin.attribution.compatibility import NOTE
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
+from twin.attribution.possible import list_open
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskPair, TaskReport
 from twin.attribution.views import View, WhatIf
@@ -96,7 +97,8 @@ def attribute_report(view: View, console: Console | None = None) -> Content:
     if console is not None and natural_width(table) > console.width:
         table = make_rows(narrow=True)
     parts: list[Content] = [_sides(difference), table, _causes(difference), _totals(difference)]
-    if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:
+    if view.possible and abs(sum(row.unexplained for row in list_open(main))) > (
+            REPEATS_FLOOR * main.total.first):
         parts.append(possible_table(view.possible, main))
     if view.diagnosis is not None:
         parts.append(diagnosis_report(view.diagnosis))

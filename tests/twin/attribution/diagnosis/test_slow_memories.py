@@ -121,6 +121,15 @@ def test_flash_faults_nothing_distinguishes_are_one_answer():
     assert all(name in lines["not distinguishable"] for name in found.not_distinguishable)
 
 
+def test_a_flash_that_makes_the_board_faster_is_no_slower_flash():
+    faults = tuple(SimpleNamespace(kind=kind) for kind in (
+        DECLARED, "wait states", "flash width", "flash width"))
+    weighed = [SimpleNamespace(predicted=np.array([cycles])) for cycles in (100.0, 110, 90, 120)]
+    evenly = np.full(4, 0.25)
+    assert ranking._name_kinds(faults, evenly, evenly, weighed) == [
+        DECLARED, SLOW_FLASH, "flash width", SLOW_FLASH]
+
+
 def test_a_layer_a_fault_leaves_alone_is_not_off_by_it():
     """A narrower read that moves one layer a tenth excuses no error of the others."""
     errors = effect_errors(
