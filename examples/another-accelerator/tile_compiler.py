@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.schedule import Npu, Task, TaskBuffer, Transfer, UnitWork
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import traits
 from twin.runtimes.compiler import Group, Grouping, Planner, Step, Work
 from twin.runtimes.units import UnitRules
@@ -44,14 +44,14 @@ class TileCascade(UnitRules):
         """Return the roles a layer needs: the lanes have a table for softmax."""
         return (("activation",),) if layer.op == "softmax" else super().list_roles(layer)
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return what a layer asks of the units, and how it is walked."""
-        work = super().plan_work(graph, layer, npu)
-        if layer.op == "softmax":  # maximum, exponents and their sum, quotients
+        work = super().plan_work(site, npu)
+        if site.op == "softmax":  # maximum, exponents and their sum, quotients
             return replace(work, passes={"input": 3})
-        if not self.multiplies(layer):
+        if not self.multiplies(site.layer):
             return work
-        plain, channels = work.weight_bytes, graph.tensors[layer.outputs[0]].shape[-1]
+        plain, channels = work.weight_bytes, site.output.channels
         decoder, passes = npu.unit_for("weight_decode"), math.ceil(
             channels / self.channels_per_pass)
         assert decoder is not None, "the board has one"

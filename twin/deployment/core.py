@@ -140,7 +140,7 @@ def _run_lowering(lowering: Lowering, site: Site, in_loops: bool) -> Lowered:
     if reads_packed(site.graph, site.layer):
         from twin.runtimes.lowering.packed import take_apart
 
-        lowering = take_apart(lowering, site.graph, site.layer, in_loops=in_loops)
+        lowering = take_apart(lowering, site, in_loops=in_loops)
     if site.layer.window is not None and site.source.shape[0] > 1:
         from twin.runtimes.lowering.batches import lower_batch
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.frozen import NamedCounts, frozen
 from twin.deployment.memories import Buffer, Home, align, place_greedily
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, GraphLayer, Layer, Tensor
 from twin.network.operators import Form, is_alias, list_states, traits
 from twin.runtimes.lowering import Site
 from twin.runtimes.runtime import Runtime
@@ -333,7 +333,7 @@ def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
     if reads_packed(graph, layer):
         from twin.runtimes.lowering.packed import take_apart
 
-        lowering = take_apart(lowering, graph, layer, in_loops=runtime.splits_in_loops)
+        lowering = take_apart(lowering, GraphLayer(graph, layer), in_loops=runtime.splits_in_loops)
     return lowering.scratch_bytes(Site(graph=graph, layer=layer, isa=isa, fpu=None, operands=()))
 
 

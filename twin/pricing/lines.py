@@ -44,6 +44,7 @@ from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
+from twin.network.graph import GraphLayer
 from twin.pricing.price_names import mix_efficiency, name_work
 from twin.pricing.structure import Call, Groups, Structure, find_structure
 from twin.runtimes import Runtime
@@ -198,7 +199,7 @@ def list_shares(deployment: Deployment) -> Floats | None:
         return None
     graph, library = deployment.executed, deployment.runtime.library
     share_rows = import_module(f"twin.runtimes.{library}.cores").share_rows
-    return np.array([share_rows(graph, layer) for layer in graph.layers])
+    return np.array([share_rows(GraphLayer(graph, layer)) for layer in graph.layers])
 
 
 def price_lines(structure: Structure, runtime: Runtime, prices: Prices, timing: Floats,

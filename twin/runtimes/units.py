@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from hwmodels.frozen import frozen
 from hwmodels.schedule import MULTIPLYING, Npu, UnitKind, UnitWork
-from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.graph import DTYPE_BITS, Graph, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.grouping import plan_groups
 from twin.runtimes.by_role.steps import plan_steps
@@ -42,18 +42,18 @@ class UnitRules(Compiler):
         """Return what runs where, in execution order."""
         return plan_steps(graph, planner, pools, grouping, self)
 
-    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+    def explain_host(self, site: GraphLayer, npu: Npu) -> str:
         """Return why a layer of a type and an operator of the NPU stays on the host, or "".
 
         Parameters
         ----------
-        layer
-            Of an operator with roles.
+        site
+            A layer of an operator with roles.
         """
-        if not self.multiplies(layer) or (unit := self.find_unit(layer, npu)) is None:
+        if not self.multiplies(site.layer) or (unit := self.find_unit(site.layer, npu)) is None:
             return ""
-        weights = graph.input(layer, 1)
-        width = "x".join(map(str, _bits(graph, layer)))
+        weights = site.weights
+        width = "x".join(map(str, _bits(site)))
         rates = [name for name, _ in unit.macs_per_cycle]
         if width not in rates:
             return f"{width} bits, {unit.kind} computes {', '.join(rates)}"
@@ -80,27 +80,27 @@ class UnitRules(Compiler):
         roles = self.list_roles(layer)
         return npu.unit_for(*roles[0]) if roles else None
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return what a layer asks of the units.
 
         Parameters
         ----------
-        layer
-            Of an operator with roles, and units for them.
+        site
+            A layer of an operator with roles, and units for them.
         npu
             The accelerator: how many units, at which rate.
         """
-        unit = self.find_unit(layer, npu)
+        unit = self.find_unit(site.layer, npu)
         assert unit is not None, "a layer without units stays on the host"
-        operations = ((layer.op, 1),)
-        if not self.multiplies(layer):
-            work = UnitWork(kind=unit.kind, ops=count_elements(graph, layer))
-            return Work(units=(_add_loops(work, unit, graph, layer),), operations=operations)
-        weights = graph.input(layer, 1)
+        operations = ((site.op, 1),)
+        if not self.multiplies(site.layer):
+            work = UnitWork(kind=unit.kind, ops=count_elements(site))
+            return Work(units=(_add_loops(work, unit, site),), operations=operations)
+        weights = site.weights
         stage = npu.staging
-        work = UnitWork(kind=unit.kind, count=unit.count, macs=layer_macs(graph, layer),
-                        mac_bits=_bits(graph, layer))
-        return Work(units=(_add_loops(work, unit, graph, layer),),
+        work = UnitWork(kind=unit.kind, count=unit.count, macs=layer_macs(site.graph, site.layer),
+                        mac_bits=_bits(site))
+        return Work(units=(_add_loops(work, unit, site),),
                     operations=operations, weight_bytes=weights.size_bytes,
                     weight_streams=0 if stage is not None else 1,
                     staged_in=stage.name if stage is not None else "")
@@ -117,13 +117,13 @@ class UnitRules(Compiler):
         return traits(layer).form in (Form.ELEMENTWISE, Form.BROADCAST)
 
 
-def _bits(graph: Graph, layer: Layer) -> tuple[int, int]:
+def _bits(site: GraphLayer) -> tuple[int, int]:
     """Widths of a layer's activations and weights."""
-    activations, weights = (DTYPE_BITS[graph.tensors[i].dtype] for i in layer.inputs[:2])
+    activations, weights = (DTYPE_BITS[site.graph.tensors[i].dtype] for i in site.layer.inputs[:2])
     return activations, weights
 
 
-def _add_loops(work: UnitWork, unit: UnitKind, graph: Graph, layer: Layer) -> UnitWork:
+def _add_loops(work: UnitWork, unit: UnitKind, site: GraphLayer) -> UnitWork:
     """Return work with its cycles stated where the unit's loops cost more than its operations.
 
     Notes
@@ -133,8 +133,8 @@ def _add_loops(work: UnitWork, unit: UnitKind, graph: Graph, layer: Layer) -> Un
     """
     if unit.lanes == 1 and not unit.output_cycles and not unit.pixel_cycles:
         return work
-    source, shape = (tensor.shape for tensor in graph.ends(layer))
-    passes = 1 if source[-1] // layer.groups % unit.lanes == 0 else unit.lanes
+    source, shape = (tensor.shape for tensor in site.ends)
+    passes = 1 if source[-1] // site.layer.groups % unit.lanes == 0 else unit.lanes
     rate = unit.peak_macs("x".join(map(str, work.mac_bits))) if work.macs else unit.ops_per_cycle
     inner = max(work.macs, work.ops) * passes / (rate * work.count)
     loops = math.prod(shape) * unit.output_cycles + math.prod(shape[:-1]) * unit.pixel_cycles
@@ -143,6 +143,6 @@ def _add_loops(work: UnitWork, unit: UnitKind, graph: Graph, layer: Layer) -> Un
                    useful=min(1.0, work.macs / (rate * work.count * total)) if work.macs else None)
 
 
-def count_elements(graph: Graph, layer: Layer) -> int:
+def count_elements(site: GraphLayer) -> int:
     """Return the elements of a layer's input or output, whichever has more."""
-    return max(graph.input(layer).elements, graph.output(layer).elements)
+    return max(site.source.elements, site.output.elements)

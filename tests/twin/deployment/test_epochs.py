@@ -11,7 +11,7 @@ from hwmodels.board.file import change_board, load_board
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network import zoo
-from twin.network.graph import Graph, Layer, Window
+from twin.network.graph import Graph, GraphLayer, Layer, Window
 from twin.network.writers import write_model
 from twin.pricing.prediction import predict
 from twin.runtimes import load_runtime
@@ -57,7 +57,7 @@ def clip_input(graph):
 
 def plan_last(graph, version="3.0.0-default"):
     rules = load_runtime(f"neural-art@{version}").offload.rules
-    return rules.plan_work(graph, graph.layers[-1], NPU)
+    return rules.plan_work(GraphLayer(graph, graph.layers[-1]), NPU)
 
 
 def compute_cycles(graph, version="3.0.0-default"):

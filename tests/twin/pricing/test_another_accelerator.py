@@ -162,7 +162,7 @@ def documented_rules():
     """The class `docs/add-an-accelerator.md` shows, as a reader would copy it."""
     page = (ROOT / "docs" / "add-an-accelerator.md").read_text()
     block = page[page.index("    from dataclasses import dataclass"):]
-    return textwrap.dedent(block[:block.index("\n\n`plan_work`")])
+    return textwrap.dedent(block[:block.index("\n\n`site`")])
 
 
 def test_rules_of_one_s_own_are_a_class_the_runtime_names(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import twin
+from twin.network.graph import GraphLayer
 from twin.network.zoo.builder import Builder
 from twin.pricing.cores import split_lines
 from twin.runtimes.esp_dl.cores import share_rows
@@ -22,13 +23,13 @@ def conv(rows, kernel=3, stride=1, padding="valid"):
     (conv(12), 1), (conv(13), 6 / 11), (conv(16, padding="same"), 8 / 16),
     (conv(33, 3, 2, "same"), 9 / 17), (conv(4, 1), 1), (conv(5, 1), 3 / 5)])
 def test_rows_are_halved_of_inputs_taller_than_four_windows(graph, rows):
-    assert share_rows(graph, graph.layers[0]) == pytest.approx(rows)
+    assert share_rows(GraphLayer(graph, graph.layers[0])) == pytest.approx(rows)
 
 
 def test_only_convolutions_are_divided():
     net = Builder("rest", 0)
     graph = net.finish(net.add(net.input((1, 64, 64, 16)), net.input((1, 64, 64, 16))))
-    assert share_rows(graph, graph.layers[0]) == 1
+    assert share_rows(GraphLayer(graph, graph.layers[0])) == 1
 
 
 def test_work_halves_and_the_layer_waits_for_both():

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, Task, UnitWork
-from twin.network.graph import Graph, Layer, RowsColumns
+from twin.network.graph import Graph, GraphLayer, Layer, RowsColumns
 from twin.network.operators import Form, follow_aliases, layer_macs, traits
 from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
 from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
@@ -71,7 +71,7 @@ class Ai8x(UnitRules):
         held = _count_kernels(planner.npu)
         full: list[int] = []
         for group in found.groups:
-            words = sum(kernel_words(graph, graph.layers[i], PROCESSORS)
+            words = sum(kernel_words(GraphLayer(graph, graph.layers[i]), PROCESSORS)
                         for i in group.chain if group.kind == "task")
             held -= words
             if words and held < 0:
@@ -87,9 +87,9 @@ class Ai8x(UnitRules):
                                 "processor, all taken", Why.MEMORY)
         return replace(again, reasons=tuple(reasons))
 
-    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+    def explain_host(self, site: GraphLayer, npu: Npu) -> str:
         """Return which limit of the accelerator a layer exceeds, or ""."""
-        shapes = [graph.tensors[i].shape for i in (layer.source_id, *layer.outputs)]
+        shapes = [site.graph.tensors[i].shape for i in (site.layer.source_id, *site.layer.outputs)]
         instance = npu.pools[0].size_bytes // self.data_instances
         for shape in shapes:
             lies = math.prod(shape[1:-1]) * math.ceil(shape[-1] / PROCESSORS) * _WRITTEN_TOGETHER
@@ -97,29 +97,29 @@ class Ai8x(UnitRules):
                 return Reason(f"four channels of {lies:,} bytes, a data memory holds "
                               f"{instance:,}: streaming is not modelled", Why.MEMORY)
         channels = max(shape[-1] for shape in shapes)
-        if layer.activation not in (None, "relu", "relu6"):
-            return f"activation {layer.activation}; accepted: relu"
-        if layer.op == "fully_connected":
-            return self._explain_dense(graph, layer)
+        if site.layer.activation not in (None, "relu", "relu6"):
+            return f"activation {site.layer.activation}; accepted: relu"
+        if site.op == "fully_connected":
+            return self._explain_dense(site)
         if channels > self.most_channels:
             return f"{channels} channels; accepted: up to {self.most_channels}"
-        form = traits(layer).form
+        form = traits(site.layer).form
         if form is Form.BROADCAST:
-            first, second = (graph.tensors[i] for i in layer.inputs[:2])
+            first, second = (site.graph.tensors[i] for i in site.layer.inputs[:2])
             same = first.shape == second.shape and not second.is_constant
-            return "" if same and layer.op in ("add", "sub") else (
-                f"{layer.op} of other than two images of one shape; accepted: add, sub")
+            return "" if same and site.op in ("add", "sub") else (
+                f"{site.op} of other than two images of one shape; accepted: add, sub")
         if form is Form.WINDOW:
-            return _explain_window(layer, npu)
-        window = layer.window
-        if layer.op == "transpose_conv_2d" and (
+            return _explain_window(site.layer, npu)
+        window = site.layer.window
+        if site.op == "transpose_conv_2d" and (
                 window is None or window.kernel != (3, 3) or window.stride != (2, 2)):
             return "a transposed convolution of another kernel or stride; accepted: 3x3, 2"
         return ""
 
-    def _explain_dense(self, graph: Graph, layer: Layer) -> str:
-        inputs, outputs = (graph.tensors[i].channels for i in (layer.source_id, layer.target_id))
-        pixels = _flattened_pixels(graph, layer)
+    def _explain_dense(self, site: GraphLayer) -> str:
+        inputs, outputs = (tensor.channels for tensor in site.ends)
+        pixels = _flattened_pixels(site)
         most = self.most_flattened if pixels > 1 else self.most_channels
         if inputs > most or outputs > self.most_channels or pixels > self.most_pixels:
             return (f"{inputs} inputs of {pixels} pixels and {outputs} outputs; accepted: up to "
@@ -132,21 +132,21 @@ class Ai8x(UnitRules):
             return False
         return traits(layer).form is Form.PAD or traits(layer).is_pool or layer.op in ("add", "sub")
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return the cycles of the layer alone, by its maker's formula."""
-        unit = self.find_unit(layer, npu)
+        unit = self.find_unit(site.layer, npu)
         assert unit is not None, "a layer without units stays on the host"
-        macs = layer_macs(graph, layer)
-        cycles = count_cycles(shape_of(graph, (layer.index,)))
+        macs = layer_macs(site.graph, site.layer)
+        cycles = count_cycles(shape_of(site.graph, (site.layer.index,)))
         peak = unit.peak_macs("8x8") * unit.count
         return Work(
             units=(UnitWork(
                 kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,
-                ops=0 if macs else count_elements(graph, layer),
+                ops=0 if macs else count_elements(site),
                 useful=min(1.0, macs / (peak * cycles)) if macs else None),),
-            operations=((layer.op, 1),),
-            weight_bytes=kernel_words(graph, layer, PROCESSORS) * KERNEL_BYTES * min(
-                PROCESSORS, graph.input(layer).channels))
+            operations=((site.op, 1),),
+            weight_bytes=kernel_words(site, PROCESSORS) * KERNEL_BYTES * min(
+                PROCESSORS, site.source.channels))
 
     def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
                  grouping: Grouping) -> tuple[Step, ...]:
@@ -208,7 +208,7 @@ def shape_of(graph: Graph, positions: tuple[int, ...]) -> LayerShape:
     main = next((one for one in layers if traits(one).filters is not None), layers[0])
     pool = next((one for one in layers if traits(one).is_pool or one.op == "mean"), None)
     source, result = (tensor.shape for tensor in graph.ends(main))
-    pixels = _flattened_pixels(graph, main)
+    pixels = _flattened_pixels(GraphLayer(graph, main))
     passes = math.ceil(source[-1] // pixels / PROCESSORS)
     channels = result[-1]
     if main.op == "fully_connected":
@@ -279,14 +279,14 @@ def _explain_window(layer: Layer, npu: Npu) -> str:
     return ""
 
 
-def kernel_words(graph: Graph, layer: Layer, processors: int) -> int:
+def kernel_words(site: GraphLayer, processors: int) -> int:
     """Return the words of weight memory a layer takes of each processor, in fours."""
-    if traits(layer).filters is None:
+    if traits(site.layer).filters is None:
         return 0
-    shape = graph.input(layer).shape
-    channels = graph.output(layer).channels
-    weights = math.prod(layer.kernel)
-    each = math.ceil(shape[-1] / processors) * (1 if traits(layer).is_depthwise else channels)
+    shape = site.source.shape
+    channels = site.output.channels
+    weights = math.prod(site.layer.kernel)
+    each = math.ceil(shape[-1] / processors) * (1 if traits(site.layer).is_depthwise else channels)
     return math.ceil(math.ceil(each * weights / KERNEL_BYTES) / 4) * 4
 
 
@@ -295,12 +295,12 @@ def _count_kernels(npu: Npu) -> int:
     return pool.size_bytes // (PROCESSORS * KERNEL_BYTES) if pool is not None else 0
 
 
-def _flattened_pixels(graph: Graph, layer: Layer) -> int:
+def _flattened_pixels(site: GraphLayer) -> int:
     """Pixels of the image a fully connected layer reads as one vector."""
-    if layer.op != "fully_connected":
+    if site.op != "fully_connected":
         return 1
-    shape = graph.tensors[find_source(graph, layer.source_id)].shape
-    whole = graph.input(layer).channels
+    shape = site.graph.tensors[find_source(site.graph, site.layer.source_id)].shape
+    whole = site.source.channels
     return max(1, whole // shape[-1]) if len(shape) == 4 else 1
 
 
@@ -318,6 +318,6 @@ def _count_words(graph: Graph, tensors: list[int]) -> int:
 
 def _share(graph: Graph, positions: tuple[int, ...]) -> tuple[float, ...]:
     """Return what part of a task each layer is charged: by elements and multiply-accumulates."""
-    efforts = [layer_macs(graph, graph.layers[i]) + count_elements(graph, graph.layers[i])
-               for i in positions]
+    efforts = [layer_macs(graph, layer) + count_elements(GraphLayer(graph, layer))
+               for layer in (graph.layers[i] for i in positions)]
     return tuple(effort / sum(efforts) for effort in efforts)

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 from hwmodels.board.npu import Npu
 from hwmodels.quantities import sum_by_key
 from hwmodels.schedule import TaskBuffer
-from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.graph import DTYPE_BITS, Graph, GraphLayer, Layer
 from twin.network.operators import Form, is_alias, traits
 from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Why, Work
 
@@ -25,7 +25,7 @@ class LayerRules(Protocol):
     kinds: ClassVar[Mapping[str, str]]
     activation_bits: ClassVar[tuple[int, ...]]
 
-    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+    def explain_host(self, site: GraphLayer, npu: Npu) -> str:
         """Return why it stays on the host, or ""."""
 
     def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
@@ -34,7 +34,7 @@ class LayerRules(Protocol):
     def multiplies(self, layer: Layer) -> bool:
         """Whether it multiplies and accumulates against weights."""
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return what it asks of the units."""
 
     def joins(self, layer: Layer, reader: Layer) -> bool:
@@ -70,7 +70,7 @@ def explain_host(graph: Graph, layer: Layer, planner: Planner, rules: LayerRules
     if layer.op in offload.host_operators or layer.repeats > 1 or not (moved or needed):
         return Reason("no operator of the NPU", Why.OPERATOR)
     if not moved:
-        if reason := rules.explain_host(graph, layer, npu):
+        if reason := rules.explain_host(GraphLayer(graph, layer), npu):
             return reason if isinstance(reason, Reason) else Reason(reason)
         lacking = [roles for roles in needed if npu.unit_for(*roles) is None]
         if lacking:
@@ -126,7 +126,7 @@ class _Cut:
         """Return what a layer asks of the units."""
         if position not in self.works:
             self.works[position] = self.rules.plan_work(
-                self.graph, self.graph.layers[position], self.planner.npu)
+                GraphLayer(self.graph, self.graph.layers[position]), self.planner.npu)
         return self.works[position]
 
     def joins_next(self, position: int) -> bool:

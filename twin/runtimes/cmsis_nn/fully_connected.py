@@ -58,7 +58,7 @@ def _read_rows(site: Site) -> _Rows:
     weights = site.weights
     rows, columns = weights.shape[-2:]
     return _Rows(site.source.elements // columns, rows, columns,
-                 has_bias(site.layer), not has_one_scale(site.graph, site.layer), "weights")
+                 has_bias(site.layer), not has_one_scale(site), "weights")
 
 
 def _name(shape: _Rows) -> str:

@@ -69,7 +69,7 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
 
 def _scratch_bytes(kernels: str, level: str, base: Lowering | None, site: Site) -> int:
     if _runs_another(kernels, level, site):  # One scale, copied for each channel.
-        return 8 * site.output.channels * has_one_scale(site.graph, site.layer)
+        return 8 * site.output.channels * has_one_scale(site)
     return 0 if base is None else base.scratch_bytes(site)
 
 
@@ -140,7 +140,7 @@ def _lower(kernels: str, level: str, base: Lowering | None, site: Site) -> Lower
         amounts = replace(amounts, stands_in=True)
     if other := _runs_another(kernels, level, site):
         base = find_lowering(("cmsis_nn",), other, "int8", site.isa)
-        if has_one_scale(site.graph, site.layer):
+        if has_one_scale(site):
             site = replace(site, operands=tuple(
                 replace(one, name="parameters") if one.role == "scratch" else one
                 for one in site.operands if one.role != "parameters"))

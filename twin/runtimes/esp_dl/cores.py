@@ -8,7 +8,7 @@ activations get one task there ("todo: support two core"), rows of a matrix prod
 
 from __future__ import annotations
 
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer
 from twin.network.operators import OPERATORS
 from twin.runtimes.lowering.geometry import read_geometry
 
@@ -16,11 +16,11 @@ _WINDOWS = 4
 """Windows an input must be taller than."""
 
 
-def share_rows(graph: Graph, layer: Layer) -> float:
+def share_rows(site: GraphLayer) -> float:
     """Return the larger part of a layer's output rows that one of two cores computes; 1: all."""
-    if not OPERATORS[layer.op].is_convolution:
+    if not OPERATORS[site.op].is_convolution:
         return 1.0
-    shape = read_geometry(graph, layer)
+    shape = read_geometry(site)
     kernel, step = shape.kernel_rows, shape.window.dilation[0]
     if shape.input_rows <= _WINDOWS * step * kernel:
         return 1.0

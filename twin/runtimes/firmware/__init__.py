@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from hwmodels.kernel import Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
 
 
-def is_pointwise(graph: Graph, layer: Layer) -> bool:
+def is_pointwise(site: GraphLayer) -> bool:
     """Whether a convolution is a plain matrix product: 1x1, stride 1, no border."""
-    window = layer.window
+    window = site.layer.window
     return (window is not None and window.kernel == (1, 1) and window.stride == (1, 1)
             and not any(window.padding))
 
@@ -23,7 +23,7 @@ def is_pointwise(graph: Graph, layer: Layer) -> bool:
 def convolution_scratch_bytes(site: Site) -> int:
     """Columns of a convolution: two windows of int8, one of float32; none when pointwise."""
     weights = site.weights
-    if is_pointwise(site.graph, site.layer):
+    if is_pointwise(site):
         return 0
     depth = weights.elements // weights.shape[0]
     return 4 * depth if weights.dtype == "float32" else 2 * depth

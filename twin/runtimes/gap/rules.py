@@ -69,14 +69,14 @@ class Gap(UnitRules):
             return engine
         return npu.unit(cluster.UNIT)
 
-    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+    def explain_host(self, site: GraphLayer, npu: Npu) -> str:
         """Return why no tile of a layer fits, or ""."""
-        if traits(layer).filters == 0 and layer.op == "transpose_conv_2d":
+        if traits(site.layer).filters == 0 and site.op == "transpose_conv_2d":
             return "no kernel of the cluster is counted for it"
-        if traits(layer).is_depthwise and graph.input(layer).channels != (
-                graph.output(layer).channels):
+        if traits(site.layer).is_depthwise and site.source.channels != (
+                site.output.channels):
             return "several filters a channel"
-        _, ways = self._find_ways(graph, layer, layer.source_id, npu, None, 2)
+        _, ways = self._find_ways(site, site.layer.source_id, npu, None, 2)
         scratch = npu.scratch
         return "" if ways or scratch is None else Reason(
             f"{scratch.name} of {scratch.size_bytes:,} bytes holds no row of it, even for one core",
@@ -86,7 +86,8 @@ class Gap(UnitRules):
         """Yield which convolutions leave cores idle, whose columns would find no room."""
         npu, scratch = planner.npu, planner.npu.scratch
         fewer = [layer.index for layer in graph.layers if traits(layer).is_convolution
-                 and self._find_ways(graph, layer, layer.source_id, npu, None, 2)[0] is not npu]
+                 and npu is not self._find_ways(
+                     GraphLayer(graph, layer), layer.source_id, npu, None, 2)[0]]
         if fewer and scratch is not None:
             yield (f"{scratch.name} of {scratch.size_bytes:,} bytes has no room for the columns all"
                    f" cores copy windows to: layers {list_first(fewer, 8)} leave cores idle")
@@ -99,12 +100,12 @@ class Gap(UnitRules):
         """Whether it clamps what the layer before requantises anyway."""
         return traits(layer).clamps
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return the layer's work as one tile; `schedule` cuts it."""
-        weights = graph.input(layer, 1).size_bytes if (traits(layer).filters is not None) else 0
-        shape = read_shape(graph, layer, layer.source_id)
+        weights = site.weights.size_bytes if (traits(site.layer).filters is not None) else 0
+        shape = read_shape(site, site.layer.source_id)
         part = cluster.Part(rows=shape.rows, columns=shape.columns, channels=shape.channels)
-        return Work(units=(self._work(graph, layer, part, npu),), operations=((layer.op, 1),),
+        return Work(units=(self._work(site, part, npu),), operations=((site.op, 1),),
                     weight_bytes=weights)
 
     def schedule(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
@@ -141,42 +142,41 @@ class Gap(UnitRules):
     def _tile(self, graph: Graph, group: Group, planner: Planner, task: Task,
               pools: Mapping[int, str], kept: str) -> list[Step]:
         """Return the steps of a layer."""
-        npu, layer = planner.npu, graph.layers[group.chain[0]]
-        source = graph.layers[group.joined[0]].source_id if group.joined else layer.source_id
+        npu, site = planner.npu, GraphLayer(graph, graph.layers[group.chain[0]])
+        source = (graph.layers[group.joined[0]] if group.joined else site.layer).source_id
         arena = pool_of(npu, planner.arena).name
         places = {"weights": kept, "input": pools.get(source, arena),
                   "output": pools.get(graph.layers[group.chain[-1]].target_id, arena)}
-        tiles, buffers = self._choose_tiles(graph, layer, source, npu, planner.tile_rows,
+        tiles, buffers = self._choose_tiles(site, source, npu, planner.tile_rows,
                                             planner.buffers or 2, tuple(places.items()))
         share = tuple(1 / len(group.layers) for _ in group.layers)
         return [Step(kind="task", layers=group.layers, shares=share, task=one)
                 for one in pipeline_tiles(task, tiles, buffers)]
 
-    def _make_tile(self, graph: Graph, layer: Layer, piece: Piece, npu: Npu,
+    def _make_tile(self, site: GraphLayer, piece: Piece, npu: Npu,
                    pools: Mapping[str, str]) -> Tile:
-        unit = self.find_unit(layer, npu)
+        unit = self.find_unit(site.layer, npu)
         port = npu.interfaces[0].name
-        apart = traits(layer).is_depthwise and unit is not None and unit.kind == cluster.UNIT
+        apart = traits(site.layer).is_depthwise and unit is not None and unit.kind == cluster.UNIT
         reads: tuple[Transfer, ...] = tuple(
             move(size, 1 if apart and operand == "input" else run, "in", operand, pools[operand],
                  port) for operand, size, run in piece.reads)
         writes = (move(piece.written_bytes, piece.run_bytes, "out", "output", pools["output"],
                        port),)
-        return Tile(units=(self._work(graph, layer, piece.part, npu),), reads=reads, writes=writes,
+        return Tile(units=(self._work(site, piece.part, npu),), reads=reads, writes=writes,
                     start_cycles=self.tile_cycles + self.transfer_cycles * (len(reads) + 1))
 
     @lru_cache(maxsize=128)  # noqa: B019  (rules are few and live as long as the process)
-    def _choose_tiles(self, graph: Graph, layer: Layer, source: int, npu: Npu,
-                      tile_rows: int | None, buffers: int, places: NamedTexts,
-                      ) -> tuple[list[Tile], int]:
+    def _choose_tiles(self, site: GraphLayer, source: int, npu: Npu, tile_rows: int | None,
+                      buffers: int, places: NamedTexts) -> tuple[list[Tile], int]:
         """Return tiles that take the fewest cycles and how many buffers each operand has.
 
         `places` are pools by operand.
         """
-        machine, listed = self._find_ways(graph, layer, source, npu, tile_rows, buffers)
+        machine, listed = self._find_ways(site, source, npu, tile_rows, buffers)
         make = lru_cache(maxsize=None)(partial(
-            self._make_tile, graph, layer, npu=machine, pools=dict(places)))
-        shape = read_shape(graph, layer, source)
+            self._make_tile, site, npu=machine, pools=dict(places)))
+        shape = read_shape(site, source)
         sizes = {(held, rows, channels): math.ceil(shape.rows / rows) * math.ceil(
             shape.channels / channels) for held, rows, channels in listed}
         most = _MOST_TIMES * min(sizes.values(), default=0)
@@ -187,27 +187,26 @@ class Gap(UnitRules):
             0, ([], buffers)))[1]
 
     @lru_cache(maxsize=256)  # noqa: B019  (rules are few and live as long as the process)
-    def _find_ways(self, graph: Graph, layer: Layer, source: int, npu: Npu,
-                   tile_rows: int | None, buffers: int,
-                   ) -> tuple[Npu, list[tuple[int, int, int]]]:
+    def _find_ways(self, site: GraphLayer, source: int, npu: Npu, tile_rows: int | None,
+                   buffers: int) -> tuple[Npu, list[tuple[int, int, int]]]:
         """Return ways to cut a layer, and the machine with half its cores as often as none fits.
 
         Each core copies two windows to columns of its own.
         """
-        shape, machine = read_shape(graph, layer, source), npu
+        shape, machine = read_shape(site, source), npu
         while True:
             cores = machine.unit(cluster.UNIT)
-            ways = list(self._list_ways(graph, layer, shape, machine, tile_rows, buffers))
+            ways = list(self._list_ways(site, shape, machine, tile_rows, buffers))
             if ways or cores.count == 1:
                 return machine if ways else npu, ways
             machine = replace(machine, units=tuple(
                 replace(unit, count=cores.count // 2) if unit is cores else unit
                 for unit in machine.units))
 
-    def _list_ways(self, graph: Graph, layer: Layer, shape: Shape, npu: Npu, tile_rows: int | None,
+    def _list_ways(self, site: GraphLayer, shape: Shape, npu: Npu, tile_rows: int | None,
                    buffers: int) -> Iterator[tuple[int, int, int]]:
         """Yield ways to cut a layer: buffers of each operand, rows and channels of a tile."""
-        scratch, unit = npu.scratch, self.find_unit(layer, npu)
+        scratch, unit = npu.scratch, self.find_unit(site.layer, npu)
         if scratch is None:
             raise RuntimeRefusedError(f"{npu.name}: no pool of the accelerator states `scratch`; "
                                       "accepted: a board with a local memory tiles pass through")
@@ -216,25 +215,25 @@ class Gap(UnitRules):
                 f"npu.pools.{scratch.name}.size_bytes: {scratch.size_bytes:,} bytes leave no room "
                 f"for tiles, stacks and the tool take {self.reserved_bytes:,}; accepted: more")
         on_engine = unit is not None and unit.kind == "NE16"
-        step = (ne16.DEEP if traits(layer).is_depthwise else ne16.WIDE) if on_engine else 4
+        step = (ne16.DEEP if traits(site.layer).is_depthwise else ne16.WIDE) if on_engine else 4
         for held, channels in dict.fromkeys(itertools.product((buffers, 1), (step, 4))):
             yield from ((held, *size) for size in list_sizes(
                 shape, scratch.size_bytes - self.reserved_bytes, tile_rows, held, channels,
-                lambda part: 0 if on_engine else _columns_bytes(graph, layer, npu)))
+                lambda part: 0 if on_engine else _columns_bytes(site, npu)))
 
-    def _work(self, graph: Graph, layer: Layer, part: cluster.Part, npu: Npu) -> UnitWork:
+    def _work(self, site: GraphLayer, part: cluster.Part, npu: Npu) -> UnitWork:
         """Return the unit's work for a part of a layer."""
-        unit = self.find_unit(layer, npu)
+        unit = self.find_unit(site.layer, npu)
         assert unit is not None, "the cluster runs what nothing else does"
-        outputs = graph.output(layer).elements
+        outputs = site.output.elements
         done = part.pixels * part.channels
-        macs = layer_macs(graph, layer) * done // max(1, outputs) if (
-            traits(layer).filters is not None) else 0
+        macs = layer_macs(site.graph, site.layer) * done // max(1, outputs) if (
+            traits(site.layer).filters is not None) else 0
         waits: NamedCounts = ()
         if unit.kind == "NE16":
-            cycles = ne16.count_cycles(_make_job(graph, layer, part))
+            cycles = ne16.count_cycles(_make_job(site, part))
         else:
-            found = cluster.count_cycles(GraphLayer(graph, layer), part, npu)
+            found = cluster.count_cycles(site, part, npu)
             cycles, waits = found.cycles, found.waits
         peak = unit.peak_macs("8x8") * unit.count
         return UnitWork(kind=unit.kind, count=unit.count, macs=macs, compute_cycles=cycles,
@@ -257,21 +256,21 @@ def job_kind(layer: Layer) -> str | None:
     return {(1, 1): "conv1x1", (3, 3): "conv3x3"}.get(window.kernel)
 
 
-def _make_job(graph: Graph, layer: Layer, part: cluster.Part) -> ne16.Job:
+def _make_job(site: GraphLayer, part: cluster.Part) -> ne16.Job:
     """Return a part of a layer as a job; with a stride of two a tile gives 2 by 2 outputs."""
-    kind = job_kind(layer)
+    kind = job_kind(site.layer)
     assert kind is not None, "NE16 was chosen"
-    strided = layer.window is not None and layer.window.stride == (2, 2)
+    strided = site.layer.window is not None and site.layer.window.stride == (2, 2)
     rows, columns = (math.ceil(size / 2) * 3 if strided else size
                      for size in (part.rows, part.columns))
     return ne16.Job(kind=kind, rows=rows, columns=columns, outputs=part.channels,
-                    inputs=graph.input(layer).channels)
+                    inputs=site.source.channels)
 
 
-def _columns_bytes(graph: Graph, layer: Layer, npu: Npu) -> int:
+def _columns_bytes(site: GraphLayer, npu: Npu) -> int:
     """Bytes of the columns the cores copy windows to: two each."""
-    if not traits(layer).is_convolution:
+    if not traits(site.layer).is_convolution:
         return 0
-    window = math.prod(layer.kernel)
-    depth = 1 if traits(layer).is_depthwise else graph.input(layer).channels
+    window = math.prod(site.layer.kernel)
+    depth = 1 if traits(site.layer).is_depthwise else site.source.channels
     return 2 * window * depth * npu.unit(cluster.UNIT).count

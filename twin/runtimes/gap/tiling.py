@@ -13,7 +13,7 @@ from dataclasses import replace
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Transfer
 from hwmodels.schedule.tiles import count_tiles, cut_rows
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer
 from twin.network.operators import traits
 from twin.runtimes.gap.cluster import Part
 from twin.runtimes.units import count_elements
@@ -67,21 +67,21 @@ class Shape:
         return self.channels if self.by_channel else 1
 
 
-def read_shape(graph: Graph, layer: Layer, source: int) -> Shape:
+def read_shape(site: GraphLayer, source: int) -> Shape:
     """Return a layer as rows and channels; `source` is the tensor it reads."""
-    read, written = graph.tensors[source], graph.output(layer)
+    read, written = site.graph.tensors[source], site.output
     image = len(written.shape) == 4 and len(read.shape) == 4
-    weighted = traits(layer).filters is not None
+    weighted = traits(site.layer).filters is not None
     channels = written.channels if written.shape else 1
-    window = layer.window
-    second = not weighted and len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
-        not graph.input(layer, 1).is_constant)
+    window = site.layer.window
+    second = not weighted and len(site.layer.inputs) > 1 and site.layer.inputs[1] >= 0 and (
+        not site.weights.is_constant)
     rows = written.shape[1] if image else max(1, written.elements // channels)
     input_rows = read.shape[1] if image else 1
-    by_channel = image and not (weighted and not traits(layer).is_depthwise)
-    weights = graph.input(layer, 1).size_bytes if weighted else 0
+    by_channel = image and not (weighted and not traits(site.layer).is_depthwise)
+    weights = site.weights.size_bytes if weighted else 0
     if not image and not weighted:
-        rows, channels = 1, count_elements(graph, layer)
+        rows, channels = 1, count_elements(site)
         by_channel = True
     return Shape(
         rows=rows, columns=written.shape[2] if image else 1, channels=channels,

@@ -62,12 +62,12 @@ class Site(GraphLayer):
     @property
     def geometry(self) -> Geometry:
         """Extents of a windowed layer."""
-        return read_geometry(self.graph, self.layer)
+        return read_geometry(self)
 
     @property
     def weight_rows(self) -> tuple[int, int, int]:
         """Vectors of a fully connected layer's input, and rows and columns of its weights."""
-        return read_rows(self.graph, self.layer)
+        return read_rows(self)
 
     def operand(self, name: str) -> Operand:
         """Return the operand of that name."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from hwmodels.frozen import frozen
-from twin.network.graph import Graph, Layer, Shape, Window
+from twin.network.graph import GraphLayer, Layer, Shape, Window
 from twin.runtimes.lowering.nests import Bound, Move, bound, load, repeat
 
 
@@ -119,31 +119,31 @@ def list_taps(window: Window, source: Shape, target: Shape, axis: int) -> tuple[
                      for tap in range(kernel)) for place in range(target[axis + 1]))
 
 
-def read_rows(graph: Graph, layer: Layer) -> tuple[int, int, int]:
+def read_rows(site: GraphLayer) -> tuple[int, int, int]:
     """Return vectors of a fully connected layer's input, and rows and columns of its weights."""
-    rows, columns = graph.input(layer, 1).shape[-2:]
-    return graph.input(layer).elements // columns, rows, columns
+    rows, columns = site.weights.shape[-2:]
+    return site.source.elements // columns, rows, columns
 
 
-def read_geometry(graph: Graph, layer: Layer) -> Geometry:
+def read_geometry(site: GraphLayer) -> Geometry:
     """Return the extents of a windowed layer.
 
     Parameters
     ----------
-    layer
+    site
         Convolution, pooling or another NHWC operator; lower ranks are padded with ones in front.
     """
-    batches, rows, columns, channels = shape_nhwc(graph.input(layer).shape)
-    _, output_rows, output_columns, output_channels = shape_nhwc(graph.output(layer).shape)
+    batches, rows, columns, channels = shape_nhwc(site.source.shape)
+    _, output_rows, output_columns, output_channels = shape_nhwc(site.shape)
     return Geometry(
         batches=batches, input_rows=rows, input_columns=columns, input_channels=channels,
         output_rows=output_rows, output_columns=output_columns, output_channels=output_channels,
-        window=layer.window or Window(kernel=(1, 1)), has_bias=has_bias(layer))
+        window=site.layer.window or Window(kernel=(1, 1)), has_bias=has_bias(site.layer))
 
 
-def has_one_scale(graph: Graph, layer: Layer) -> bool:
+def has_one_scale(site: GraphLayer) -> bool:
     """Whether weights have one scale, not one for each channel."""
-    quantization = graph.input(layer, 1).quantization
+    quantization = site.weights.quantization
     return quantization is None or len(quantization.scales) == 1
 
 

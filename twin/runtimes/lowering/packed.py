@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hwmodels.kernel import Access, Kernel, Loop, Lowered, Operand
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer
 from twin.network.operators import traits
 from twin.runtimes.lowering import Lowering, Site
 from twin.runtimes.lowering.blocks import CALL, RETURN, block, build_kernel, plain, read_code
@@ -19,7 +19,7 @@ _ROWS_AT_ONCE = 2
 """Outputs a convolution or product of CMSIS-NN computes from weights that were taken apart once."""
 
 
-def take_apart(lowering: Lowering, graph: Graph, layer: Layer, *, in_loops: bool) -> Lowering:
+def take_apart(lowering: Lowering, site: GraphLayer, *, in_loops: bool) -> Lowering:
     """Return a lowering of a layer whose weights are of 4 bits.
 
     Parameters
@@ -29,10 +29,10 @@ def take_apart(lowering: Lowering, graph: Graph, layer: Layer, *, in_loops: bool
     in_loops
         Whether the library's loops take weights apart each time they read them.
     """
-    return (split_in_loops if in_loops else unpack_weights)(lowering, graph, layer)
+    return (split_in_loops if in_loops else unpack_weights)(lowering, site)
 
 
-def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
+def split_in_loops(lowering: Lowering, site: GraphLayer) -> Lowering:
     """Return a lowering whose loops take weights apart as they read them.
 
     Notes
@@ -44,10 +44,9 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     ----------
     ARM-software/CMSIS-NN, arm_nn_mat_mult_kernel_s4_s16.c, arm_nn_vec_mat_mult_t_s4.c.
     """
-    weights = graph.input(layer, 1)
-    outputs = graph.output(layer).elements
-    rows = outputs // graph.output(layer).channels
-    times = rows if traits(layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
+    weights = site.weights
+    rows = site.output.elements // site.output.channels
+    times = rows if traits(site.layer).is_depthwise else -(-rows // _ROWS_AT_ONCE)
 
     def lower(site: Site) -> Lowered:
         first, *others = lowering.lower(site)
@@ -58,14 +57,14 @@ def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     return replace(lowering, lower=lower)
 
 
-def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
+def unpack_weights(lowering: Lowering, site: GraphLayer) -> Lowering:
     """Return a lowering that takes packed weights apart first.
 
     Parameters
     ----------
     lowering
         Of the operator on 8-bit weights.
-    graph, layer
+    site
         What is lowered; its weights are of 4 bits.
 
     Notes
@@ -77,7 +76,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     tensorflow/tflite-micro, tensorflow/lite/kernels/internal/portable_tensor_utils.cc,
     UnpackDenseInt4IntoInt8.
     """
-    weights = graph.input(layer, 1)
+    weights = site.weights
     room = -(-weights.elements // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
 
     def lower(site: Site) -> Lowered:

@@ -19,7 +19,7 @@ from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu, TaskRun, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.graph import DTYPE_BITS, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.grouping import has_second_operand
 from twin.runtimes.compiler import Clocks, CompiledTasks, Work
@@ -140,9 +140,9 @@ class NeuralArt(UnitRules):
             layer.op == "max_pool_2d" and layer.window is not None
             and not any(layer.window.padding))
 
-    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+    def explain_host(self, site: GraphLayer, npu: Npu) -> str:
         """Return why a layer stays on the host: it averages too many elements; or ""."""
-        averaged = _averaged(graph, layer)
+        averaged = _averaged(site)
         return (f"averages {averaged} elements, at most {self.pool_window_elements}"
                 if averaged > self.pool_window_elements else "")
 
@@ -152,29 +152,28 @@ class NeuralArt(UnitRules):
         slopes = layer.op == "prelu"
         return (*own, ("arithmetic",)) if slopes or traits(layer).filters is not None else own
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return what a layer asks of the units; its compute cycles are with ideal memory."""
-        if self.multiplies(layer):
-            return self._plan_convolution(graph, layer, npu)
-        elements = count_elements(graph, layer)
-        held = self._count_held(graph, layer)
+        if self.multiplies(site.layer):
+            return self._plan_convolution(site, npu)
+        elements = count_elements(site)
+        held = self._count_held(site)
         unit = UnitWork(
-            kind=self._unit(npu, layer).kind, ops=elements, compute_cycles=elements,
-            coefficients=(self.function_coefficients if layer.op in _FUNCTIONS
-                          else 0 if layer.op == "prelu" else held))
-        if layer.op == "prelu" and held != 1:
+            kind=self._unit(npu, site.layer).kind, ops=elements, compute_cycles=elements,
+            coefficients=(self.function_coefficients if site.op in _FUNCTIONS
+                          else 0 if site.op == "prelu" else held))
+        if site.op == "prelu" and held != 1:
             # slope x + (1 - slope) relu(x): the activation unit has one slope for all channels.
             slopes = replace(unit, kind=_arithmetic(npu).kind, coefficients=held)
             return Work(units=(unit, slopes), operations=(("relu", 1), ("add", 1)), loaded=held > 0)
-        return Work(units=(unit,), operations=((_NAMES.get(layer.op, layer.op), 1),),
+        return Work(units=(unit,), operations=((_NAMES.get(site.op, site.op), 1),),
                     loaded=held > 0)
 
-    def _count_held(self, graph: Graph, layer: Layer) -> int:
+    def _count_held(self, site: GraphLayer) -> int:
         """Values of a constant second operand that a unit holds; 0: none, or it is streamed."""
-        if not has_second_operand(layer):
+        if not has_second_operand(site.layer):
             return 0
-        operand = graph.input(layer, 1)
-        channels = graph.output(layer).channels
+        operand, channels = site.weights, site.output.channels
         held = operand.is_constant and operand.elements in (1, channels)
         return operand.elements if held and operand.elements <= self.channel_coefficients else 0
 
@@ -183,35 +182,33 @@ class NeuralArt(UnitRules):
         assert unit is not None, "a layer without units stays on the host"
         return unit
 
-    def _plan_convolution(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
-        weights = graph.input(layer, 1)
-        outputs = graph.output(layer).elements
-        channels = graph.output(layer).channels
-        depthwise = layer.op == "depthwise_conv_2d"
+    def _plan_convolution(self, site: GraphLayer, npu: Npu) -> Work:
+        weights, outputs, channels = site.weights, site.output.elements, site.output.channels
+        depthwise = site.op == "depthwise_conv_2d"
         alone = depthwise and outputs < self.group_outputs * channels
         group = self.group_channels if depthwise and not alone else 1
-        stored = weights.elements * (_inflation(layer) if alone else group)
+        stored = weights.elements * (_inflation(site.layer) if alone else group)
         bits = DTYPE_BITS[weights.dtype]
         stored_bytes = math.ceil(stored * bits / 8)
-        macs = layer_macs(graph, layer) * group
-        unit, arithmetic = self._unit(npu, layer), _arithmetic(npu)
-        if depthwise or layer.kernel != (1, 1):
+        macs = layer_macs(site.graph, site.layer) * group
+        unit, arithmetic = self._unit(npu, site.layer), _arithmetic(npu)
+        if depthwise or site.layer.kernel != (1, 1):
             # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
             count = 1 if depthwise else min(_list_counts(npu, unit)[-1], math.ceil(
                 weights.channels * _KERNEL_ROWS**2 / _peak_macs(unit, 8)))
             passes = math.ceil(macs / count / min(_peak_macs(unit, bits), self.kernels_at_once
-                                                  * min(layer.kernel[1], _KERNEL_ROWS)))
-            if not depthwise and layer.kernel[1] > 1:
-                count, passes = self._pass_windows(graph, layer, npu)
-            cycles = self._count_cycles(graph, layer, passes, stored_bytes, alone)
+                                                  * min(site.layer.kernel[1], _KERNEL_ROWS)))
+            if not depthwise and site.layer.kernel[1] > 1:
+                count, passes = self._pass_windows(site, npu)
+            cycles = self._count_cycles(site, passes, stored_bytes, alone)
         else:
-            count, cycles = self._share(graph, layer, macs, stored_bytes, [
+            count, cycles = self._share(site, macs, stored_bytes, [
                 number for number in _list_counts(npu, unit)
                 if weights.channels % number == 0], _peak_macs(unit, bits))
         units = [UnitWork(kind=unit.kind, count=count, macs=macs, mac_bits=(8, max(bits, 4)),
                           compute_cycles=cycles)]
         # Scale, bias and clipping take a unit each; where there are fewer, one does the rest, too.
-        turns = self.channel_tables + bool(layer.activation)
+        turns = self.channel_tables + bool(site.layer.activation)
         taken = min(turns, arithmetic.count)
         held = channels if channels <= self.channel_coefficients else 0
         rounds = math.ceil(turns / taken) * outputs
@@ -220,7 +217,7 @@ class NeuralArt(UnitRules):
                   for place in range(taken)]
         operations = {"conv": count, "add": 1} | (
             {"mul": self.channel_tables - 1} if self.channel_tables > 1 else {}) | (
-            {"sub": 1} if layer.activation else {})
+            {"sub": 1} if site.layer.activation else {})
         if bits < 8:
             units.insert(0, UnitWork(kind=_decoder(npu).kind, ops=stored,
                                      compute_cycles=stored_bytes))
@@ -229,47 +226,48 @@ class NeuralArt(UnitRules):
                     weight_bytes=stored_bytes, weight_streams=count,
                     scattered=alone, unpacked=bits < 8)
 
-    def _count_cycles(self, graph: Graph, layer: Layer, mac_cycles: int,
-                      stored_bytes: int, alone: bool) -> int:
+    def _count_cycles(self, site: GraphLayer, mac_cycles: int, stored_bytes: int,
+                      alone: bool) -> int:
         """Compute cycles of a window's kernel: the slowest of units, results, weights, inputs."""
-        inputs, outputs = graph.input(layer).elements, graph.output(layer).elements
-        kernel, depthwise = layer.kernel, layer.op == "depthwise_conv_2d"
+        inputs, outputs = site.source.elements, site.output.elements
+        kernel, depthwise = site.layer.kernel, site.op == "depthwise_conv_2d"
         if alone:
             passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
-            return max(outputs * passes * _inflation(layer), stored_bytes)
+            return max(outputs * passes * _inflation(site.layer), stored_bytes)
         packed = (self.packed_weight_bytes_per_cycle if outputs <= inputs and not depthwise else 1)
-        taken = self.strided_inputs_per_cycle if depthwise and _inflation(layer) > 1 else 1
+        taken = self.strided_inputs_per_cycle if depthwise and _inflation(site.layer) > 1 else 1
         rows = kernel[0] if kernel[1] == 1 else 1
         return max(mac_cycles, outputs * rows, math.ceil(stored_bytes / packed),
                    math.ceil(inputs / taken))
 
-    def _pass_windows(self, graph: Graph, layer: Layer, npu: Npu) -> tuple[int, int]:
+    def _pass_windows(self, site: GraphLayer, npu: Npu) -> tuple[int, int]:
         """Return units and cycles of a dense window; the input passes once for some kernels.
 
         Units in a chain share channels and parts of 3x3 of a larger kernel; what they cannot hold
         takes a round more, with sums in memory.
         """
-        source, result = graph.input(layer), graph.output(layer)
+        source, result = site.source, site.output
         depth, outputs = source.channels, result.channels
         channels = _divide(depth, self.window_channels)
-        narrow = layer.source_id in graph.inputs or _is_clipped(graph, layer)
+        narrow = site.layer.source_id in site.graph.inputs or _is_clipped(site)
         kernels = _divide(outputs, self.window_kernels if narrow else self.window_kernels // 2)
-        parts = depth // channels * math.prod(-(-size // _KERNEL_ROWS) for size in layer.kernel)
-        count = _divide(parts, _list_counts(npu, self._unit(npu, layer))[-1])
+        parts = depth // channels * math.prod(
+            -(-size // _KERNEL_ROWS) for size in site.layer.kernel)
+        count = _divide(parts, _list_counts(npu, self._unit(npu, site.layer))[-1])
         return count, parts // count * (outputs // kernels) * max(
             source.elements // depth * channels, result.elements // outputs * kernels)
 
-    def _share(self, graph: Graph, layer: Layer, macs: int, stored_bytes: int,
+    def _share(self, site: GraphLayer, macs: int, stored_bytes: int,
                counts: Sequence[int], peak_macs: float) -> tuple[int, int]:
         """Return units and compute cycles of a 1x1 convolution: the fewest that are fastest.
 
         Chained units pass partial sums from one to the next, each with a stream of weights.
         """
-        output, depth = graph.output(layer), graph.input(layer).channels
+        output, depth = site.output, site.source.channels
         packed = self.packed_weight_bytes_per_cycle
         kernels = next(number for number in range(self.kernels_at_once, 0, -1)
                        if output.channels % number == 0)
-        clipped = _is_clipped(graph, layer)
+        clipped = _is_clipped(site)
         deep = clipped and depth >= self.least_deep_channels
         ways = [(count, kernels * (1 if clipped else 2), 1) for count in counts
                 if kernels * depth <= self.unit_weights * count
@@ -284,11 +282,11 @@ class NeuralArt(UnitRules):
         return count, cycles
 
 
-def _is_clipped(graph: Graph, layer: Layer) -> bool:
+def _is_clipped(site: GraphLayer) -> bool:
     """Whether an activation clips what a layer reads at zero; else it is 16 bits wide."""
-    return any(other.target_id == layer.source_id and bool(other.activation or not (
+    return any(other.target_id == site.layer.source_id and bool(other.activation or not (
         traits(other).filters is not None or traits(other).form is Form.BROADCAST))
-        for other in graph.layers)
+        for other in site.graph.layers)
 
 
 def _divide(total: int, most: int) -> int:
@@ -315,13 +313,13 @@ def _decoder(npu: Npu) -> UnitKind:
     return unit
 
 
-def _averaged(graph: Graph, layer: Layer) -> int:
+def _averaged(site: GraphLayer) -> int:
     """Elements an averaging operator takes for each output, 1 for any other."""
-    if layer.op == "mean":
-        inputs = graph.input(layer).elements
-        return inputs // max(1, graph.output(layer).elements)
-    if layer.op == "average_pool_2d":
-        return math.prod(layer.kernel)
+    if site.op == "mean":
+        inputs = site.source.elements
+        return inputs // max(1, site.output.elements)
+    if site.op == "average_pool_2d":
+        return math.prod(site.layer.kernel)
     return 1
 
 

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 
 from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer
 from twin.network.operators import layer_macs
 from twin.runtimes.compiler import Work
 from twin.runtimes.systolic.array import DATAFLOWS, count_cycles
@@ -28,16 +28,16 @@ class Systolic(UnitRules):
     rows: int
     columns: int
 
-    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+    def plan_work(self, site: GraphLayer, npu: Npu) -> Work:
         """Return a layer's work; a depthwise convolution is a product for each channel."""
-        work = super(Systolic, self).plan_work(graph, layer, npu)
-        if not self.multiplies(layer):
+        work = super(Systolic, self).plan_work(site, npu)
+        if not self.multiplies(site.layer):
             return work
-        outputs = graph.output(layer).shape
-        pixels, macs = math.prod(outputs[:-1]), layer_macs(graph, layer)
-        filters = outputs[-1] // layer.groups
+        outputs = site.shape
+        pixels, macs = math.prod(outputs[:-1]), layer_macs(site.graph, site.layer)
+        filters = outputs[-1] // site.layer.groups
         depth = macs // (pixels * outputs[-1])
-        cycles = layer.groups * count_cycles(
+        cycles = site.layer.groups * count_cycles(
             self.dataflow, (pixels, filters, depth), (self.rows, self.columns))
         unit = replace(work.units[0], compute_cycles=cycles,
                        useful=min(1.0, macs / (cycles * self.rows * self.columns)))

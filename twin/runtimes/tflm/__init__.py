@@ -18,7 +18,7 @@ from typing import Any
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, GraphLayer, Layer, Tensor
 from twin.network.operators import list_states
 from twin.runtimes.lowering import has_extension
 from twin.runtimes.tflm.scratch import is_speed_sum, list_scratch
@@ -83,7 +83,8 @@ def list_asks(graph: Graph, kernels: str, release: str, isa: str, *,
         named += graph.left_out[1]
     rows = [row for name in named if (row := known.get(name)) is not None]
     scratch = {position: asked for position, layer in enumerate(graph.layers)
-               if (asked := list_scratch(graph, layer, kernels, isa, newer=facts["newer"]))}
+               if (asked := list_scratch(GraphLayer(graph, layer), kernels, isa,
+                                         newer=facts["newer"]))}
     persistent: list[Ask] = [("interpreter", size, 4)
                              for size in facts["recording" if recording else "structures"][:3]]
     if recording:
@@ -99,7 +100,8 @@ def list_asks(graph: Graph, kernels: str, release: str, isa: str, *,
     persistent += [("kernel data", size, ALIGNMENT_BYTES) for size in data if size]
     for layer in graph.layers:
         persistent += [("kernel data", size, ALIGNMENT_BYTES)
-                       for size in _prepared(graph, layer, kernels, isa, newer=facts["newer"])]
+                       for size in _prepared(GraphLayer(graph, layer), kernels, isa,
+                                             newer=facts["newer"])]
     count = sum(map(len, scratch.values()))
     persistent += [("kernel data", facts["scratch_handle"] * count, 4)] if count else []
     persistent += [("variables", graph.tensors[i].size_bytes, ALIGNMENT_BYTES)
@@ -153,41 +155,41 @@ def _described(tensor: Tensor, facts: Mapping[str, Any]) -> Iterator[int]:
         yield 4 + 4 * len(tensor.quantization.scales)
 
 
-def _prepared(graph: Graph, layer: Layer, kernels: str, isa: str, *, newer: bool) -> Iterator[int]:
+def _prepared(site: GraphLayer, kernels: str, isa: str, *, newer: bool) -> Iterator[int]:
     """Sizes a kernel's Prepare asks for besides its OpData."""
-    data = graph.input(layer)
+    data = site.source
     quantised = data.dtype in ("int8", "int16")
-    if layer.op == "transpose_conv_2d" or (
-            layer.op in ("conv_2d", "depthwise_conv_2d")
+    if site.op == "transpose_conv_2d" or (
+            site.op in ("conv_2d", "depthwise_conv_2d")
             and (quantised or kernels != "cmsis-nn")):
-        yield from [4 * graph.output(layer).channels] * 2
-    elif layer.op == "fully_connected" and quantised:
-        scales = graph.input(layer, 1).quantization
+        yield from [4 * site.output.channels] * 2
+    elif site.op == "fully_connected" and quantised:
+        scales = site.weights.quantization
         if newer and scales is not None and len(scales.scales) > 1:
             yield from [4 * len(scales.scales)] * 2
-        if (size := is_speed_sum(graph, layer, kernels, isa)):
+        if (size := is_speed_sum(site, kernels, isa)):
             yield size
-    elif layer.op == "softmax" and data.dtype == "int16":
+    elif site.op == "softmax" and data.dtype == "int16":
         yield from (1026, 1026)  # int16 look-up tables of 513 entries
-    elif layer.op == "svdf" and kernels == "cmsis-nn" and quantised:
-        if (size := is_speed_sum(graph, layer, kernels, isa)):
+    elif site.op == "svdf" and kernels == "cmsis-nn" and quantised:
+        if (size := is_speed_sum(site, kernels, isa)):
             yield size
-    elif layer.op == "concatenation" and data.dtype == "int8" and not newer:
-        yield from [4 * len(layer.inputs)] * 2
-    elif layer.op == "gather":
-        yield 4 + 4 * len(graph.output(layer).shape)
-    elif layer.op == "batch_matmul":
-        yield from _transposed(graph, layer, kernels, quantised)
-    elif layer.op == "lstm" and kernels == "cmsis-nn" and quantised:
-        units = graph.output(layer).channels
+    elif site.op == "concatenation" and data.dtype == "int8" and not newer:
+        yield from [4 * len(site.layer.inputs)] * 2
+    elif site.op == "gather":
+        yield 4 + 4 * len(site.shape)
+    elif site.op == "batch_matmul":
+        yield from _transposed(site, kernels, quantised)
+    elif site.op == "lstm" and kernels == "cmsis-nn" and quantised:
+        units = site.output.channels
         yield from [units * (4 if data.dtype == "int8" else 8)] * 8
 
 
-def _transposed(graph: Graph, layer: Layer, kernels: str, quantised: bool) -> Iterator[int]:
+def _transposed(site: GraphLayer, kernels: str, quantised: bool) -> Iterator[int]:
     """Sizes of batch_matmul's transposed operands (eval tensor, shape, data) and quantisation."""
-    sides = [graph.input(layer, place) for place, transposed in (
-        (0, layer.option("adj_x", False)), (1, not layer.option("adj_y", False))) if transposed]
+    sides = [site.input(place) for place, transposed in (
+        (0, site.option("adj_x", False)), (1, not site.option("adj_y", False))) if transposed]
     copies = [size for side in sides for size in (12, 4 + 4 * len(side.shape), side.size_bytes)]
     own = [28] if quantised else []
-    shape = 4 + 4 * len(graph.output(layer).shape)
+    shape = 4 + 4 * len(site.shape)
     yield from (*copies, shape, *own) if kernels == "cmsis-nn" else (*own, *copies, shape)

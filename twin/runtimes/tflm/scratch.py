@@ -7,7 +7,7 @@ tflite-micro: `RequestScratchBufferInArena` of kernels; CMSIS-NN: `arm_*_get_buf
 
 from __future__ import annotations
 
-from twin.network.graph import Graph, Layer
+from twin.network.graph import GraphLayer
 from twin.runtimes.lowering import list_extensions
 from twin.runtimes.lowering.geometry import Geometry, has_one_scale, read_geometry
 
@@ -17,64 +17,64 @@ _REVERSE_ABOVE = 16
 """CMSIS-NN's REVERSE_TCOL_EFFICIENT_THRESHOLD, in channels."""
 
 
-def list_scratch(graph: Graph, layer: Layer, kernels: str, isa: str, *,
+def list_scratch(site: GraphLayer, kernels: str, isa: str, *,
                  newer: bool = True) -> tuple[int, ...]:
     """Return bytes of each scratch buffer a layer requests; `newer`: as since 2024."""
-    data, output = graph.ends(layer)
+    data, output = site.ends
     dtype, code = data.dtype, list_extensions(isa)[0]
     whole = dtype in ("int8", "int16")
-    if layer.op in ("mean", "sum", "reduce_max", "reduce_min"):
-        axes = len(layer.option("axes", ()) or ()) or 1
-        sums = (4 * output.elements,) if layer.op in ("mean", "sum") and whole else ()
-        kept = newer or layer.op not in ("mean", "sum")
+    if site.op in ("mean", "sum", "reduce_max", "reduce_min"):
+        axes = len(site.option("axes", ()) or ()) or 1
+        sums = (4 * output.elements,) if site.op in ("mean", "sum") and whole else ()
+        kept = newer or site.op not in ("mean", "sum")
         return (*sums, 4 * len(data.shape), 4 * axes) if kept else sums
-    if layer.op == "pad" and layer.option("mode") not in (None, "constant"):
+    if site.op == "pad" and site.option("mode") not in (None, "constant"):
         return (4 * len(data.shape),) * 2
-    if layer.op == "svdf":
-        filters = graph.input(layer, 1).shape[0]
+    if site.op == "svdf":
+        filters = site.weights.shape[0]
         return (4 * filters, *((4 * output.channels,) if whole else ()))
-    if layer.op == "lstm":
+    if site.op == "lstm":
         size = output.channels * (2 if whole else 4)
         return (size,) * (3 if kernels == "cmsis-nn" and whole and newer else 4)
-    if layer.op == "transpose_conv_2d":
-        return _transposed(read_geometry(graph, layer), dtype,
+    if site.op == "transpose_conv_2d":
+        return _transposed(read_geometry(site), dtype,
                            kernels if newer else "reference", code)
     if kernels == "cmsis-nn" and whole:
-        return tuple(size for size in _cmsis_nn(graph, layer, dtype, code) if size)
-    if kernels == "esp-nn" and layer.op == "softmax" and dtype == "int8":
+        return tuple(size for size in _cmsis_nn(site, dtype, code) if size)
+    if kernels == "esp-nn" and site.op == "softmax" and dtype == "int8":
         return (4 * data.shape[1],) if len(data.shape) > 1 else ()
-    packed = len(layer.inputs) > 1 and layer.inputs[1] >= 0 and (
-        graph.input(layer, 1).dtype == "int4")
-    return (graph.input(layer, 1).elements,) if packed else ()
+    packed = len(site.layer.inputs) > 1 and site.layer.inputs[1] >= 0 and (
+        site.weights.dtype == "int4")
+    return (site.weights.elements,) if packed else ()
 
 
-def is_pointwise_product(graph: Graph, layer: Layer) -> bool:
+def is_pointwise_product(site: GraphLayer) -> bool:
     """Whether TFLite Micro hands a fully connected layer to CMSIS-NN as a convolution of 1x1."""
-    return (layer.op == "fully_connected" and len(graph.output(layer).shape) > 2
-            and graph.input(layer, 1).channels % 4 == 0
-            and graph.input(layer, 1).dtype != "int4")
+    return (site.op == "fully_connected" and len(site.shape) > 2
+            and site.weights.channels % 4 == 0
+            and site.weights.dtype != "int4")
 
 
-def is_speed_sum(graph: Graph, layer: Layer, kernels: str, isa: str) -> int:
+def is_speed_sum(site: GraphLayer, kernels: str, isa: str) -> int:
     """Bytes of sums over weight rows, kept by builds for speed where Helium multiplies."""
     helium = list_extensions(isa)[0] == "mve"
-    if kernels != "cmsis-nn" or not helium or graph.input(layer).dtype != "int8":
+    if kernels != "cmsis-nn" or not helium or site.source.dtype != "int8":
         return 0
-    rows = graph.input(layer, 1).shape[0]
-    return 0 if is_pointwise_product(graph, layer) else 4 * rows
+    rows = site.weights.shape[0]
+    return 0 if is_pointwise_product(site) else 4 * rows
 
 
-def _cmsis_nn(graph: Graph, layer: Layer, dtype: str, code: str) -> tuple[int, ...]:
-    if layer.op == "conv_2d":
-        return (_windows(read_geometry(graph, layer), layer.groups, dtype, code),)
-    if layer.op == "depthwise_conv_2d" and dtype == "int8":
-        return (_depthwise(read_geometry(graph, layer), code),)
-    if layer.op == "average_pool_2d" and code == "dsp":
-        return (4 * graph.input(layer).channels,)
-    if layer.op == "fully_connected" and dtype == "int8" and is_pointwise_product(graph, layer):
-        return (8 * graph.output(layer).channels * has_one_scale(graph, layer),)
-    if layer.op == "batch_matmul" and dtype == "int8" and code == "mve":
-        return (4 * graph.output(layer).channels,)
+def _cmsis_nn(site: GraphLayer, dtype: str, code: str) -> tuple[int, ...]:
+    if site.op == "conv_2d":
+        return (_windows(read_geometry(site), site.layer.groups, dtype, code),)
+    if site.op == "depthwise_conv_2d" and dtype == "int8":
+        return (_depthwise(read_geometry(site), code),)
+    if site.op == "average_pool_2d" and code == "dsp":
+        return (4 * site.source.channels,)
+    if site.op == "fully_connected" and dtype == "int8" and is_pointwise_product(site):
+        return (8 * site.output.channels * has_one_scale(site),)
+    if site.op == "batch_matmul" and dtype == "int8" and code == "mve":
+        return (4 * site.output.channels,)
     return ()
 
 

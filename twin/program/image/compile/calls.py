@@ -174,7 +174,7 @@ def _write_product(site: Site) -> tuple[Call, ...]:
 
 
 def _write_convolution(site: Site) -> tuple[Call, ...]:
-    if is_pointwise(site.graph, site.layer):
+    if is_pointwise(site):
         return _write_product(site)
     scratch = site.placement.slot(-1 - site.position)
     return _call(site, "conv", {

@@ -106,7 +106,7 @@ def _wants_sums(step: GraphLayer, isa: str) -> bool:
     """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
     if "mve" not in load_isa(isa).extensions or step.source.dtype != "int8":
         return False
-    product = traits(step.layer).form is Form.PRODUCT or is_pointwise(step.graph, step.layer)
+    product = traits(step.layer).form is Form.PRODUCT or is_pointwise(step)
     return product and len(weighted(step).multipliers) == 1
 
 

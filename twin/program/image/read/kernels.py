@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hwmodels.frozen import frozen
 from hwmodels.kernel import Access, Block, Kernel, Loop, Lowered, Nest, Operand, split_runs
 from twin.deployment.placement import Placement
-from twin.network.graph import Graph, Layer
+from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import is_alias, layer_macs
 from twin.program.elf import Elf
 from twin.program.image.compile.plan import Image
@@ -87,7 +87,7 @@ def _read_kernel(walker: Walker, graph: Graph, layer: Layer, position: int,
     functions = tuple(dict.fromkeys(block.function for block in trips))  # as they were entered
     nests, operands = place_accesses(events, extents, memory_of)
     family = FAMILIES.get(layer.op, "activation")
-    if family == "conv" and is_pointwise(graph, layer):
+    if family == "conv" and is_pointwise(GraphLayer(graph, layer)):
         family = "pointwise"
     called = [one for one in functions if not one.name.startswith(("run_", "copy_"))]
     return Kernel(

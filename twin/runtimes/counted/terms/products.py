@@ -45,7 +45,7 @@ def describe_fully_connected(step: GraphLayer) -> Work:
     weights = step.weights
     rows, columns = weights.shape[0], weights.shape[1]
     vectors, over = target.elements // rows, max(0, columns - FAST)
-    each = not has_one_scale(step.graph, step.layer)
+    each = not has_one_scale(step)
     long = source.dtype == "int16" and over > 0
     variant = f"{source.dtype}{' per channel' if each else ''}"
     plain = Work(variant=variant, path=f"{variant} long" if long else "", terms={
@@ -58,7 +58,7 @@ def describe_fully_connected(step: GraphLayer) -> Work:
         "vector long four": over * vectors * (rows // 4),
         "vector long one": over * vectors * (rows % 4),
         **_count_products(vectors, rows, FAST if long else columns)})
-    if source.dtype != "int8" or not is_pointwise_product(step.graph, step.layer):
+    if source.dtype != "int8" or not is_pointwise_product(step):
         return plain
     return replace(plain, path="int8 1x1", runs="conv_2d", oldest=plain, terms={
         **plain.terms, "pixel": vectors}, own=count_blocks(vectors, rows, columns) | {
