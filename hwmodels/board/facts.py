@@ -124,7 +124,8 @@ class Cache:
     """A set-associative cache; an accelerator in front of a flash is a cache that serves it."""
 
     name: str
-    size_bytes: Annotated[int, Key(SIZE, "What it holds.")]
+    size_bytes: Annotated[int, Key(
+        SIZE, "What it holds; with a `rel_sd` of 1 or more there may be none.")]
     line_bytes: Annotated[int, Key(
         SIZE, "Of a line; absent: one array read of the memory it serves.", required=False)]
     ways: Annotated[int, Key(COUNT, "Absent: fully associative.", required=False)]

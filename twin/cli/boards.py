@@ -52,6 +52,8 @@ def new(asked: NewBoard, output: BoardFile = None, as_json: AsJson = False) -> N
               sources=True, as_json=as_json)
     assumed = sum(fact.kind == "assumed" for fact in board.facts)
     warn([f"{assumed} facts are assumed (column kind): replace them by those of the datasheet"])
+    if asked.cache_bytes is None and not board.caches:
+        warn(["no cache before the flash is a guess, too: --cache SIZE, or 0B, states it"])
     if asked.run_ma_per_mhz is not None:
         warn(["--run-current is taken as a busy loop's whole current; on measured boards "
               "networks drew 0.9 to 1.9 times as much: `twin predict` says what it makes of it"])

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -334,6 +335,9 @@ def _add(lines: Lines, values: np.ndarray) -> list[float]:
 CANDIDATES = tuple(name for name, policy in POLICIES.items() if policy.candidate)
 """Replacement policies an undocumented cache may have."""
 
+NO_CACHE = "no cache"
+"""Rival of a cache that may not be there."""
+
 
 def list_open(board: Board) -> tuple[Cache, ...]:
     """Return the caches in use whose replacement policy nobody documents."""
@@ -345,20 +349,36 @@ def list_open(board: Board) -> tuple[Cache, ...]:
                  and f"caches.{cache.name}.replacement" not in known)
 
 
+def list_doubtful(board: Board) -> tuple[Cache, ...]:
+    """Return the caches in use that may not be there: nought is within their size's deviation."""
+    guessed = {fact.path for fact in board.facts if (fact.rel_sd or 0.0) >= 1.0}
+    return tuple(cache for cache in board.caches
+                 if cache.enabled and f"caches.{cache.name}.size_bytes" in guessed)
+
+
 def list_rivals(deployment: Deployment, caches: Sequence[Cache],
                 ) -> tuple[tuple[str, Deployment], ...]:
-    """Return a deployment under each policy open caches may have, the assumed one first."""
-    board = deployment.board
-    return ((caches[0].replacement, deployment), *(
-        (policy, replace(deployment, board=replace(board, caches=tuple(
-            replace(one, replacement=policy) if one in caches else one for one in board.caches))))
-        for policy in CANDIDATES if policy != caches[0].replacement
-        and all(POLICIES[policy].takes(cache.ways) for cache in caches)))
+    """Return a deployment under each policy open caches may have, the assumed one first.
+
+    The last is without the caches that may not be there.
+    """
+    board, doubtful = deployment.board, list_doubtful(deployment.board)
+    own = caches[0].replacement if caches else "as stated"
+
+    def change(changed: Sequence[Cache], **fields: Any) -> Deployment:
+        return replace(deployment, board=replace(board, caches=tuple(
+            replace(one, **fields) if one in changed else one for one in board.caches)))
+
+    return ((own, deployment), *(
+        (policy, change(caches, replacement=policy))
+        for policy in CANDIDATES if caches and policy != own
+        and all(POLICIES[policy].takes(cache.ways) for cache in caches)),
+        *([(NO_CACHE, change(doubtful, enabled=False))] if doubtful else []))
 
 
 def price_rivals(deployment: Deployment, prices: Prices,
                  lower: Groups) -> list[tuple[str, PricedLines]]:
-    """Return the lines of a warm inference under each policy open caches may have, if any is open.
+    """Return the lines of a warm inference as each rival has them, if anything is open.
 
     Parameters
     ----------
@@ -370,10 +390,13 @@ def price_rivals(deployment: Deployment, prices: Prices,
         Returns the kernels of each layer.
     """
     caches, board = list_open(deployment.board), deployment.board
-    found, shares = [], list_shares(deployment) if caches else None
+    is_open = bool(caches or list_doubtful(board))
+    found, shares = [], list_shares(deployment) if is_open else None
     timing = lru_cache(partial(read_timing, board))
-    for policy, rival in list_rivals(deployment, caches) if caches else ():
+    for policy, rival in list_rivals(deployment, caches) if is_open else ():
         structure = find_structure(rival, lower, cold=False)
-        found.append((policy, price_lines(structure, deployment.runtime, prices, timing(
-            structure.arrays.places), shares)))
+        places = structure.arrays.places
+        own, us = (prices, timing(places)) if policy != NO_CACHE else (
+            runtime_prices(rival), read_timing(rival.board, places))
+        found.append((policy, price_lines(structure, deployment.runtime, own, us, shares)))
     return found

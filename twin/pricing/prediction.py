@@ -20,7 +20,7 @@ from hwmodels.counts import (
     merge_counts,
 )
 from hwmodels.frozen import NamedNumbers, frozen
-from hwmodels.quantities import list_first, sum_by_key
+from hwmodels.quantities import format_frequency, format_size, list_first, sum_by_key
 from hwmodels.simulator import add_background
 from twin.deployment.costs import (
     Coverage,
@@ -46,7 +46,7 @@ from twin.network.operators import (
 )
 from twin.pricing.certainty import Certainty, say_assumed_currents
 from twin.pricing.counted_prices import list_input_assumptions
-from twin.pricing.lines import price_on_core, runtime_prices
+from twin.pricing.lines import list_doubtful, price_on_core, runtime_prices
 from twin.pricing.structure import is_layer_assumed
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
+
+SLOWEST_HZ = 1e6
+"""Below it a file's clock is doubted: kilohertz in place of megahertz."""
 
 _SHOWN = 12
 """Layers a warning names one by one."""
@@ -415,6 +418,13 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
         warnings += [f"{fact.path} stays {fact.value} at this clock, too, as stated for another; "
                      f"--set {fact.path}=N states it" for fact in deployment.board.facts
                      if fact.path.endswith(".wait_states") and fact.path not in changed]
+    if not changed and (hertz := deployment.board.core_clock.frequency_hz) < SLOWEST_HZ:
+        warnings.append(f"clock: its file states {format_frequency(hertz)}; is {hertz / 1e3:g}MHz "
+                        "meant?")
+    warnings += [f"cache: {format_size(cache.size_bytes)} before the flash is a guess, and the "
+                 f"interval of the time covers there being none; caches.{cache.name}.size_bytes "
+                 "in the file, or --set, states it"
+                 for cache in list_doubtful(deployment.board)[:1]]
     decided = list_input_assumptions(deployment)
     listed = {f"inputs decide the cost ({taken}) of layer": places
               for taken, places in decided.items()}

@@ -25,7 +25,7 @@ SECONDS_A_DAY = 86_400
 J_PER_MWH = 3.6
 LONGEST_US = 1e14
 
-MOST_MA_PER_MHZ, MOST_SLEEP_MA = 100.0, 1e3
+LEAST_MA_PER_MHZ, MOST_MA_PER_MHZ, MOST_SLEEP_MA = 1e-3, 100.0, 1e3
 """Of what a user may state: more is a slip of the unit."""
 
 CELL_V = 3.0
@@ -263,7 +263,8 @@ def read_currents(given: Mapping[str, float | str]) -> dict[str, float]:
 
 def read_current(text: str, option: str) -> float:
     """Read a run current; mA/MHz."""
-    return _read(text, "ma_per_mhz", option, most=MOST_MA_PER_MHZ)[0]
+    return _read(text, "ma_per_mhz", option, least=LEAST_MA_PER_MHZ,
+                 most=MOST_MA_PER_MHZ)[0]
 
 
 def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float | None]]:
@@ -278,12 +279,15 @@ def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float
 
 
 def _read(text: str, dimension: str, option: str, factor: float = 1.0, more: str = "",
-          most: float = math.inf) -> tuple[float, str]:
+          least: float = 0.0, most: float = math.inf) -> tuple[float, str]:
     found = read_quantity(text, dimension)
-    if found is None or not found[1] or not 0 < found[0] < math.inf or found[0] > most:
-        large = found is not None and found[1] and most < found[0] < math.inf
+    if found is None or not found[1] or not 0 < found[0] < math.inf or not (
+            least <= found[0] <= most):
+        number, has_unit = found or (0.0, "")
+        end = f"above the largest accepted, {most:g}" if number > most else (
+            f"below the least accepted, {least:g}")
         raise UsageError(f"{option} {text!r} is " + (
-            f"above the largest accepted, {most:g} {next(iter(UNITS[dimension]))}" if large else
+            f"{end} {next(iter(UNITS[dimension]))}" if has_unit and 0 < number < math.inf else
             "not understood; accepted: a number above zero with "
             f"one of {', '.join(UNITS[dimension])}{more}{suggest_unit(text, dimension)}"))
     return found[0] * factor, found[1]

@@ -15,8 +15,10 @@ from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.portability.new_board import Wanted, describe_board, write_board
+from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.lines import list_doubtful
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
 
@@ -69,8 +71,8 @@ def test_guesses_are_marked_and_what_is_given_is_not():
 
 
 def test_what_cannot_be_names_what_asked_for_it(tmp_path):
-    with pytest.raises(BoardError, match=r"_hz, of --clock: 1000 is impos.* nothing is wr"):
-        write_board(replace(wanted(), clock_hz=1e3), tmp_path / "mine.yaml")
+    with pytest.raises(BoardError, match=r"_bytes, of --flash: '1e.*' is impos.* nothing is wr"):
+        write_board(replace(wanted(), flash_bytes=1e15), tmp_path / "mine.yaml")
     with pytest.raises(UsageError, match=r"--clock: at 9 GHz .* 299 wait states.*up to 64"):
         write_board(replace(wanted(), clock_hz=9e9), tmp_path / "mine.yaml")
     assert not list(tmp_path.iterdir())
@@ -205,7 +207,10 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     (("mine", *FULL, "-o", "x.txt"), "ends in .yaml"),
     (("mine", *FULL, "-o", "none/x.yaml"), "cannot be written"),
     (("mine", *FULL, "--cache", "1000B"), "mine.yaml:caches"),
-    (("mine", *FULL[:2], "--clock", "1Hz", *FULL[4:]), "mine.yaml:clocks.cpu.frequency_hz")])
+    (("mine", *FULL[:2], "--clock", "96kHz", *FULL[4:]), "96 kHz; accepted: 1 MHz or more"),
+    (("mine", *FULL[:4], "--flash", "2", *FULL[6:]), "'2' has no unit; accepted: as 2KiB"),
+    (("mine", *FULL[:6], "--sram", "640B"), "--sram: 640 bytes, less than any part has"),
+    (("mine", *FULL, "--run-current", "0.12"), "below the least accepted, 0.001 mA/MHz")])
 def test_refusals_leave_nothing_behind(arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = run("boards", "new", *arguments)
@@ -217,3 +222,46 @@ def test_showing_boards_works_as_before():
     assert run("boards")[0] == 0 and run("boards", "nucleo_l4r5zi", "--sources")[0] == 0
     code, _, err = run("boards", "nucleo_l4r5")
     assert code == 3 and "did you mean" in err
+
+
+@pytest.mark.parametrize(("core", "like"), [
+    ("cortex-m33", "b_u585i_iot02a"), ("cortex-m4", "nrf52840dk")])
+def test_a_guessed_cache_is_that_of_the_class_and_may_not_be_there(core, like, tmp_path):
+    """Of shipped boards of the core; the interval holds the time with it and without any."""
+    _, board = write_board(wanted(core=core), tmp_path / "mine.yaml")
+    cache, usual = board.caches[0], load_board(like)
+    assert (cache.size_bytes, cache.ways) == (usual.caches[0].size_bytes, usual.caches[0].ways)
+    size = next(fact for fact in board.facts if fact.path.endswith(".size_bytes")
+                and fact.path.startswith("caches."))
+    assert size.kind == "assumed" and like in size.source and "shipped boards" in size.source
+    asked = deploy("kws", board)
+    made = predict_calibrated(asked)
+    without = predict_calibrated(asked.replace({f"caches.{cache.name}.enabled": False}))
+    held = made.certainty.time_us
+    assert made.time_us < without.time_us and held.holds(made.time_us) and held.holds(
+        without.time_us)
+    assert any(line.startswith("cache: ") for line in made.warnings)
+    rows = predict_batch([asked])
+    assert rows.time_high_us[0] == pytest.approx(held.high)
+    stated = predict_calibrated(asked.replace({f"caches.{cache.name}.size_bytes":
+                                               cache.size_bytes}))
+    assert stated.time_us == made.time_us and stated.certainty.time_us.high < held.high
+    assert not any(line.startswith("cache: ") for line in stated.warnings)
+
+
+def test_a_core_with_caches_of_its_own_has_them(tmp_path):
+    _, board = write_board(wanted(core="cortex-m7"), tmp_path / "mine.yaml")
+    assert len(board.caches) == 2 and not list_doubtful(board)
+    _, board = write_board(wanted(core="cortex-m0plus"), tmp_path / "other.yaml")
+    assert not board.caches
+    _, board = write_board(wanted(like="nrf52840dk"), tmp_path / "third.yaml")
+    assert [one.name for one in board.caches] == ["icache"] and not list_doubtful(board)
+
+
+def test_a_slow_clock_of_a_file_is_doubted(tmp_path):
+    path, _ = write_board(wanted(), tmp_path / "mine.yaml")
+    path.write_text(path.read_text().replace("[96000000,", "[96000,"))
+    text, = [line for line in predict(deploy("kws", path)).warnings if line.startswith("clock: ")]
+    assert "96 kHz" in text and "96MHz" in text
+    slowed = deploy("kws", "nucleo_l4r5zi").replace({"clocks.cpu.frequency_hz": 5e5})
+    assert not any(line.startswith("clock: ") for line in predict(slowed).warnings)

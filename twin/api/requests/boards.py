@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY
 from hwmodels.board.declaration import MOST_WAIT_STATES
 from twin.api.requests import BOARD_FILES, Request, option, required
 from twin.api.requests.values import parse_quantity
+from twin.errors import UsageError
 from twin.studies.duty import read_current
 
 
@@ -18,7 +19,12 @@ class Doctor(Request):
 
 
 def _size(option: str) -> Callable[[str], int]:
-    return lambda text: int(parse_quantity(text, "bytes", option))
+    def read(text: str) -> int:
+        if text[-1:].isdigit():  # of a datasheet: KiB as likely as MiB
+            raise UsageError(f"{option} {text!r} has no unit; accepted: as {text}KiB")
+        return int(parse_quantity(text, "bytes", option))
+
+    return read
 
 
 def _read_run_current(text: str) -> float:

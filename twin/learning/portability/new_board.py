@@ -6,20 +6,25 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from hwmodels.board.declaration import MOST_WAIT_STATES
 from hwmodels.board.facts import Board
+from hwmodels.board.file import SHIPPED as BOARDS
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
 from hwmodels.core.file import OWN_CORE, SHIPPED, list_built_cores, load_core
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
-from hwmodels.quantities import format_frequency
+from hwmodels.quantities import format_frequency, format_size
 from twin.errors import UsageError
 
 HZ_PER_WAIT = 30e6
 """Flash of these parts answers about this often; assumed where no table is known."""
+
+LEAST_BYTES, LEAST_HZ = 1024, 1e6
+"""Of a memory, and of the clock a part is described at: below them a unit was mistaken."""
 
 OPTIONS = {"clocks.cpu.frequency_hz": "--clock", "memories.flash.size_bytes": "--flash",
            "memories.sram.size_bytes": "--sram", "memories.flash.wait_states": "--wait-states",
@@ -78,6 +83,14 @@ class Wanted:
         if self.regulator is not None and self.regulator not in REGULATORS.words:
             raise UsageError(f"--regulator {self.regulator!r}; "
                              + did_you_mean(self.regulator, tuple(map(str, REGULATORS.words))))
+        for option, size_bytes in (("--flash", self.flash_bytes), ("--sram", self.sram_bytes)):
+            if size_bytes < LEAST_BYTES:
+                raise UsageError(f"{option}: {size_bytes} bytes, less than any part has; accepted: "
+                                 f"{format_size(LEAST_BYTES)} or more")
+        if self.clock_hz < LEAST_HZ:
+            raise UsageError(f"--clock: {format_frequency(self.clock_hz)}; accepted: "
+                             f"{format_frequency(LEAST_HZ)} or more, what the part runs at; "
+                             "--clock of other commands then lowers it")
         if self.like is not None and self.like.core.model not in known:
             raise UsageError(f"--like {self.like.name}: is not a microcontroller")
 
@@ -95,6 +108,7 @@ def check_name(name: str) -> None:
 class Guesses:
     """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like.
 
+    `caches` names a single one for code and data, or one for each; a core of its own has them.
     `sources` say of each guess, by its key in the file, which board or family it is borrowed from.
     """
 
@@ -105,7 +119,8 @@ class Guesses:
     line_bytes: int
     ways: int
     replacement: str
-    unified: bool
+    caches: tuple[str, ...]
+    may_lack_caches: bool
     supply_v: float
     regulator: str
     power: Power | None
@@ -129,16 +144,20 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
         Taken over: geometry, supply and currents as they are, wait states as often as it has them.
     """
     if like is None:
-        cached = load_core(core).traits.own_caches
-        family = _name_family(core)
+        own, family = load_core(core).traits.own_caches, _name_family(core)
+        usual, why = _find_usual(core)
+        geometry = _take_caches(usual) if usual else {
+            "cache_bytes": 16384 if own else 0, "line_bytes": 32, "ways": 4, "replacement": "lru",
+            "caches": ("icache", "dcache")}
         return Guesses(
+            **geometry, may_lack_caches=not own,
             clock_hz=clock_hz, hz_per_wait=HZ_PER_WAIT, read_bytes=16,
-            cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
-            unified=False, supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
+            supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
             sources={
                 "waits": f"guessed: one wait state each {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
                 "array": f"guessed: 128 bits a read, {family}",
-                "caches": f"guessed: {'16 KiB' if cached else 'none, else'} of 32-byte lines, "
+                "caches": f"guessed: {why}" if usual else
+                          f"guessed: {'16 KiB' if own else 'none, else'} of 32-byte lines, "
                           f"4 ways, {family}",
                 "supply": f"guessed: a linear regulator, 3.3 V, {family}",
                 "currents": "not known: --like BOARD or --run-current gives it; 0.8 instructions "
@@ -146,12 +165,10 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
     return Guesses(
+        **_take_caches(like), may_lack_caches=False,
         clock_hz=clock_hz, hz_per_wait=like.core_clock.frequency_hz / (flash.wait_states + 1),
-        read_bytes=flash.read_bytes, cache_bytes=cache.size_bytes if cache else 0,
-        line_bytes=cache.line_bytes if cache else 32, ways=cache.ways if cache else 1,
-        replacement=cache.replacement if cache else "lru",
-        unified=like.core.icache is not None and like.core.icache == like.core.dcache,
-        supply_v=like.power.voltage_v, regulator=like.power.regulator, power=like.power,
+        read_bytes=flash.read_bytes, supply_v=like.power.voltage_v,
+        regulator=like.power.regulator, power=like.power,
         efficiency_by_v=next((fact.value for fact in like.facts
                               if fact.path == "supply.efficiency_by_v"), None),
         sources={
@@ -160,6 +177,34 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
             "caches": f"borrowed from {like.name}: its {cache.name if cache else 'having none'}",
             "supply": f"borrowed from {like.name}: its supply, core voltage and efficiency",
             "currents": f"borrowed from {like.name}: its currents"})
+
+
+def _take_caches(like: Board) -> dict[str, Any]:
+    """Return what `Guesses` says of the caches of a board."""
+    code, data = like.core.icache, like.core.dcache
+    cache = like.cache(data) or like.cache(code)
+    return {"cache_bytes": cache.size_bytes if cache else 0,
+            "line_bytes": cache.line_bytes if cache else 32, "ways": cache.ways if cache else 1,
+            "replacement": cache.replacement if cache else "lru",
+            "caches": ("cache",) if code == data else ("icache",) if data is None else (
+                "icache", "dcache")}
+
+
+def _find_usual(core: str) -> tuple[Board | None, str]:
+    """Return the shipped board of a core with the usual cache before its flash, and what is usual.
+
+    Median of the sizes; None where no more than half of them have one.
+    """
+    boards = [board for path in sorted(BOARDS.glob("*.yaml"))
+              if (board := load_board(path.stem)).core.model == core
+              and board.memory(dict(board.placement)["code"]).role == "flash"]
+    cached = sorted((board for board in boards if board.core.icache is not None),
+                    key=lambda board: board.caches[0].size_bytes)
+    if 2 * len(cached) <= len(boards):
+        return None, ""
+    usual = cached[(len(cached) - 1) // 2]
+    return usual, (f"as {usual.name}; {len(cached)} of {len(boards)} shipped boards with a {core} "
+                   "have a cache before their flash")
 
 
 def _name_family(core: str) -> str:
@@ -226,14 +271,19 @@ def describe_board(wanted: Wanted) -> str:
     cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
     traits = load_core(wanted.core).traits
     fpu = traits.fpu
-    names = ("cache", "cache") if guesses.unified else ("icache", "dcache")
-    looked_up = f", icache: {names[0]}, dcache: {names[1]}" if cache_bytes else ""
+    names = guesses.caches
+    looked_up = "".join(f", {role}: {name}" for role, name in zip(
+        ("icache", "dcache"), names * 2 if names == ("cache",) else names, strict=False)
+        if cache_bytes)
+    size = fact(wanted.cache_bytes, guesses.cache_bytes, "caches")
+    if wanted.cache_bytes is None and guesses.may_lack_caches:
+        size = f"{{value: {cache_bytes}, kind: assumed, source: caches, rel_sd: 1}}"
     caches = "".join(
-        f"  {name}: {{size_bytes: {fact(wanted.cache_bytes, guesses.cache_bytes, 'caches')}, "
+        f"  {name}: {{size_bytes: {size}, "
         f"line_bytes: {fact(None, guesses.line_bytes, 'caches')}, ways: "
         f"{fact(None, guesses.ways, 'caches')},\n    replacement: [{guesses.replacement}, assumed, "
         "caches], allocate: read, serves: [flash]}\n"
-        for name in dict.fromkeys(names) if cache_bytes)
+        for name in names if cache_bytes)
     waits = f"wait_states: {fact(wanted.wait_states, None)}"
     if wanted.wait_states is None:  # of other clocks, too: those of a what-if
         highest = ", ".join(f"{math.ceil(states * guesses.hz_per_wait - 1e-3) / 1e6:.10g}MHz"

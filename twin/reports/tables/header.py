@@ -48,6 +48,7 @@ MOST_NOTES = 3
 """Warnings that stand beside the figures they concern; the rest is for --details."""
 
 _BESIDE = {"no interval: ": "time", "extrapolating: ": "time", "assumed: ": "time",
+           "cache: ": "board",
            "energy": "energy", "placement: ": "fits", "structural assumption: ": "library"}
 """How a warning begins, and which figure it concerns; what matters most first."""
 
@@ -73,7 +74,7 @@ def place_warnings(prediction: Prediction) -> Notes:
             if figure in notes.beside or len(notes.beside) == MOST_NOTES:
                 notes.rest.append(warning)
             else:
-                notes.beside[figure] = warning if figure == "time" else (
+                notes.beside[figure] = warning if figure in ("time", "board") else (
                     warning.removeprefix(named).removeprefix(start).lstrip(": ").removeprefix(
                         "is not known: "))
     return notes
