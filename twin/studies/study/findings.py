@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import fmean, median
 
+import numpy as np
+
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen
+from hwmodels.paths.timing import Floats
 from twin.pricing.variables import COLD_START
 from twin.studies.change import relate_times
 from twin.studies.results import Table
@@ -311,24 +314,22 @@ def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> tuple[float,
     Of energies and powers what is theirs beside the time's: of an end, the root of the difference
     of squares. Where nothing says what is shared nothing cancels, which is the cautious side.
     """
-    own = _reach(row, base, figure) if figure in UNCERTAIN and ratio else None
-    if own is None:
+    if figure not in UNCERTAIN or not ratio:
         return ratio, ratio
-    shared, apart = relate_times(base, row), _reach(row, base, "time_us")
-    if shared is not None and apart is not None:
-        times = (row.time_us or 0.0) / (base.time_us or 1.0)
-        own = tuple(math.sqrt(max(0.0, mine**2 - other**2) * (figure != "time_us") + kept**2)
-                    for mine, other, kept in zip(own, apart, (
-                        math.log(times / shared.low), math.log(shared.high / times)), strict=True))
-    return ratio * math.exp(-own[0]), ratio * math.exp(own[1])
+    own, shared = _reach(row, base, figure), relate_times(base, row)
+    if shared is not None and figure != "error":
+        middle = math.log((row.time_us or 0.0) / (base.time_us or 1.0))
+        own = np.sqrt(np.maximum(own**2 - _reach(row, base, "time_us")**2, 0.0)
+                      + (np.log([shared.low, shared.high]) - middle)**2)
+    low, high = ratio * np.exp(own * [-1, 1])
+    return float(low), float(high)
 
 
-def _reach(row: Row, base: Row, figure: str) -> tuple[float, ...] | None:
+def _reach(row: Row, base: Row, figure: str) -> Floats:
     """Return how far the logarithm of a ratio reaches down and up if its errors are independent."""
-    now, then = row.bounds_of(figure), base.bounds_of(figure)
-    return None if now is None or then is None else tuple(
-        math.hypot(math.log(first), math.log(second)) for first, second in (
-            (now[1] / now[0], then[2] / then[1]), (now[2] / now[1], then[1] / then[0])))
+    now, then = (np.diff(np.log(one.bounds_of(figure) or np.ones(3))) for one in (row, base))
+    reach: Floats = np.hypot(now, then[::-1])
+    return reach
 
 
 def _tell_overhead(finding: Finding, table: Table) -> list[str]:
