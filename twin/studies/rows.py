@@ -278,13 +278,11 @@ def bound_mean(row: Row, limits: Limits) -> Row:
     """Return a row whose sleep is not known with the mean power of its inferences, if too much."""
     if row.sleep != NOT_KNOWN:
         return row
-    least = None if row.energy_uj is None or not limits.every_us else (
-        row.energy_uj * 1e3 / limits.every_us)
-    if least is None or limits.max_mean_mw is None or least <= limits.max_mean_mw:
-        return dataclasses.replace(row, mean_mw=None, mean=None)
-    share = least / (row.energy_uj or 1.0)
-    return dataclasses.replace(row, mean_mw=least, mean=None if row.energy is None else Interval(
-        low=row.energy.low * share, high=row.energy.high * share, level=row.energy.level))
+    share, most = 1e3 / (limits.every_us or math.inf), limits.max_mean_mw or math.inf
+    least = (row.energy_uj or 0.0) * share
+    return dataclasses.replace(row, **({"mean_mw": None, "mean": None} if least <= most else {
+        "mean_mw": least, "mean": row.energy and dataclasses.replace(
+            row.energy, low=row.energy.low * share, high=row.energy.high * share)}))
 
 
 def limit_known(row: Row, limits: Limits) -> Limits:
@@ -292,14 +290,12 @@ def limit_known(row: Row, limits: Limits) -> Limits:
 
     Asleep at a current that is not known, the mean power's is one of the energy of an inference.
     """
-    asleep = row.sleep == NOT_KNOWN
-    unknown = [name for name, _ in limits.list_limits() if (name == "mean_mw" and asleep) or (
-        getattr(row, name) is None and (name != "mean_mw" or row.energy_uj is None))]
-    known = dataclasses.replace(limits, **{f"max_{name}": None for name in unknown})
-    if not (asleep and limits.max_mean_mw and limits.every_us) or row.energy_uj is None:
-        return known
-    return dataclasses.replace(known, max_energy_uj=min(
-        limits.max_mean_mw * limits.every_us * 1e-3, limits.max_energy_uj or math.inf))
+    if row.sleep == NOT_KNOWN and limits.max_mean_mw and limits.every_us:
+        limits = dataclasses.replace(limits, max_mean_mw=None, max_energy_uj=min(
+            limits.max_mean_mw * limits.every_us * 1e-3, limits.max_energy_uj or math.inf))
+    return dataclasses.replace(limits, **{
+        f"max_{name}": None for name, _ in limits.list_limits()
+        if getattr(row, name) is None and (name != "mean_mw" or row.energy_uj is None)})
 
 
 def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:

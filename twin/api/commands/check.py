@@ -94,7 +94,7 @@ def check(asked: request.Check) -> Check:
     requirements = _list_requirements(prediction, spare, **held)
     row = None
     if limits.every_us is not None:
-        row, = (bound_mean(row, limits) for row in deployer.predict_changed(deployment, [{}]))
+        row = bound_mean(deployer.predict_changed(deployment, [{}])[0], limits)
         requirements += _list_duty_requirements(row, limits)
     if asked.max_usd is not None:
         requirements += (Requirement(

@@ -84,7 +84,7 @@ def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
         if value == baseline:
             continue
         for figure in figures:
-            if ratios := _list_ratios(groups, value, baseline, figure):
+            if ratios := _list_pairs(groups, value, baseline, figure):
                 found.append(Effect(
                     value=value, figure=figure, ratios=tuple(ratio for ratio, _, _ in ratios),
                     low=median(low for _, low, _ in ratios),
@@ -92,12 +92,15 @@ def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
     return tuple(found)
 
 
-def _list_ratios(groups: Iterable[Mapping[str, Row]], value: str, baseline: str,
-                 figure: str) -> list[tuple[float, float, float]]:
-    """Return ratios to the baseline, ascending, and the ends of their intervals."""
-    return sorted((ratio, *_bound_ratio(group[value], group[baseline], figure, ratio))
-                  for group in groups if (ratio := _ratio(
-                      group.get(value), group.get(baseline), figure)) is not None)
+def _list_pairs(groups: Iterable[Mapping[str, Row]], value: str, baseline: str, figure: str,
+                by: str = "ratio") -> list[tuple[float, float, float]]:
+    """Return ratios to the baseline or differences, ascending, and the ends of their intervals."""
+    pairs = [(group[value], group[baseline]) for group in groups if {value, baseline} <= {*group}]
+    if by == "difference":
+        return sorted((now[1] - then[1], now[0] - then[2], now[2] - then[0]) for one in pairs
+                      for now, then in [[row.bounds_of(figure) for row in one]] if now and then)
+    return sorted((ratio, *_bound_ratio(*one, figure, ratio)) for one in pairs
+                  if (ratio := _ratio(*one, figure)) is not None)
 
 
 def list_cells(table: Table, finding: Finding, value: str) -> Counter[str]:
@@ -272,40 +275,19 @@ def _count_places(least: Counter[str]) -> str:
 
 def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
     """Return in how many pairs a hypothesis holds, by predictions and by whole intervals."""
-    baseline, wanted = find_baseline(table, finding), f"x{claim.at_most:g}"
-    if claim.by == "difference":
-        return _tell_difference(claim, finding, table)
-    head = (f"hypothesis: {claim.value} beside {baseline}, {name_figure(claim.figure)} at most "
-            f"{wanted}: ")
-    ratios = _list_ratios(group_rows(table.predicted, finding.vary), claim.value, baseline,
-                          claim.figure)
-    if not ratios:
-        return head + "cannot be tested: no pair of rows knows it"
-    met = sum(ratio <= claim.at_most for ratio, _, _ in ratios)
-    surely = sum(high <= claim.at_most for _, _, high in ratios)
-    low, high = (median(one[end] for one in ratios) for end in (1, 2))
-    sure = (f"; in {surely} by the whole interval, whose median is x{_times(low)} to "
-            f"x{_times(high)}" if low < high else "")
-    return head + (f"holds in {met} of {len(ratios)} pairs, median x"
-                   f"{_times(median(ratio for ratio, _, _ in ratios))}{sure}")
-
-
-def _tell_difference(claim: Claim, finding: Finding, table: Table) -> str:
-    """Return the same of a figure above the baseline's, whose ends are those of both figures."""
-    baseline, found = find_baseline(table, finding), []
-    for group in group_rows(table.predicted, finding.vary):
-        both = [group[name].bounds_of(claim.figure) for name in (claim.value, baseline)
-                if name in group]
-        if len(both) == 2 and both[0] is not None and both[1] is not None:
-            found.append((both[0][1] - both[1][1], both[0][2] - both[1][0]))
-    head = (f"hypothesis: {claim.value} above {baseline}, {name_figure(claim.figure)} by at most "
-            f"{write_level(claim.figure, claim.at_most)}: ")
+    baseline, by = find_baseline(table, finding), claim.by == "difference"
+    write: Callable[[float], str] = partial(write_level, claim.figure) if by else (
+        lambda ratio: f"x{_times(ratio)}")
+    head = (f"hypothesis: {claim.value} {'above' if by else 'beside'} {baseline}, "
+            f"{name_figure(claim.figure)} {'by ' * by}at most {write(claim.at_most)}: ")
+    found = _list_pairs(group_rows(table.predicted, finding.vary), claim.value, baseline,
+                        claim.figure, by=claim.by)
     if not found:
         return head + "cannot be tested: no pair of rows knows it"
-    met, surely = (sum(one[end] <= claim.at_most for one in found) for end in (0, 1))
-    middle, high = (write_level(claim.figure, median(one[end] for one in found)) for end in (0, 1))
-    return (f"{head}holds in {met} of {len(found)} pairs, median {middle}; in {surely} by the "
-            f"whole interval, whose upper end is {high} in the median")
+    met, surely = (sum(one[end] <= claim.at_most for one in found) for end in (0, 2))
+    middle, low, high = (write(median(one[end] for one in found)) for end in range(3))
+    return f"{head}holds in {met} of {len(found)} pairs, median {middle}" + (
+        f"; in {surely} by the whole interval, whose median is {low} to {high}" * (low != high))
 
 
 def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> tuple[float, float]:
@@ -414,9 +396,7 @@ def _known(group: Mapping[str, Row], figure: str) -> dict[str, float]:
     return {value: number for value, number in found.items() if number is not None}
 
 
-def _ratio(row: Row | None, base: Row | None, figure: str) -> float | None:
-    if row is None or base is None:
-        return None
+def _ratio(row: Row, base: Row, figure: str) -> float | None:
     first, second = figure_of(row, figure), figure_of(base, figure)
     return None if first is None or not second else first / second
 
