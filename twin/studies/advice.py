@@ -164,6 +164,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     deployer = deployer or Deployer()
     before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
     asked, limits = limits, limit_known(before, limits)
+    search = _Search(deployment, deployer, before, limits)
     broken = judge(before, limits).violations
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
@@ -177,7 +178,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     paired: list[Change] = []
     tried = 0
     for effort in EFFORTS:
-        for change in _try(deployment, candidates.get(effort, []), deployer, before, limits):
+        for change in map(search.try_one, candidates.get(effort, ())):
             if change.row.failure:
                 refused.append((change.words, change.row.reason))
             elif _matters(change, before, limits):
@@ -186,12 +187,11 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
             if on_progress is not None:
                 on_progress(tried, total, len(refused))
         if not before.met:
-            found += [*_bisect(deployment, candidates.get(effort, []), found, deployer, before,
-                               limits)]
+            found += [*_bisect(search, candidates.get(effort, ()), found)]
         sure = [one for one in found if one.row.sure]
         if candidates.get(effort) and pairs and not before.met and all(
                 one.risks_accuracy for one in sure):
-            paired += _pair(deployment, found, deployer, before, limits, effort, best_only)
+            paired += _pair(search, found, effort, best_only)
         if not thorough and any(one.row.sure for one in (*sure, *paired)):
             break
     singles, both = (tuple(dataclasses.replace(one, row=judge(one.row, asked))
@@ -277,34 +277,44 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
     before, = deployer.predict_changed(deployment, [{}])
     chosen = [item for values in wanted.values() for item in values]
     found: list[Change] = []
-    for change in _try(deployment, chosen, deployer, before, Limits()):
+    for change in map(_Search(deployment, deployer, before, Limits()).try_one, chosen):
         found.append(change)
         if on_progress is not None:
             on_progress(len(found), len(chosen), sum(bool(done.row.failure) for done in found))
     return found
 
 
-def _try(deployment: Deployment, candidates: Sequence[Candidate],
-         deployer: Deployer, before: Row, limits: Limits) -> Iterator[Change]:
-    """Yield candidates as changes, predicted; equal settings are tried once."""
-    for one, value in candidates:
-        settings = ((one.path, value),)
-        row, = deployer.predict_changed(deployment, [dict(settings)])
-        row = judge(row, limits)
-        yield make_change(settings, one.effort, one.costs, row, before, lost=0.0 if row.failure
-                          else measure_loss(deployment, settings, one.costs))
+@record
+class _Search:
+    """What changes are tried of, and the limits they are held to."""
+
+    deployment: Deployment
+    deployer: Deployer
+    before: Row
+    limits: Limits
+
+    def predict(self, settings: NamedTexts, effort: str, costs: str) -> Change:
+        """Return a change, predicted."""
+        row, = self.deployer.predict_changed(self.deployment, [dict(settings)])
+        return make_change(settings, effort, costs, judge(row, self.limits), self.before,
+                           lost=0.0 if row.failure else measure_loss(
+                               self.deployment, settings, costs))
+
+    def try_one(self, candidate: Candidate) -> Change:
+        """Return a candidate as a change, predicted."""
+        one, value = candidate
+        return self.predict(((one.path, value),), one.effort, one.costs)
 
 
-def _bisect(deployment: Deployment, candidates: Sequence[Candidate],
-            found: Sequence[Change], deployer: Deployer, before: Row, limits: Limits,
-            ) -> Iterator[Change]:
+def _bisect(search: _Search, candidates: Sequence[Candidate],
+            found: Sequence[Change]) -> Iterator[Change]:
     """Yield the smallest sure change of each path that has amounts, between values tried.
 
     Between the nearest sure value and the farthest one before it that is not, halved until no value
     is between them: as if what is sure stays so beyond.
     """
     for path, one in {one.path: one for one, _ in candidates}.items():
-        amount = _list_amounts(deployment).get(path)
+        amount = _list_amounts(search.deployment).get(path)
         tried = [] if amount is None else [
             (amount.read(each.settings[0][1]), each) for each in found
             if each.settings[0][0] == path and len(each.settings) == 1]
@@ -319,7 +329,7 @@ def _bisect(deployment: Deployment, candidates: Sequence[Candidate],
         seen, best = {each.settings[0][1] for _, each in tried}, None
         while (text := amount.write((good + bad) / 2)) not in seen:
             seen.add(text)
-            change, = _try(deployment, [(one, text)], deployer, before, limits)
+            change = search.try_one((one, text))
             if not change.row.failure and change.row.sure:
                 good, best = amount.read(text), change
             else:
@@ -359,8 +369,8 @@ def _write_share(share: float) -> str:
     return f"{round(share / HANDY) * HANDY:.4g}"
 
 
-def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer, before: Row,
-          limits: Limits, effort: str, best_only: bool = False) -> list[Change]:
+def _pair(search: _Search, singles: Sequence[Change], effort: str,
+          best_only: bool) -> list[Change]:
     """Return pairs of single changes that promise most, predicted together.
 
     They are chosen as if effects multiplied, and then predicted.
@@ -373,6 +383,7 @@ def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer,
         Of pairs that risk accuracy, whether only those are predicted that take less of the network
         than what is sure; of a class that is not the last, those that promise to come near.
     """
+    before, limits = search.before, search.limits
     helpful = [one for one in rank_changes(singles, limits)
                if excess(one.row, limits) < excess(before, limits) or one.row.met]
     helpful = [one for kind in EFFORTS
@@ -396,13 +407,11 @@ def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer,
                 done.row.sure and (not done.risks_accuracy or (risk and lost >= done.lost))
                 for done in (*singles, *made))):
             continue
-        settings = (*one.settings, *other.settings)
-        row, = deployer.predict_changed(deployment, [dict(settings)])
-        alone = min(excess(part.row, limits) for part in (one, other))
-        if not row.failure and excess(judge(row, limits), limits) < alone - LITTLE:
-            costs = "; ".join(dict.fromkeys(text for text in (one.costs, other.costs) if text))
-            made.append(make_change(settings, effort, costs, judge(row, limits), before,
-                                    lost=measure_loss(deployment, settings, costs)))
+        pair = search.predict((*one.settings, *other.settings), effort, "; ".join(
+            dict.fromkeys(filter(None, (one.costs, other.costs)))))
+        if not pair.row.failure and excess(pair.row, limits) < min(
+                excess(part.row, limits) for part in (one, other)) - LITTLE:
+            made.append(pair)
     return made
 
 

@@ -118,10 +118,10 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
                if one.row.sure and one.risks_accuracy and len(one.settings) == 1]
 
     def lose(pair: Change) -> float:
-        return max(pair.lost, min((one.lost for one in singles if one.rank == pair.rank
-                                   and one.lost <= pair.lost + LITTLE_MORE
-                                   and (one.row.time_us or 0.0) < (pair.row.time_us or 0.0)),
-                                  default=0.0) if len(pair.settings) > 1 else 0.0)
+        faster = [one.lost for one in singles if len(pair.settings) > 1 and one.rank == pair.rank
+                  and one.lost <= pair.lost + LITTLE_MORE
+                  and (one.row.time_us or 0.0) < (pair.row.time_us or 0.0)]
+        return max(pair.lost, min(faster, default=0.0))
 
     def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, bool, float]:
         return (not one.row.met, not one.row.sure, one.rank, one.risks_accuracy,
