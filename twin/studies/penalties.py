@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 
 import numpy as np
 
+from calibration.fitting.bands import NORMAL_REACH
 from hwmodels.frozen import frozen
 from hwmodels.quantities import significant
 from twin.studies.change import excess
@@ -161,18 +161,9 @@ def draw_least(rows: Sequence[Row], quantity: str) -> np.ndarray | None:
     bounds = [row.bounds_of(quantity) for row in rows]
     if len(rows) < 2 or any(one is None or one[0] == one[2] for one in bounds):
         return None
+    low, point, high = np.log(np.array(bounds, float)).T
     draws = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
-    values = np.empty_like(draws)
-    for place, (row, one) in enumerate(zip(rows, bounds, strict=True)):
-        low, point, high = one or (math.inf, math.inf, math.inf)
-        interval = row.interval_of(quantity)
-        if interval is None or point <= 0:
-            values[:, place] = point
-            continue
-        reach = NormalDist().inv_cdf(0.5 + interval.level / 2)
-        down, up = math.log(point / low) / reach, math.log(high / point) / reach
-        drawn = draws[:, place]
-        values[:, place] = math.log(point) + np.where(drawn > 0, up, down) * drawn
+    values = point + np.where(draws > 0, high - point, point - low) * draws / NORMAL_REACH
     least = values == values.min(axis=1, keepdims=True)
     chances: np.ndarray = (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
     return chances
