@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,30 @@ class Tree:
     nodes: Any
     places: np.ndarray
     left_out: np.ndarray | None
+
+    def list_leaves(self, node: int = 0, path: tuple[Split, ...] = (),
+                    ) -> Iterator[tuple[int, tuple[Split, ...]]]:
+        """Yield each leaf below a node with the splits that lead to it."""
+        nodes = self.nodes
+        if nodes.children_left[node] == nodes.children_right[node]:
+            yield node, path
+            return
+        for child, above in ((nodes.children_left, False), (nodes.children_right, True)):
+            yield from self.list_leaves(int(child[node]), (
+                *path, (int(nodes.feature[node]), float(nodes.threshold[node]), above)))
+
+
+Split = tuple[int, float, bool]
+"""A feature, the limit it is held to, and whether what follows is above it."""
+
+
+def tighten(path: Sequence[Split]) -> list[Split]:
+    """Return the splits of a path, a tighter one of a kind in place of the one before."""
+    kept: dict[tuple[int, bool], float] = {}
+    for feature, limit, above in path:
+        kept.pop((feature, above), None)
+        kept[feature, above] = limit
+    return [(feature, limit, above) for (feature, above), limit in kept.items()]
 
 
 def grow_tree(asked: np.ndarray, targets: np.ndarray | list[str], groups: Sequence[str] = (), *,

@@ -16,7 +16,7 @@ from twin.network.rewrites.rewrite import EFFORTS
 from twin.pricing.batch import read_draw
 from twin.pricing.certainty import ratio_interval
 from twin.studies.limits import Limits
-from twin.studies.rows import Row
+from twin.studies.rows import Row, ratio_of
 
 LITTLE_MORE = 0.5
 """What a single change may lose more than a pair that is slower, to stand before it: a fifth of
@@ -78,13 +78,10 @@ class Change:
 def make_change(settings: NamedTexts, effort: str, costs: str, row: Row,
                 before: Row, *, lost: float = 0.0) -> Change:
     """Return a change with how it moves time and energy."""
-    def ratio(name: str) -> float | None:
-        now, then = getattr(row, name), getattr(before, name)
-        return None if now is None or not then else now / then
-
     return Change(settings=settings, effort=effort, costs=costs, row=row, lost=lost,
                   gain=relate_times(before, row), rests_on=_rests_on(row) * (not row.failure),
-                  time_ratio=ratio("time_us"), energy_ratio=ratio("energy_uj"))
+                  time_ratio=ratio_of(row, before, "time_us"),
+                  energy_ratio=ratio_of(row, before, "energy_uj"))
 
 
 def measure_loss(deployment: Deployment, settings: Sequence[tuple[str, str]], costs: str) -> float:

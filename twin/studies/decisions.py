@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from calibration.fitting.tree import grow_tree
+from calibration.fitting.tree import grow_tree, tighten
 from hwmodels.frozen import frozen
 from twin.studies.rows import Row
 
@@ -25,6 +24,8 @@ ASKED = {"time_us": ("latency", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3)
          "ram_bytes": ("RAM", "KiB", 1 / 1024), "price_usd": ("price", "USD", 1.0),
          "error": ("error rate", "%", 100.0)}
 """What requirements are of: its name, unit and factor."""
+
+Path = tuple[tuple[str, bool], ...]
 
 
 @frozen
@@ -52,7 +53,7 @@ class Decision:
     right: float
     requirements: int
     rows: tuple[tuple[int, Row], ...]
-    path: tuple[tuple[str, bool], ...] = ()
+    path: Path = ()
 
 
 def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
@@ -93,12 +94,21 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
     labels = [INFEASIBLE if place < 0 else shown[place][1].board for place in best]
     tree = grow_tree(np.log(asked), labels, depth=DEPTH, least=LEAST)
     found = []
-    for node, path in _walk(tree.nodes, names):
+
+    def limit(feature: int, log: float) -> tuple[str, str]:
+        name, unit, factor = ASKED[names[feature]]
+        return name, f"{factor * math.exp(log):.3g} {unit}"
+
+    for node, path in tree.list_leaves():
         mine = [place for place, own in enumerate(tree.places) if own == node]
         choice, count = Counter(labels[place] for place in mine).most_common(1)[0]
         cited = Counter(int(best[place]) for place in mine if labels[place] == choice)
         found.append(Decision(
-            rules=_shorten(path), path=path, choice=choice, right=count / len(mine),
+            rules=tuple(f"{name} limit {'above' if above else 'up to'} {value}"
+                        for feature, log, above in tighten(path)
+                        for name, value in (limit(feature, log),)),
+            path=tuple((" ".join(limit(feature, log)), above) for feature, log, above in path),
+            choice=choice, right=count / len(mine),
             requirements=len(mine),
             rows=tuple(shown[place] for place, _ in cited.most_common(3) if place >= 0)))
     return tuple(found)
@@ -106,27 +116,3 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
 
 def _known(value: float | None) -> float:
     return math.inf if value is None else float(value)
-
-
-Path = tuple[tuple[str, bool], ...]
-
-
-def _walk(tree: Any, names: Sequence[str], node: int = 0,
-          path: Path = ()) -> list[tuple[int, Path]]:
-    """Return each end of the tree with the limits that lead to it."""
-    if tree.children_left[node] == tree.children_right[node]:
-        return [(node, path)]
-    name, unit, factor = ASKED[names[tree.feature[node]]]
-    limit = f"{name} {factor * math.exp(tree.threshold[node]):.3g} {unit}"
-    return [end for child, above in ((tree.children_left, False), (tree.children_right, True))
-            for end in _walk(tree, names, int(child[node]), (*path, (limit, above)))]
-
-
-def _shorten(path: Path) -> tuple[str, ...]:
-    """Return the rules of a path, a tighter bound of a kind in place of the one before."""
-    rules: dict[tuple[str, bool], str] = {}
-    for limit, above in path:
-        name, value, unit = limit.rsplit(" ", 2)
-        rules.pop((name, above), None)
-        rules[name, above] = f"{name} limit {'above' if above else 'up to'} {value} {unit}"
-    return tuple(rules.values())

@@ -11,11 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
 
 import numpy as np
 
-from calibration.fitting.tree import grow_tree
+from calibration.fitting.tree import grow_tree, tighten
 from hwmodels.board.file import load_board
 from hwmodels.frozen import NamedCounts, NamedTexts, frozen
 from hwmodels.quantities import format_energy
@@ -319,26 +318,16 @@ def _grow(known: Sequence[Run], figure: str, per: str,
     off = None if tree.left_out is None else np.exp(np.abs(tree.left_out - targets))
     names, places = [*FEATURES, *cores, *libraries], tree.places
     return 0.0 if off is None else float(np.median(off)), tuple(
-        Leaf(rules=rules, typical=float(np.exp(targets[places == leaf].mean())), per=per,
-             runs=int((places == leaf).sum()),
+        Leaf(rules=tuple(_say_split(names, *split) for split in tighten(path)), typical=float(
+            np.exp(targets[places == leaf].mean())), per=per, runs=int((places == leaf).sum()),
              error=None if off is None else float(np.median(off[places == leaf])))
-        for leaf, rules in _walk(tree.nodes, names))
+        for leaf, path in tree.list_leaves())
 
 
-def _walk(tree: Any, names: Sequence[str], node: int = 0, rules: tuple[str, ...] = (),
-          ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield each leaf with the rules that lead to it."""
-    if tree.children_left[node] == tree.children_right[node]:
-        yield node, rules
-        return
-    name, limit = names[tree.feature[node]], float(tree.threshold[node])
-    is_word = names.index(name) >= len(FEATURES)
-    below = f"not {name}" if is_word else f"{name} <= {limit:.3g}"
-    above = name if is_word else f"{name} > {limit:.3g}"
-    for child, rule in ((tree.children_left, below), (tree.children_right, above)):
-        head = rule.rpartition(" ")[0]  # A tighter bound of the same kind replaces the one before.
-        kept = rules if is_word else tuple(one for one in rules if one.rpartition(" ")[0] != head)
-        yield from _walk(tree, names, int(child[node]), (*kept, rule))
+def _say_split(names: Sequence[str], feature: int, limit: float, above: bool) -> str:
+    name = names[feature]
+    return f"{'not ' * (not above)}{name}" if feature >= len(FEATURES) else (
+        f"{name} {'>' if above else '<='} {limit:.3g}")
 
 
 @functools.cache

@@ -253,6 +253,12 @@ class Row:
         return (point, point, point) if interval is None else (interval.low, point, interval.high)
 
 
+def ratio_of(after: Row | None, before: Row | None, quantity: str) -> float | None:
+    """Return after over before of a quantity of two rows; None where it is not known of both."""
+    now, then = (getattr(row, quantity, None) for row in (after, before))
+    return None if now is None or not then else now / then
+
+
 def compare_as(quantity: str, boundary: str) -> str:
     """Return what a quantity compares as: energies of an inference where they are counted."""
     return f"{quantity} of a {boundary}" * (quantity == "energy_uj") or quantity

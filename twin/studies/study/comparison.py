@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from twin.studies.results import Table
-from twin.studies.rows import Row
+from twin.studies.rows import Row, ratio_of
 
 UNMOVED = 5e-4
 """The same between two tables of one study."""
@@ -24,12 +24,12 @@ class RowPair(NamedTuple):
     @property
     def time_ratio(self) -> float | None:
         """After / before; None where one is not known."""
-        return self._ratio("time_us")
+        return ratio_of(self.after, self.before, "time_us")
 
     @property
     def energy_ratio(self) -> float | None:
         """After / before; None where one is not known."""
-        return self._ratio("energy_uj")
+        return ratio_of(self.after, self.before, "energy_uj")
 
     @property
     def has_moved(self) -> bool:
@@ -51,10 +51,6 @@ class RowPair(NamedTuple):
         if before is None or after is None:
             return before is not after
         return bool(abs(after - before) >= UNMOVED * abs(before) and after != before)
-
-    def _ratio(self, name: str) -> float | None:
-        before, after = (getattr(row, name, None) for row in self)
-        return None if not before or after is None else after / before
 
 
 def diff_tables(before: Table, after: Table) -> Sequence[RowPair]:

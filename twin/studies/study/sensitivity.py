@@ -8,7 +8,7 @@ Morris, Technometrics 33(2), 1991. Saltelli et al., Computer Physics Communicati
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import fspath
 from typing import Any
 
@@ -26,9 +26,9 @@ from twin.studies.study.file import load_runnable
 from twin.studies.study.tasks import cut_tasks, make_plan
 from twin.studies.study.workers import open_workers
 
-METHODS = ("morris", "sobol")
-
 SEED, LEVELS = 0, 4
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "morris": {"num_levels": LEVELS}, "sobol": {"calc_second_order": False}}
 JUMP = LEVELS / 2 / (LEVELS - 1)
 """Of the draws; of Morris' grid: its levels, and the share of the way every step of a trajectory
 takes."""
@@ -146,8 +146,8 @@ def analyse(source: File, *, quantity: str = "time_us", method: str = "morris",
 
 
 def _check(method: str, quantity: str, count: int) -> None:
-    if method not in METHODS:
-        raise UsageError(f"method {method!r}; accepted: {', '.join(METHODS)}")
+    if method not in OPTIONS:
+        raise UsageError(f"method {method!r}; accepted: {', '.join(OPTIONS)}")
     if quantity not in QUANTITIES:
         raise UsageError(f"figure {quantity!r}; accepted: {', '.join(QUANTITIES)}")
     if not 2 <= count <= 65536 or (method == "sobol" and count & (count - 1)):
@@ -177,9 +177,7 @@ def _draw(axes: Sequence[Axis], method: str, count: int) -> np.ndarray:
     sample = _import()[0][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        drawn = (sample.sample(_problem(axes), count, num_levels=LEVELS, seed=SEED)
-                 if method == "morris" else
-                 sample.sample(_problem(axes), count, calc_second_order=False, seed=SEED))
+        drawn = sample.sample(_problem(axes), count, seed=SEED, **OPTIONS[method])
     ends = np.full((2 * len(axes) + 1, len(axes)), MIDDLE)
     for place in range(len(axes)):
         ends[1 + 2 * place, place], ends[2 + 2 * place, place] = 0.0, 1.0
@@ -238,9 +236,8 @@ def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str
     analyser = _import()[1][method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Of an axis that changes nothing.
-        indices = (analyser.analyze(_problem(axes), drawn, values, num_levels=LEVELS, seed=SEED)
-                if method == "morris" else
-                analyser.analyze(_problem(axes), values, calc_second_order=False, seed=SEED))
+        indices = analyser.analyze(_problem(axes), *[drawn] * (method == "morris"), values,
+                                   seed=SEED, **OPTIONS[method])
     first, second = ("mu_star", "sigma") if method == "morris" else ("ST", "ST_conf")
     influences = [Influence(
         axis=axis.name, low_value=_end(axis, 0.0), high_value=_end(axis, 1.0),
