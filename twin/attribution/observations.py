@@ -238,10 +238,13 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
             header.temperature, header.kind))) + "; accepted: warm measurements")
     if header.facts.get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
+    asked = load_board(board)
+    if header.board not in (asked.name, board, UNKNOWN):
+        raise MeasurementError(f"{where}: measured on {header.board}, not on {asked.name}")
     clocks, placement = header.clocks, dict(header.placement)
     measured = name_runtime(header.runtime, header.facts.get("compiler", ""))
     runtime = without_tools(settle_runtime(measured, runtime, where))
-    if hint := describe_open(runtime, load_board(board)):
+    if hint := describe_open(runtime, asked):
         raise MeasurementError(f"{where}: its runtime {runtime!r} is unknown; pass {hint}")
     if header.model == UNKNOWN:
         raise MeasurementError(f"{where}: does not say which network it is of; import it again "
@@ -250,9 +253,6 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     deployment = deploy(named, board, runtime=runtime, clock_hz=clocks.get("cpu"),
                         weights=placement.get("weights"), arena=placement.get("arena"),
                         follow_clock=False)
-    if header.board not in (deployment.board.name, board, UNKNOWN):
-        raise MeasurementError(f"{where}: measured on {header.board}, not on "
-                               f"{deployment.board.name}")
     if header.architecture_id not in (None, deployment.graph.architecture_id):
         raise MeasurementError(f"{where}: measured another network than {header.model} is now")
     return start_with_counter(deployment, measurement)[0], runtime

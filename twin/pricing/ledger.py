@@ -313,7 +313,7 @@ def find_largest(prediction: Prediction) -> Largest | None:
 def _name_operator(layer: LayerPrediction, drawn: Layer | None) -> str:
     """Return a layer's operator in the plural; a program's function by its name."""
     plural = OPERATORS[layer.op].plural if OPERATORS.is_ours(layer.op) else ""
-    kind = plural or (layer.op if layer.called else f"{layer.op} layers")
+    kind = plural or (layer.name if layer.called else f"{layer.op} layers")
     if drawn is None or drawn.window is None or drawn.groups > 1 or not layer.macs:
         return kind
     return "{}x{} ".format(*drawn.window.kernel) + kind

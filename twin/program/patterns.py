@@ -11,6 +11,7 @@ from typing import Any
 from hwmodels.errors import did_you_mean
 from hwmodels.files import read_yaml
 from twin.errors import ProgramError
+from twin.network.operators import FUNCTION
 from twin.program.elf import Elf, Function
 
 AUTO, NONE = "auto", "none"
@@ -128,11 +129,12 @@ def name_kind(families: Sequence[str]) -> str:
 def call_layer(functions: Sequence[tuple[str, str]]) -> str:
     """Return what a layer is called, by name and family of its functions, the heaviest first.
 
-    A product of matrices whose name says no more may be a 1x1 convolution: it is a "matmul".
+    A product of matrices whose name says no more may be a 1x1 convolution: it is a "matmul"; what
+    no pattern knows is a function.
     """
     kind = name_kind([family for _, family in functions])
     if kind != "fully_connected":
-        return kind
+        return FUNCTION if kind == ELSE else kind
     shipped = _shipped()
     certain = [one for one in shipped["families"][kind] if one not in shipped["products"]]
     return kind if any(fnmatchcase(name, one) for name, family in functions if family == kind

@@ -92,7 +92,7 @@ def test_every_reference_of_the_glossary_leads_somewhere():
 @pytest.mark.parametrize(("asked", "meant"), [
     ("MAC", "MAC"), ("mac", "mac"), ("write-back", "write_back"), ("Arithmetic_Intensity",
      "arithmetic intensity"), ("dcache_read_refill", "dcache_read_refill"), ("helium", "MVE"),
-    ("latency", "latency"),
+    ("latency", "latency"), ("trust", "prices"), ("interval", "make-up of an interval"),
 ])
 def test_terms_are_found_whatever_their_spelling(asked, meant):
     assert find_entry(asked).term == meant

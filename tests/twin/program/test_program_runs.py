@@ -188,12 +188,13 @@ def test_two_builds_are_set_side_by_side_in_order(program, tmp_path):
     other = build_program(tmp_path, options=("-O1",))
     sides = [side_of_prediction(twin.predict(twin.deploy_elf(
         one, BOARD, begin="infer", layers="layer_*"))) for one in (program, other)]
-    assert [one.level for one in agree(*sides) if one.what == "network"] == ["note"]
+    assert [one.level for one in agree(*sides) if one.what == "program"] == ["note"]
     found = pair_parts(*sides)
     assert found.by == "index" and len(found.pairs) == 3
     assert all(first.name == second.name for first, second in found.pairs)
     assert name_kind(("data_movement", "conv", "fully_connected")) == "conv"
     assert name_kind(("elementwise", "data_movement")) == "elementwise"
+    assert call_layer([("infer", "elementwise")]) == "function"  # nothing is known of what it is
 
 
 @pytest.mark.parametrize("name, called", [

@@ -284,6 +284,13 @@ def test_a_pick_is_not_doubted_by_an_energy_counted_elsewhere() -> None:
     assert "would decide" not in say(first, unpriced)  # 95.5 beside 95.0 at most
     assert say(lose(first, "RAM"), unpriced).endswith(
         f"would decide: price of {second.row.board}")
+    least = first.row.energy_uj / 10
+    thrifty = dataclasses.replace(second, row=dataclasses.replace(
+        second.row, boundary=first.row.boundary, energy_uj=least,
+        energy=Interval(low=0.9 * least, high=1.1 * least, level=0.9)))
+    text = say(first, thrifty)
+    assert f"{second.row.board} has less energy with >99.9%; other points" in text
+    assert "would decide" not in text
 
 
 def test_models_of_hardware_and_this_machine_are_no_choice() -> None:

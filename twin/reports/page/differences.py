@@ -168,7 +168,7 @@ def describe_published_view(view: PublishedView, command: str = "") -> Page:
         for name, found in (("time", ratios), ("energy", energies)) if found)
     sentence = (f"{len(shown)} open published results; predicted over published time lies from "
                 f"{ratios[0]:.2f} to {ratios[-1]:.2f}." if ratios else
-                "No open published result has a time that is predicted.")
+                "No open published result has a time that is predicted." if shown else "")
     return Page(
         title=f"{view.model} on {view.board.name}, predicted beside published",
         subtitle="each row with its own library, clock and supply", verdict=(

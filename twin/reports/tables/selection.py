@@ -124,6 +124,9 @@ def _say_undecided(met: Sequence[Choice], may: Sequence[Choice], quantity: str,
     chances = draw_least([pick.row, *(
         one.row for one in others[:1]
         if one.row.compared_as(quantity) == pick.row.compared_as(quantity))], quantity)
+    if chances is not None and chances[0] <= 1 - SURE:
+        return (f"{others[0].row.board} has less {WORDS[quantity]} with "
+                f"{format_chance(float(chances[1]))}; other points of its score put it second")
     if chances is not None and chances[0] < SURE:
         return (f"a measurement of either would decide: {pick.row.board} has less "
                 f"{WORDS[quantity]} with {format_chance(float(chances[0]))}")

@@ -171,11 +171,11 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
         *(["sleep: " + "; ".join(
             f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
            + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
-        f"energy of {board} " + ("is taken" if not drawn else "includes " + " to ".join(
+        f"energy of {board} " + ("is of the board" if not drawn else "includes " + " to ".join(
             f"{mw:,.0f}" for mw in dict.fromkeys((drawn[0], drawn[-1])))
-            + " mW of the idle board, which limits include, too; what share of it follows the "
-            "clocks is not known, which widens it off those of its file")
-        + ", at the board's input; do not compare it with a chip's at its rail"
+            + " mW of the idle board, as limits do (at other clocks than its file's the interval "
+            "is wider: how much of it follows them is not known)")
+        + " and is drawn at the board's input: do not compare it with a chip's at its rail"
         for board, drawn in boards.items())]
 
 
