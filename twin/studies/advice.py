@@ -120,8 +120,7 @@ class Advice:
     def nearest(self) -> Change | None:
         """What comes nearest to the limits, where nothing, or nothing that is known, meets them."""
         tried, known = self.ranked, self.known
-        found = next((one for one in tried if one.row.met), min(
-            tried, key=lambda one: excess(one.row, known), default=None))
+        found = min(tried, key=lambda one: not one.row.met and excess(one.row, known), default=None)
         return found if found is not None and excess(found.row, known) < excess(
             self.before, known) - NEARER else None
 

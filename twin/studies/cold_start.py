@@ -9,8 +9,8 @@ of theirs. Ignores what a program does besides, such as drivers and sensors.
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
+from calibration.fitting.bands import NORMAL_REACH
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.frozen import NamedNumbers, frozen
@@ -72,10 +72,9 @@ def start_cold(prediction: Prediction) -> ColdStart | None:
     held = prediction.certainty
     if held is None or held.time_us is None:
         return ColdStart(state=rest.state, parts=parts, interval=None)
-    reach = NormalDist().inv_cdf(0.5 + held.time_us.level / 2)
     total = math.fsum(us for _, us in parts)
     low, high = (math.hypot(end - prediction.time_us, *(
-        us * math.expm1(side * reach * sd) for (_, us), sd in zip(parts, spread, strict=False)))
+        us * math.expm1(side * NORMAL_REACH * sd) for (_, us), sd in zip(parts, spread, strict=False)))
         for side, end in ((-1, held.time_us.low), (1, held.time_us.high)))
     return ColdStart(state=rest.state, parts=parts, interval=Interval(
         low=max(total - low, 0.0), high=total + high, level=held.time_us.level))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from statistics import NormalDist
 
+from calibration.fitting.bands import NORMAL_REACH
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
@@ -135,14 +135,13 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
         return row
     mean = None
     if row.time is not None and row.energy is not None:
-        reach = NormalDist().inv_cdf(0.5 + row.energy.level / 2)
         asleep = 1 - (row.time_us + rest.wake_up_us) / duty.every_us
         ends = []
         for side, time_us, energy_uj in ((-1, row.time.low, row.energy.low),
                                          (1, row.time.high, row.energy.high)):
             end = mean_power_mw(duty.every_us, min(time_us, duty.every_us - rest.wake_up_us),
                                 energy_uj, rest, idle) or mean_mw
-            slept = asleep * (rest.sleep_mw * math.expm1(side * reach * rest.rel_sd)
+            slept = asleep * (rest.sleep_mw * math.expm1(side * NORMAL_REACH * rest.rel_sd)
                               + side * rest.half_mw)
             ends.append(mean_mw + side * math.hypot(end - mean_mw, slept))
         mean = Interval(low=ends[0], high=ends[1], level=row.energy.level)

@@ -44,6 +44,7 @@ from twin.studies.limits import price_of
 from twin.studies.rows import Row
 
 _Read = TypeVar("_Read")
+_Asked = TypeVar("_Asked")
 
 FEWEST = 4
 """Points that differ in their clock alone from which they are predicted by one call."""
@@ -177,13 +178,14 @@ class Deployer:
             found |= self._predict_clocks([points[number] for number in numbers], numbers, hertz)
         left = [number for number in range(len(points)) if number not in found]
         asked = [points[number] for number in left]
-        found |= zip(left, self._predict(asked, [self._try(point) for point in asked]), strict=True)
+        found |= zip(left, self._predict(asked, [_try(self.deploy, point) for point in asked]),
+                     strict=True)
         return tuple(found[number] for number in range(len(points)))
 
     def _predict_clocks(self, points: Sequence[Point], numbers: Sequence[int],
                         hertz: Sequence[float]) -> dict[int, Row]:
         """Return rows, by number, of points that differ in their clock; {} where none can be."""
-        base = self._try({**points[0], "clock": OWN})
+        base = _try(self.deploy, {**points[0], "clock": OWN})
         if not isinstance(base, Deployment) or not base.is_itemised:
             return {}
         path = f"clocks.{base.board.core.clock}.frequency_hz"
@@ -228,25 +230,14 @@ class Deployer:
         changes
             What-if paths and values, each made of the deployment by itself.
         """
-        made: list[Deployment | TwinError] = []
-        for change in changes:
-            try:
-                made.append(deployment.replace(change))
-            except TwinError as error:
-                made.append(error)
         asked: Point = {"model": deployment.graph, "board": deployment.board.name}
-        return self._predict([{**asked, **change} for change in changes], made)
+        return self._predict([{**asked, **change} for change in changes],
+                             [_try(deployment.replace, change) for change in changes])
 
     def predict_one(self, deployment: Deployment) -> Prediction:
         """Return the prediction of a deployment at these prices."""
         return predict_calibrated(dataclasses.replace(deployment, own_scale=None),
                                   temperature=self.temperature, calibration=self.calibration)
-
-    def _try(self, point: Point) -> Deployment | TwinError:
-        try:
-            return self.deploy(point)
-        except TwinError as error:
-            return error
 
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
         board = deployment.board
@@ -299,14 +290,19 @@ class Deployer:
         return row
 
 
+def _try(make: Callable[[_Asked], _Read], asked: _Asked) -> _Read | TwinError:
+    """Return what is made, or what it was refused with."""
+    try:
+        return make(asked)
+    except TwinError as error:
+        return error
+
+
 def _read_once(kept: dict[str, _Read | TwinError], name: str,
                read: Callable[[str], _Read]) -> _Read:
     """Return what a name is of, read the first time; what it was refused with is raised again."""
     if name not in kept:
-        try:
-            kept[name] = read(name)
-        except TwinError as error:
-            kept[name] = error
+        kept[name] = _try(read, name)
     found = kept[name]
     if isinstance(found, TwinError):
         raise found
