@@ -7,26 +7,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import (
-    NOT_KNOWN,
-    format_energy,
-    format_frequency,
-    format_power,
-    format_size,
-    format_time,
-    significant,
-)
-from twin.reports.bars import Bar, BarChart, Writer
+from hwmodels.quantities import NOT_KNOWN, format_frequency, significant
+from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
 from twin.studies.rows import NAMED, QUANTITIES, SURE, WORDS, Row
+from twin.studies.study.figures import write_level
 from twin.studies.sweep import list_asked, mark_front, name_network, network_of, rivals_of
-
-WRITERS: Mapping[str, Writer] = {
-    "time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
-    "flash_bytes": format_size, "mean_mw": format_power, "error": "{:.2%}".format,
-    "parameter_bytes": format_size}
 
 FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
            "ram_bytes": ("RAM", "KiB", 1 / 1024), "flash_bytes": ("flash", "KiB", 1 / 1024),
@@ -59,9 +47,8 @@ class Rival:
 
 def write_figure(quantity: str, value: float | None) -> str:
     """Write a quantity of a row with its unit."""
-    if value is None:
-        return NOT_KNOWN
-    return WRITERS[quantity](value) if quantity in WRITERS else f"{value:,.2f} USD"
+    return (NOT_KNOWN if value is None else f"{value:.2%}" if quantity == "error" else
+            f"{value:,.2f} USD" if quantity == "price_usd" else write_level(quantity, value))
 
 
 def label_figure(quantity: str) -> str:

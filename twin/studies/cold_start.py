@@ -74,7 +74,8 @@ def start_cold(prediction: Prediction) -> ColdStart | None:
         return ColdStart(state=rest.state, parts=parts, interval=None)
     total = math.fsum(us for _, us in parts)
     low, high = (math.hypot(end - prediction.time_us, *(
-        us * math.expm1(side * NORMAL_REACH * sd) for (_, us), sd in zip(parts, spread, strict=False)))
+        us * math.expm1(side * NORMAL_REACH * sd)
+        for (_, us), sd in zip(parts, spread, strict=False)))
         for side, end in ((-1, held.time_us.low), (1, held.time_us.high)))
     return ColdStart(state=rest.state, parts=parts, interval=Interval(
         low=max(total - low, 0.0), high=total + high, level=held.time_us.level))

@@ -142,7 +142,7 @@ def write_legend(table: Table, rows: Sequence[Row]) -> list[str]:
     shown = set(map(mark_row, rows))
     legend = "; ".join(text for mark, text in LEGEND.items() if mark in shown)
     if "front" not in legend:
-        legend = legend.replace("on it", "on the Pareto front", 1)
+        legend = legend.replace(" ", " on the Pareto front ", 1)
     over = ", ".join(WORDS[name] for name in table.objectives)
     others = list_changed(table.rows)
     each = f" of a network ({', '.join(others)} makes another)" if others else " of a network"
