@@ -68,7 +68,7 @@ def draw_board(rng: np.random.Generator, networks) -> dict[str, list[float]]:
 @pytest.mark.parametrize("layers", [True, False], ids=["its layers", "its total"])
 def test_one_network_is_not_taken_for_all(networks, tmp_path, layers: bool) -> None:
     rng, board, held, widths = np.random.default_rng(7), load_board(BOARD), [], []
-    for _ in range(BOARDS if layers else BOARDS // 3):
+    for _ in range(BOARDS):
         measured = draw_board(rng, networks)
         overlay = learn_own(observe(networks["kws"][0], measured["kws"], layers=layers), board)
         path = str(write_overlay(tmp_path / "own.yaml", overlay))

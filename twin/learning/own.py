@@ -15,7 +15,7 @@ from calibration.fitting.between import Between, read_between
 from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import CONFORMAL_ROWS
 from calibration.fitting.overlay import Entry, Learnt, Overlay, Support
-from calibration.fitting.prices import Noise, fit_prices
+from calibration.fitting.prices import Evidence, Noise, fit_prices
 from calibration.fitting.prior import (
     Prior,
     Spread,
@@ -27,7 +27,7 @@ from calibration.fitting.prior import (
 from calibration.fitting.spread import (
     learn_noise,
 )
-from calibration.fitting.ties import Tied, tie_prices
+from calibration.fitting.ties import ODDS, Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
@@ -41,7 +41,13 @@ from twin.learning.overlays import (
     make_learnt,
     stated_sds,
 )
-from twin.pricing.calibration import Calibration, prices_before, unseen_prices
+from twin.pricing.calibration import (
+    Calibration,
+    shipped_calibration,
+    starting_prices,
+    unseen_prices,
+)
+from twin.pricing.counted_prices import IMAGE
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.task_prices import state_powers, state_prior
 
@@ -54,6 +60,12 @@ ALIKE, ALIKE_SD = ("conv_wide", "pointwise"), 0.15
 """Products of windows and of single pixels run one inner loop, so what a core's instructions cost
 moves both: in 45 entries learnt of X-CUBE-AI on five boards factors of pointwise and wide
 convolutions are 0.15 apart, of TFLite Micro 2.3.1 by 0.004 (root mean square, logarithms)."""
+
+
+ALIKE_CORE = 0.25
+"""Correlation of what the table of a core, or of a memory, is off by in two kernels: means of the
+errors of four held-out cores are 0.05 (root mean square), single errors 0.11 (docs/accuracy.md).
+A price is as sure as where all go together, and no total less sure."""
 
 
 def learn_own(observations: Sequence[Observation], board: Board,
@@ -130,7 +142,7 @@ def list_totals(folders: Mapping[str, Sequence[Observation]], overlay: Overlay,
         if not timed:
             continue
         evidence, runtime = time_evidence(timed), timed[0].runtime
-        start = None if timed[0].prices != TIME_PRICES else prices_before(board, runtime)
+        start = None if timed[0].prices != TIME_PRICES else starting_prices(board, runtime)
         before = np.zeros(len(evidence.names)) if start is None else start.time.log
         clocks = np.array([row.clock_hz for row in timed]) / 1e6
         before_us, now_us, measured_us = (float((cycles / clocks).sum()) for cycles in (
@@ -148,7 +160,7 @@ def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibrat
     """Return where learning of a runtime starts: what is given for it, or what is shipped."""
     if start is not None and start.entry.runtime == runtime:
         return start
-    return prices_before(board, runtime)
+    return starting_prices(board, runtime)
 
 
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
@@ -157,12 +169,10 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     time_sd, energy_sd = stated_sds()
     powered, rows = with_energy(rows), [row for row in rows if row.timed]
     evidence = time_evidence(rows)
-    if accelerated:
-        prior = known_prior(evidence.names, np.zeros(len(evidence.names)),
-                            state_prior(board.accelerator, rows[0].runtime))
-    else:
-        prior = _core_prior(rows, time_sd, shipped)
-    time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))
+    priors = [known_prior(evidence.names, np.zeros(len(evidence.names)), state_prior(
+        board.accelerator, rows[0].runtime))] if accelerated else _core_priors(
+            board, rows[0].runtime, time_sd, shipped)
+    time = _fit_likelier(evidence, priors)
     misses = np.abs(time.residuals)
     missed = float(np.median(misses))
     if missed > math.log(ABSURD):
@@ -199,12 +209,34 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
             cycles=(min(totals), max(totals)), boards=(cell.board,)))
 
 
-def _core_prior(rows: Sequence[Observation], stated_sd: np.ndarray,
-                shipped: Calibration | None) -> Prior:
-    """Return what is believed of a core's prices: stated, or as shipped."""
-    prior = (pool_prior(TIME_PRICES, stated_sd, Spread()) if shipped is None else
-             _family_prior(shipped.time, stated_sd, shipped.spread))
-    return bind(prior, ALIKE, ALIKE_SD)
+def _core_priors(board: Board, runtime: str, stated_sd: np.ndarray,
+                 start: Calibration | None) -> list[Prior]:
+    """Return what may be believed of a core's prices, first what is.
+
+    Where instructions were counted, that is what a prediction takes, but that kernels may differ;
+    else, and where rows refute it, what is stated or shipped, of whatever build.
+    """
+    found = []
+    if start is not None and start.counted:
+        alike = ALIKE_CORE + (1 - ALIKE_CORE) * np.eye(len(TIME_PRICES))
+        found.append(known_prior(TIME_PRICES, start.time.log, start.time.covariance * alike))
+        start = None if start.counted == IMAGE else (
+            shipped_calibration(board, runtime) or unseen_prices(board))
+    found.append(pool_prior(TIME_PRICES, stated_sd, Spread()) if start is None else
+                 _family_prior(start.time, stated_sd, start.spread))
+    return [bind(one, ALIKE, ALIKE_SD) for one in found]
+
+
+def _fit_likelier(evidence: Evidence, priors: Sequence[Prior]) -> Tied:
+    """Fit rows under what is believed, or the last prior where rows are `ODDS` times as probable.
+
+    What is believed of counted kernels says itself how a sum of two is shared: none are tied.
+    """
+    noises = [learn_noise(evidence, prior, OWN_NOISE) for prior in priors]
+    free, *others = (fit_prices(evidence, *one) for one in zip(priors, noises, strict=True))
+    if others and others[0].log_evidence < free.log_evidence + math.log(ODDS):
+        return Tied(free=free, fit=free, names=())
+    return tie_prices(evidence, priors[-1], noises[-1])
 
 
 def _make_own(tied: Tied, rows: Sequence[Observation], quantity: Literal["time", "energy"],

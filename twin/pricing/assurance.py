@@ -45,7 +45,12 @@ from hwmodels.paths.timing import Floats
 from hwmodels.quantities import sum_by_key
 from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import Calibration, name_changes, unseen_prices
+from twin.pricing.calibration import (
+    Calibration,
+    name_changes,
+    starting_prices,
+    unseen_prices,
+)
 from twin.pricing.certainty import (
     Certainty,
     Draw,
@@ -56,7 +61,13 @@ from twin.pricing.certainty import (
     find_extrapolation,
     take_root,
 )
-from twin.pricing.counted_prices import LEARNT, list_counted, list_input_assumptions
+from twin.pricing.counted_prices import (
+    IMAGE,
+    LEARNT,
+    list_counted,
+    list_input_assumptions,
+    tell_basis,
+)
 from twin.pricing.itemised import (
     Itemised,
     Work,
@@ -76,7 +87,8 @@ NOTABLE_SHARE = 0.1
 """A price that is not identifiable is worth naming from this share of the time on."""
 
 NOTABLE_UNLEARNED = 0.05
-"""Standard deviation of log time from which operators without rows are worth naming."""
+"""Standard deviation of log time from which what rows leave open is worth naming: operators
+without rows, or a price."""
 
 ALONE = concentrate(np.ones(1))
 """How concentrated the time of a single layer is."""
@@ -105,9 +117,10 @@ class Doubt:
         Whose doubt it is.
     changed
         Facts of the board other than where rows were measured.
-    unseen
-        Of the same deployment under a library nobody measured, where no row is of this release on
-        this board: one that is known deviates no further.
+    other
+        Of the same deployment as known otherwise, which is deviated no further: under a library
+        nobody measured, where no row is of this release on this board; of one's own rows, without
+        them.
     """
 
     calibration: Calibration
@@ -118,7 +131,7 @@ class Doubt:
     least_power: float
     deployment: Deployment
     changed: tuple[str, ...] = ()
-    unseen: Doubt | None = None
+    other: Doubt | None = None
 
     @property
     def layer_band(self) -> Band:
@@ -144,7 +157,13 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
     unlearned = np.array([
         operator_sd(name, evidence, BORROWED_SD if closed or unknown else OPERATOR_SD)
         for unknown, name in zip(item.assumed, name_operators(deployment), strict=True)])
-    if calibration.counted:
+    own = calibration.origin != "shipped"
+    counted = calibration.counted or (
+        tell_basis(deployment.runtime, deployment.board.core) if own else "")
+    if counted == IMAGE:
+        unlearned[:] = 0.0
+    elif counted:
+        by_rows = unlearned.copy()
         floats = {layer.index for layer in float_layers(deployment.executed)}
         if deployment.runtime.scales_in_float:
             floats = set(range(len(unlearned)))
@@ -152,23 +171,31 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
             unlearned[place] = FLOAT_SD if place in floats else 0.0
         for places in list_input_assumptions(deployment).values():
             unlearned[places] = OPERATOR_SD
+        unlearned = np.minimum(unlearned, by_rows) if own else unlearned
     return Doubt(
         calibration=calibration, unlearned=unlearned,
-        beyond=0.0 if calibration.counted == LEARNT else remaining_sd(
+        beyond=0.0 if counted in (IMAGE, LEARNT) else remaining_sd(
             evidence.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
         least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
         deployment=deployment, changed=name_changes(
             deployment, calibration.name_measured(deployment.board)),
-        unseen=_doubt_unseen(deployment, calibration, item))
+        other=_doubt_otherwise(deployment, calibration, item))
 
 
-def _doubt_unseen(deployment: Deployment, calibration: Calibration, item: Itemised) -> Doubt | None:
-    """Return the doubt of a library nobody measured; None where rows or counts tell more."""
+def _doubt_otherwise(deployment: Deployment, calibration: Calibration,
+                     item: Itemised) -> Doubt | None:
+    """Return the doubt of a library nobody measured; None where rows or counts tell more.
+
+    Of prices of a file it is that of those a prediction takes without it.
+    """
     entry = calibration.entry
+    if calibration.origin != "shipped":
+        start = starting_prices(deployment.board, entry.runtime)
+        return None if start is None else doubt(deployment, start, item)
     if ((entry.board is not None and entry.time.rows) or entry.runtime == UNSEEN_RUNTIME
-            or calibration.counted or calibration.origin != "shipped"):
+            or calibration.counted):
         return None
     unseen = unseen_prices(deployment.board)
     return None if unseen is None else doubt(deployment, unseen, item)
@@ -234,9 +261,11 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
     missing = (weights * (unlearned + away)).sum(axis=1)
     total = np.maximum(priced + missing, doubted.least_time)
-    if doubted.unseen is not None:
-        ours, others = (one.calibration.entry.time.band for one in (doubted, doubted.unseen))
-        total = np.minimum(total, deviate(item, doubted.unseen, work).total * others.up / ours.up)
+    if doubted.other is not None:
+        ours, others = (one.calibration.entry.time.band for one in (doubted, doubted.other))
+        before, moved = look_before(item, doubted, work)
+        total = np.where(np.abs(moved) <= before * others.up,
+                         np.minimum(total, before * others.up / ours.up), total)
     return Deviations(weights=weights, unlearned=unlearned, filling=filling, away=away,
                       spread=spread, priced=priced, missing=missing, total=total)
 
@@ -245,16 +274,34 @@ def find_reasons(doubted: Doubt, work: Work, found: Deviations) -> list[Reason]:
     """Return why rows do not support predictions: which of them, and the reason of the first."""
     entry, deployment = doubted.calibration.entry, doubted.deployment
     open_sd = found.weights * found.unlearned
+    left = np.sqrt(np.diag(doubted.calibration.time.covariance))
     return [
         *find_extrapolation(deployment, entry, cycles=work.totals.sum(axis=1), hertz=work.hertz,
                             filling=(found.weights * found.filling).sum(axis=1),
                             changed=doubted.changed),
-        *((shares >= LARGE_SHARE, f"{shares[0]:.0%} of the time is {name}, a price the data "
-           "cannot tell") for name, shares in zip(TIME_PRICES, work.shares.T, strict=True)
+        *(((shares >= LARGE_SHARE) & (shares * sd >= NOTABLE_UNLEARNED),
+           f"{shares[0]:.0%} of the time is {name}, a price the data cannot tell")
+          for name, shares, sd in zip(TIME_PRICES, work.shares.T, left, strict=True)
           if name in entry.time.unidentified
           and deployment.graph.architecture_id not in entry.support.networks),
         (open_sd.sum(axis=1) >= NOTABLE_UNLEARNED, _name_unlearned(
             [layer.op for layer in deployment.executed.layers], open_sd[0]))]
+
+
+def look_before(item: Itemised, doubted: Doubt, work: Work) -> tuple[Floats, Floats]:
+    """Return how sure totals are otherwise, and the logarithm they moved by, each (rows,).
+
+    Of a file's prices: without it. Where a total moved out of its interval, the file's rows
+    disagree with what was believed, and its interval may be the wider one.
+    """
+    assert doubted.other is not None
+    log = doubted.other.calibration.time.log - doubted.calibration.time.log
+    if doubted.calibration.origin == "shipped":
+        log = np.zeros_like(log)
+    then = multiply(item, hertz=work.hertz, time=work.time * np.exp(log),
+                    power=np.ones((len(work.time), len(ENERGY_PRICES))))
+    return (deviate(item, doubted.other, then).total,
+            np.log(work.totals.sum(axis=1) / then.totals.sum(axis=1)))
 
 
 def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
@@ -395,8 +442,10 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                            dataclasses.replace(layer_band, down=downs),
                            least=doubted.least_power)
     doubtful = {*entry.time.tied, *entry.time.strained(TIME_PRICES)}  # no findings of an overlay
-    unclear = {name: share for name, share in zip(TIME_PRICES, work.shares[0], strict=True)
-               if share >= NOTABLE_SHARE and name in entry.time.unidentified}
+    unclear = {name: share for name, share, left in zip(
+        TIME_PRICES, work.shares[0], np.sqrt(np.diag(calibration.time.covariance)), strict=True)
+        if share >= NOTABLE_SHARE and name in entry.time.unidentified
+        and share * left >= NOTABLE_UNLEARNED}
     return Certainty(
         calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
         time_us=dataclasses.replace(whole, low=whole.low * float(rivals.min() / rivals[0]),

@@ -9,9 +9,11 @@ for one prediction.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.errors import BoardError
@@ -45,6 +47,9 @@ from twin.pricing.price_names import (
     waits_on_memory,
 )
 from twin.runtimes import Runtime
+
+SAME = 0.005
+"""Share by which the width of an interval may differ from another's and is called the same."""
 
 
 def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:
@@ -266,8 +271,26 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
                         f"are {chosen.power_basis}")
     warnings += _note_currents(raw, chosen)
     warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
+    if chosen.origin != "shipped" and not deployment.accelerated:
+        warnings += _compare_before(raw.time_us, certainty.time_us, chosen.origin,
+                                    predict_calibrated(deployment, temperature=temperature))
     return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
                                warnings=(*kept, *warnings))
+
+
+def _compare_before(time_us: float, now: Interval, origin: str,
+                    before: Prediction) -> tuple[str, ...]:
+    """Say in a line what is predicted without a file, and how much wider or narrower that is."""
+    if before.certainty is None:
+        return ()
+    then = before.certainty.time_us
+    change = math.log(now.high / now.low) / math.log(then.high / then.low) - 1
+    how = (f"{abs(change):.0%} {'wider' if change > 0 else 'narrower'}" if abs(change) > SAME else
+           "as wide") + " with it"
+    if not then.holds(time_us):
+        how += ", as what was measured disagrees with that"
+    return (f"prices: without {origin} {format_time(before.time_us)}, "
+            f"{then.describe(format_time)}; {how}",)
 
 
 def predict_at(deployment: Deployment, calibration: Calibration | None, *,

@@ -19,6 +19,7 @@ from calibration.fitting.overlay import (
     Entry,
     Learnt,
     Overlay,
+    Support,
     find_entry,
     pack_covariance,
     read_overlay,
@@ -32,7 +33,7 @@ from hwmodels.quantities import write_setting
 from twin.deployment.choice import find_library
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.pricing.counted_prices import know_core, tell_basis
+from twin.pricing.counted_prices import IMAGE, know_core, state_core, tell_basis
 from twin.pricing.price_names import ENERGY_PRICES, EXECUTED, TIME_PRICES
 from twin.runtimes.runtime import Runtime
 
@@ -355,18 +356,26 @@ def _find_shipped(library: str, name: str, core: str, runtime: str,
     return None if overlay is None or entry is None else _take(overlay, entry, "shipped", board)
 
 
-def prices_before(board: Board, runtime: str) -> Calibration | None:
-    """Return what measurements of a board correct: what a prediction takes; None: stated prices."""
-    library = find_library(runtime, board)
-    stated = library.is_compiled or library.learnt is not None or library.accelerated
-    return shipped_calibration(board, runtime) or (None if stated else unseen_prices(board))
-
-
 def starting_prices(board: Board, runtime: str) -> Calibration | None:
-    """Return `prices_before`, as sure as counted instructions make them."""
-    found = prices_before(board, runtime)
-    return None if found is None else _know_instructions(
-        found, find_library(runtime, board), board.core)
+    """Return what measurements of a board correct: what a prediction takes, and as sure as that.
+
+    None: stated prices, of an accelerator and of a library that was learnt from programs.
+    """
+    library = find_library(runtime, board)
+    unseen = None if library.learnt is not None or library.accelerated else unseen_prices(board)
+    found = shipped_calibration(board, runtime) or unseen
+    return (None if found is None else _state_image(found, runtime) if library.is_compiled
+            else _know_instructions(found, library, board.core))
+
+
+def _state_image(powers: Calibration, runtime: str) -> Calibration:
+    """Return stated prices of time, as sure as instructions read from an image make them."""
+    blank = replace(powers.entry.time, log=(0.0,) * len(TIME_PRICES), network_sd=0.0, row_sd=0.0,
+                    rows=0, tied=(), confused=(), residuals={}, between_sd=0.0)
+    entry = replace(powers.entry, runtime=runtime, time=state_core(blank, IMAGE),
+                    support=Support(), publisher="", publisher_factor=1.0)
+    return replace(powers, entry=entry, counted=IMAGE, operators={},
+                   time=entry.time.estimate(TIME_PRICES))
 
 
 def _know_instructions(found: Calibration, runtime: Runtime, core: Core) -> Calibration:

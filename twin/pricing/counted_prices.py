@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 HERE, CARRIED = "on this instruction set", "on another instruction set"
+IMAGE = "in its own image"
 RATIO = f"{HERE} in another release or build, and carried by the Cortex-M4's ratio"
 LEARNT = f"{HERE} and scaled as networks published of it ask"
 """What `Calibration.counted` may be."""
@@ -61,8 +62,8 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
     Returns
     -------
     str
-        `HERE`, `RATIO`, `LEARNT`, `CARRIED`, or "": not counted, or as a stand-in that is marked
-        assumed.
+        `IMAGE`, `HERE`, `RATIO`, `LEARNT`, `CARRIED`, or "": not counted, or as a stand-in that is
+        marked assumed.
 
     Notes
     -----
@@ -70,6 +71,8 @@ def tell_basis(runtime: Runtime, core: Core) -> str:
     2023 and 2024 log(r) is below 0.05 in the median of products, pooling, ADD and MUL, so of them
     `RATIO` is as sure as `HERE`; of SUB it is 0.15, of comparisons, DIV and ARG_MAX to 0.3.
     """
+    if runtime.is_compiled:
+        return IMAGE
     if core.isa in runtime.learnt_on:
         return LEARNT
     counted_here, carried = core.isa in runtime.counted_on, bool(runtime.counted_on)
@@ -102,6 +105,8 @@ def list_input_assumptions(deployment: Deployment) -> dict[str, list[int]]:
 def list_counted(deployment: Deployment, assumed: Sequence[bool]) -> np.ndarray:
     """Return which layers' instructions were counted, here or elsewhere, shape (layers,)."""
     runtime, graph, core = deployment.runtime, deployment.executed, deployment.board.core
+    if runtime.is_compiled:
+        return np.ones(len(assumed), np.bool_)
     if runtime.counted is not None:
         from twin.runtimes.counted.lower import stands_in
 
@@ -137,20 +142,24 @@ def know_core(time: Learnt, basis: str, board_sd: float, factor_sd: float) -> Le
     -----
     What the core executes is off by one factor: its prices are wholly correlated.
     """
+    known = state_core(time, basis, board_sd, factor_sd)
+    mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
+    before, after = (one.band.up * math.sqrt(mix @ one.matrix() @ mix) for one in (time, known))
+    return known if after < before else None
+
+
+def state_core(time: Learnt, basis: str, board_sd: float = 0.0, factor_sd: float = 0.0) -> Learnt:
+    """Return prices whose deviations are those of a core's table; arguments as of `know_core`."""
     shared = factor_sd**2 + (0.0 if basis == LEARNT else CORE_SD**2 - board_sd**2) + (
         CARRIED_SD**2 if basis == CARRIED else 0.0)
     covariance = np.full((len(TIME_PRICES), len(TIME_PRICES)), shared)
     waiting_sd = factor_sd if basis == LEARNT else WAITING_SD
-    for names, sd in ((("memory", STREAM), waiting_sd), (("call",), CALLING_SD)):
+    calls = () if basis == IMAGE else ((("call",), CALLING_SD),)  # Its calls are among its code.
+    for names, sd in ((("memory", STREAM), waiting_sd), *calls):
         places = [TIME_PRICES.index(name) for name in names]
         covariance[places], covariance[:, places] = 0.0, 0.0
         covariance[np.ix_(places, places)] = sd**2
-    band = core_band()
-    mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
-    if time.band.up * math.sqrt(mix @ time.matrix() @ mix) <= band.up * math.sqrt(
-            mix @ covariance @ mix):
-        return None
     lower = np.tril_indices(len(TIME_PRICES))
     return replace(
         time, covariance=tuple(covariance[lower].tolist()), unidentified=(),
-        band=BandModel(**asdict(band)))
+        band=BandModel(**asdict(core_band())))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,12 +29,14 @@ from calibration.fitting.intervals import (
     concentrate,
 )
 from hwmodels.counts import Bill
+from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import GraphLayer
 from twin.pricing.assurance import bound_terms
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty, Draw, LayerCertainty, between_sd
 from twin.pricing.counted_prices import core_band
+from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import power_terms, waits_on_memory
 from twin.runtimes.counted.shapes import measure_shape
@@ -98,7 +101,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
             else ", at stated prices")
         + (f"; power as of networks measured on {powers.powers_of}"
            if powers and prediction.energy_uj else ""),
-        time_us=bound(prediction.time_us, sd, band),
+        time_us=_span(bound(prediction.time_us, sd, band), deployed),
         energy_uj=energies[0], basis=band.basis,
         errors=band.count, layers=tuple(LayerCertainty(
             time_us=bound(layer.time_us, one, band), energy_uj=energy)
@@ -109,6 +112,14 @@ def assure_program(prediction: Prediction, powers: Calibration | None = None,
                   reach=np.sqrt(variances) * shares, time=shares, row_sd=0.0, network_sd=0.0,
                   unlearned_sd=missing,
                   network=prediction.graph.architecture_id))
+
+
+def _span(interval: Interval, deployment: Deployment) -> Interval:
+    """Return the interval of an image over all replacement policies its caches may have."""
+    if not deployment.runtime.is_compiled:
+        return interval
+    policies = replacement_range(deployment)
+    return replace(interval, low=interval.low * policies.low, high=interval.high * policies.high)
 
 
 def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,

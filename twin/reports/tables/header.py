@@ -48,8 +48,8 @@ MOST_NOTES = 3
 """Warnings that stand beside the figures they concern; the rest is for --details."""
 
 _BESIDE = {"no interval: ": "time", "extrapolating: ": "time", "assumed: ": "time",
-           "cache: ": "board",
-           "energy": "energy", "placement: ": "fits", "structural assumption: ": "library"}
+           "cache: ": "board", "energy": "energy", "placement: ": "fits",
+           "structural assumption: ": "library", "prices: ": "prices"}
 """How a warning begins, and which figure it concerns; what matters most first."""
 
 
