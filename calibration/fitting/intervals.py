@@ -39,11 +39,21 @@ BASES: Mapping[Basis, str] = {
 """What an interval may rest on, and how many errors."""
 
 
-def describe_basis(basis: Basis, errors: int, *, measured: bool = False) -> str:
-    """Return what an interval rests on, as one reads it; `measured` omits that nothing was."""
+def describe_basis(basis: Basis, errors: int, *, measured: bool = False, boards: int = 0) -> str:
+    """Return what an interval rests on, as one reads it; `measured` omits that nothing was.
+
+    Parameters
+    ----------
+    boards
+        How many boards the prices were learnt from, whose rows are not independent; 0: not known.
+    """
     if not errors:
         return "an assumed spread: nothing held out stands behind it"
     text = BASES[basis].format(f"{errors:,}")
+    if boards and basis == "model-based" and errors > 1:
+        text = text.replace("independent errors", "errors").replace(
+            "libraries", f"libraries, fewer where rows share a board: prices are of {boards} "
+                         f"board{'s' * (boards > 1)}", 1)
     text = text.partition(": ")[0] if measured else text
     return text.replace(" errors", " error", 1).replace("worth 1 independent error",
                                                         "worth one independent error") \

@@ -451,6 +451,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         time_us=dataclasses.replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
                                     high=whole.high * float(rivals.max() / rivals[0])),
         errors=band.count, measured=calibration.measured,
+        boards=len(entry.support.boards),
         powers_measured=calibration.powers_are_measured and not name_changes(
             deployed, calibration.name_measured(deployed.board), sections=("power",)),
         powers=calibration.power_basis if prediction.energy_uj is not None else "",

@@ -28,6 +28,7 @@ from twin.pricing.calibration import (
     AUTO,
     MEASURED_HERE,
     NONE,
+    NOT_MEASURED_HERE,
     Calibration,
     choose_calibration,
     choose_kernel_prices,
@@ -124,6 +125,15 @@ def grade_prediction(prediction: Prediction) -> str:
                        extrapolates=sure is not None and bool(sure.extrapolating))
 
 
+def grade_energy(prediction: Prediction) -> str:
+    """Return the grade of a predicted energy, never above that of its time; "" is not known."""
+    grade, sure = grade_prediction(prediction), prediction.certainty
+    if sure is None or grade != MEASURED_HERE:
+        return grade
+    return "" if sure.powers_measured is None else lower_grade(
+        grade, extrapolates=not sure.powers_measured)
+
+
 def say_grade(prediction: Prediction) -> str:
     """Return the grade, why it is below that of the prices, and where energy's is lower."""
     grade, sure = grade_prediction(prediction), prediction.certainty
@@ -131,7 +141,7 @@ def say_grade(prediction: Prediction) -> str:
         return grade
     if grade != MEASURED_HERE:
         return f"{grade}, as it extrapolates"
-    lower = prediction.energy_uj is not None and sure.powers_measured is False
+    lower = prediction.energy_uj is not None and grade_energy(prediction) == NOT_MEASURED_HERE
     return f"{grade}, its energy not" if lower else grade
 
 
@@ -247,7 +257,7 @@ def _predict_read(deployment: Deployment, powers: Calibration | None, temperatur
                    temperature=temperature)
     certainty = assure_program(made, powers if drawn else None, times)
     return dataclasses.replace(made, deployment=deployment, certainty=certainty, warnings=(
-        *made.warnings, *(_note_currents(made, powers) if powers and drawn else ()),
+        *made.warnings, *(note_currents(made, powers) if powers and drawn else ()),
         *(f"extrapolating: {reason}" for reason in certainty.extrapolating)))
 
 
@@ -266,10 +276,12 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
                 and not entry.powers_of and entry.energy is not None and entry.energy.rows)
     kept = [text for text in raw.warnings
             if not (measured and text == say_assumed_currents(applied.board))]
+    drawn = note_currents(raw, chosen)
     if chosen.power_basis and raw.energy_uj is not None:
-        warnings.append("energy is not calibrated: no measured energy stands behind it; powers "
-                        f"are {chosen.power_basis}")
-    warnings += _note_currents(raw, chosen)
+        drawn = ["; ".join((
+            "energy is not calibrated: no measured energy stands behind it; powers are "
+            f"{chosen.power_basis}", *(text.removeprefix("energy: ") for text in drawn)))]
+    warnings += drawn
     warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
     if chosen.origin != "shipped" and not deployment.accelerated:
         warnings += _compare_before(raw.time_us, certainty.time_us, chosen.origin,
@@ -335,7 +347,7 @@ OWN_CURRENTS = "what the currents you state give, in every cycle: no learnt fact
 """How an energy is priced on a board whose run current is of networks."""
 
 
-def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
+def note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
     """Say what learnt powers make of a user's currents, or a file's of a board nobody measured."""
     if prediction.tasks:
         return []  # Prices of an accelerator are no factors on its host's currents.

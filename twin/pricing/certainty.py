@@ -110,6 +110,8 @@ class Certainty:
         Whose rows say how the library was built, and the factor of that in each price.
     measured
         Whether rows behind it are of this board and library, and not all of an emulated board.
+    boards
+        How many boards its prices were learnt from; 0 is not known.
     powers_measured
         Whether an energy of this board stands behind its powers; None is not known.
     """
@@ -127,6 +129,7 @@ class Certainty:
     tasks: tuple[Interval, ...] = ()
     measured: bool = False
     powers_measured: bool | None = None
+    boards: int = 0
     powers: str = ""
     version: str = ""
     by_shape: float = 0.0

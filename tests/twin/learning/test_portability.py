@@ -435,3 +435,11 @@ def test_a_measured_target_is_warned_of_first(tmp_path):
     assert code == 0 and "x-cube-ai@9.0.0 was measured on nucleo_l4r5zi (--to) itself" in first
     text = page.read_text()
     assert "nobody measured it" not in text and "hardware nobody measured" not in text
+
+
+def test_what_learnt_powers_make_of_stated_currents_is_written_of_a_port(observed):
+    """Of a board nobody measured, as of any other prediction at learnt powers."""
+    deployment = deploy("kws", "nucleo_f746zg")
+    found = predict_unmeasured(predict(deployment), observed, choose_calibration(deployment))
+    text, = [line for line in found.prediction.warnings if line.startswith("energy: ")]
+    assert text in predict_calibrated(deployment).warnings and "covers both" in text

@@ -31,6 +31,7 @@ from twin.pricing.assurance import price_cycles
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import (
     apply_calibration,
+    grade_energy,
     grade_prediction,
     predict_calibrated,
     say_grade,
@@ -47,7 +48,10 @@ from twin.pricing.design import make_design
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
+from twin.reports.page.deployment import Report, list_answers
 from twin.reports.tables.calibration import overlay_table, totals_table
+from twin.reports.tables.header import answer_pairs, describe_rest
+from twin.reports.tables.studies import head_grade
 from twin.runtimes import load_runtime
 from twin.studies.points import Deployer
 
@@ -595,6 +599,10 @@ def test_energy_has_a_grade_of_its_own() -> None:
         "nucleo_u575zi_q", "b_u585i_iot02a"))
     assert (say_grade(own), say_grade(borrowed)) == (
         "measured here", "measured here, its energy not")
+    assert [grade_energy(one) for one in (own, borrowed)] == ["measured here", "not measured here"]
+    cards = {one.name: one.range for one in list_answers(Report(prediction=borrowed))}
+    assert cards["time"].endswith("; measured here")
+    assert cards["energy"].endswith("; not measured here")
     stated = predict_calibrated(own.deployment.replace({"power.reference_ipc": 0.5}))
     assert say_grade(stated) == "measured here, its energy not"
 
@@ -607,3 +615,33 @@ def test_a_file_of_another_chip_takes_no_measurement_of_its_name(tmp_path) -> No
     kept = load_board(copy, overrides={"clocks.cpu.frequency_hz": "100MHz"})
     assert not (board.as_shipped or kept.as_shipped)
     assert not predict_calibrated(deploy("kws", board, runtime=RUNTIME)).certainty.measured
+
+
+def test_the_factor_on_stated_currents_is_shown_after_a_calibration_of_times() -> None:
+    deployment = deploy("kws", "b_u585i_iot02a")
+    chosen = choose_calibration(deployment)
+    own = predict_calibrated(deployment, calibration=replace(chosen, origin="own.yaml"))
+    text, = [line for line in own.warnings if line.startswith("energy")]
+    assert "no measured energy" in text and "1.36 times" in text and "covers both" in text
+    assert any("1.36 times" in value for _, value in answer_pairs(own))
+
+
+def test_what_few_boards_taught_is_not_called_independent() -> None:
+    found = predict_calibrated(deploy("kws", "nucleo_f746zg"))
+    assert found.certainty.boards == 2
+    assert "independent" not in describe_rest(found) and "2 boards" in describe_rest(found)
+
+
+def test_the_largest_cause_of_a_closed_library_is_called_assumed() -> None:
+    closed, read = (dict(answer_pairs(predict_calibrated(deploy("kws", BOARD, runtime=name))))
+                    for name in (RUNTIME, "tflm-cmsis-nn@2026"))
+    assert closed[""].endswith("; causes assumed") and "assumed" not in read.get("", "")
+
+
+def test_a_table_of_80_columns_shows_what_was_not_measured() -> None:
+    deployer = Deployer()
+    rows = [deployer.predict_changed(deploy("kws", "nucleo_u575zi_q"), [change])[0]
+            for change in ({}, {"caches.icache.enabled": False})]
+    column, = head_grade(rows)
+    assert [column.cell(row).text for row in rows] == ["measured", "not"]
+    assert not head_grade(rows[:1])

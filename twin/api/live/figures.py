@@ -10,6 +10,7 @@ from hwmodels.counts import CAUSES
 from hwmodels.files import JsonObject
 from twin.deployment.deployment import Deployment
 from twin.pricing.batch import empty_batch, fill_row
+from twin.pricing.calibrated import grade_energy, grade_prediction
 from twin.pricing.ledger import (
     bill_energy_uj,
     bill_time_us,
@@ -69,6 +70,7 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
                   "energy_uj": bill_energy_uj(prediction.setup)},
         "npu_energy_uj": _npu_energy(prediction),
         "warnings": list(prediction.warnings),
+        "grades": {"time": grade_prediction(prediction), "energy": grade_energy(prediction)},
         "certainty": None if sure is None else {
             "basis": sure.basis, "level": sure.time_us.level,
             "calibration": sure.calibration, "extrapolating": list(sure.extrapolating)},

@@ -34,7 +34,7 @@ from twin.learning.beyond import tell_operators
 from twin.learning.overlays import learn, learn_powers, make_entry
 from twin.learning.portability.plan import prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
-from twin.pricing.calibrated import apply_calibration, predict_calibrated
+from twin.pricing.calibrated import apply_calibration, note_currents, predict_calibrated
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Draw
 from twin.pricing.prediction import Prediction, predict
@@ -158,7 +158,8 @@ def predict_unmeasured(physics: Prediction, observations: Sequence[Observation],
                 ) * calibration.measured
     return Ported(
         prediction=replace(raw, deployment=deployment, certainty=certainty,
-                           warnings=(*measured, *raw.warnings, *warnings)),
+                           warnings=(*measured, *raw.warnings,
+                                     *note_currents(raw, calibration), *warnings)),
         shipped=predict_calibrated(deployment), physics_us=physics.time_us,
         behind=_stand_behind(observations), ranking=ranking,
         makeup=_make_up(calibration, certainty.draw))

@@ -18,6 +18,7 @@ from hwmodels.quantities import (
     format_time,
 )
 from twin.attribution.views import PublishedView, View
+from twin.pricing.calibrated import grade_energy, grade_prediction
 from twin.pricing.certainty import Requirement
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
@@ -198,12 +199,14 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
     prediction, sure = report.prediction, report.prediction.certainty
     measured = [] if report.measured is None else [
         one for one in list_both(report.measured.difference) if one.kind != "predicted"]
-    drawn = [*(_answer(name, energy_uj, interval, format_energy) for name, (
+    grade, drawn_grade = grade_prediction(prediction), grade_energy(prediction)
+    drawn = [*(_answer(name, energy_uj, interval, format_energy, drawn_grade) for name, (
         energy_uj, interval) in name_energies(prediction).items()),
         *([] if report.row is None else [
-            _answer("mean power", report.row.mean_mw, report.row.mean, format_power)])]
+            _answer("mean power", report.row.mean_mw, report.row.mean, format_power, drawn_grade)])]
     return (
-        _answer("time", prediction.time_us, sure.time_us if sure else None, format_time),
+        _answer("time", prediction.time_us, sure.time_us if sure else None, format_time,
+                grade),
         *measured,
         *(replace(one, range="; ".join(filter(None, (one.range, "of the predicted time"))))
           if measured else one for one in drawn),
@@ -212,15 +215,16 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
               prediction.flash_available_bytes))
 
 
-def _answer(name: str, value: float | None, interval: Interval | None, write: object) -> Answer:
+def _answer(name: str, value: float | None, interval: Interval | None, write: object,
+            grade: str) -> Answer:
     assert callable(write)
     if value is None or interval is None:
-        reach = "" if value is None else "no interval: stated prices"
+        reach = "" if value is None else f"no interval: stated prices; {grade}"
         return Answer(name=name, value=write(value), range=reach)
     scale = 1.15 * interval.high
     return Answer(
         name=name, value=write(value),
-        range=interval.describe(write),
+        range="; ".join(filter(None, (interval.describe(write), grade))),
         span=(interval.low / scale, interval.high / scale, value / scale))
 
 

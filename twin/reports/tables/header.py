@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from calibration.fitting.intervals import Interval, describe_basis
+from calibration.fitting.intervals import Interval
+from calibration.fitting.intervals import describe_basis as describe_spread
 from hwmodels.board.facts import Board
 from hwmodels.board.file import WHAT_IF_SOURCE, change_board, load_board
 from hwmodels.errors import BoardError
@@ -100,11 +101,16 @@ def describe_library(prediction: Prediction) -> str:
     return (f"{prediction.runtime.identity}{comma}" f"{why.partition(': none was asked')[0]}")
 
 
+def describe_basis(prediction: Prediction) -> str:
+    """Return the library and the grade, a line each."""
+    return f"library {describe_library(prediction)}\nprices {say_grade(prediction)}"
+
+
 def describe_rest(prediction: Prediction) -> str:
     """Return what intervals rest on, and that this board or library was not measured, if so."""
     sure = prediction.certainty
     assert sure is not None, "asked of a prediction at stated prices"
-    return describe_basis(sure.basis, sure.errors, measured=sure.measured)
+    return describe_spread(sure.basis, sure.errors, measured=sure.measured, boards=sure.boards)
 
 
 def _name_board(board: Board) -> list[str]:
@@ -164,6 +170,8 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> Pairs:
                      "--runtime", deployment.runtime.identity, "--max-ms", limit)
             lines["helps"] += f"; `{shlex.join(words)}`"
     notes = place_warnings(prediction).beside
+    if "library" in notes and not prediction.tasks:
+        notes["library"] += "; causes assumed"
     return [pair for name, text in lines.items() if text
             for pair in ((name, text), *([("", notes[name])] if name in notes else []))]
 

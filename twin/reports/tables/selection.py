@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from hwmodels.quantities import format_power, format_size, format_time, list_first, significant
+from twin.pricing.calibration import MEASURED_HERE
 from twin.pricing.variables import CAUSE
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
@@ -15,6 +16,7 @@ from twin.reports.tables.studies import (
     draw_columns,
     fit_widths,
     group_alike,
+    head_grade,
     head_placement,
     list_figures,
     mark_row,
@@ -91,6 +93,7 @@ def say_pick(selection: Selection, model: str) -> str:
     headline = f"{network}: " + (
         "pick" if pick.row.sure else f"no board meets with {SURE:.0%} or more; best is"
         ) + f" {describe_row(pick.row)}"
+    headline += f", {pick.row.grade}" * (pick.row.grade not in (MEASURED_HERE, ""))
     if pick.row.price_usd is not None:
         headline += f", {pick.row.price_usd:g} USD"
     headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other board meets"
@@ -248,7 +251,8 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
         return [Column("", mark_row), number("score", lambda row: scores[id(row)], "{:.0f}"),
                 Column("board", "board"), Column("runtime", "runtime"),
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
-                *head_placement(rows), *list_figures(rows, selection.table, wide=wide),
+                *head_grade(rows), *head_placement(rows),
+                *list_figures(rows, selection.table, wide=wide),
                 *([Column("mostly", say_mostly)] if any(map(say_mostly, rows)) else [])]
 
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)

@@ -13,6 +13,7 @@ from typing import TypeVar
 from calibration.fitting.cell import list_measured
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_size, significant
+from twin.pricing.calibration import GRADES, MEASURED_HERE
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
@@ -236,7 +237,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
     if fits(columns):
         return columns, []
     columns, left_out = list_them(False), list[str]()
-    for name in ("prices", "placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz",
+    for name in ("placement", "J/day", "flash", "scale", "KiB", "mostly", "USD", "MHz",
                  *["mJ"] * any(row.sleep for row in rows)):
         if name not in limited and not fits(columns) and any(
                 column.header == name for column in columns):
@@ -255,8 +256,9 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         Column("model", "network"), Column("board", "board"),
         Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
-        Column("scale", "voltage_scale"), Column("prices", "grade")]
+        Column("scale", "voltage_scale")]
     columns += [column for column in named if differs(column)]
+    columns += head_grade(table.predicted)
     columns += head_placement(table.predicted)
     axes = [axis for axis in list_asked(rows) if axis not in NAMED]
     for axis in axes:
@@ -264,6 +266,13 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
                         lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]
         columns += [column] if differs(column, table.rows) else []
     return [*columns, *list_figures(rows, table, wide=wide)]
+
+
+def head_grade(rows: Sequence[Row]) -> tuple[Column, ...]:
+    """Return the column of how far to trust figures, if not all of them were measured."""
+    short = dict(zip(GRADES, ("measured", "not", "guess"), strict=True))
+    return (Column("prices", lambda row: short.get(row.grade, "")),) * (
+        {row.grade for row in rows} - {MEASURED_HERE, ""} != set())
 
 
 def head_placement(rows: Sequence[Row], take: str = "placement") -> tuple[Column, ...]:

@@ -62,10 +62,10 @@ const drawCards = () => {
   const npu = answer.npu_energy_uj, whole = answer.whole_uj, shown = whole ?? npu;
   const apart = draw.energyName(answer) !== "Energy" ? `${draw.energy(energy.value)} above idle; ` : "";
   at("cards").replaceChildren(
-    card("Time", draw.time(time.value), { kind: answer.kind, delta: beside(time.value, before?.time_us.value, draw.time), range: range(time, draw.time, level), bar: draw.intervalBar(time) }),
+    card("Time", draw.time(time.value), { kind: answer.kind, delta: beside(time.value, before?.time_us.value, draw.time), range: `${range(time, draw.time, level)}; ${answer.grades.time}`, bar: draw.intervalBar(time) }),
     card(shown === npu && npu ? "Energy, accelerator and its memories" : "Energy", draw.energy(shown?.value), { kind: shown ? answer.kind : null,
       delta: draw.energyDifference(answer, before),
-      range: whole ? `${range(whole, draw.energy, level)}, ${draw.energyPlace(answer)}; ${apart}${(whole.value / time.value * 1e3).toPrecision(3)} mW while it runs` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
+      range: whole ? `${range(whole, draw.energy, level)}${answer.grades.energy && `; ${answer.grades.energy}`}, ${draw.energyPlace(answer)}; ${apart}${(whole.value / time.value * 1e3).toPrecision(3)} mW while it runs` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
       bar: shown ? draw.intervalBar(shown) : null }),
     card("RAM", draw.size(memory.ram_bytes), { delta: beside(memory.ram_bytes, before?.memory?.ram_bytes, draw.size),
       range: `${draw.percent(memory.ram_bytes / memory.ram_available_bytes)} of ${draw.size(memory.ram_available_bytes)}`, bar: draw.plainBar(memory.ram_bytes, memory.ram_available_bytes, "share of RAM") }),
