@@ -16,6 +16,7 @@ from pathlib import Path
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen, record
+from hwmodels.quantities import list_by_key
 
 CAUSE_GROUPS = {
     "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
@@ -123,10 +124,8 @@ def order_of(event: str, place: str, operand: str) -> tuple[int, str, str]:
 
 def merge_counts(parts: Iterable[Counts]) -> Counts:
     """Add counts, merging lines of the same event, place and operand, in a fixed order."""
-    groups: dict[tuple[str, str, str], list[CountLine]] = {}
-    for part in parts:
-        for line in part.lines:
-            groups.setdefault((line.event, line.place, line.operand), []).append(line)
+    groups = list_by_key(((line.event, line.place, line.operand), line)
+                         for part in parts for line in part.lines)
     keys = sorted(groups, key=lambda key: order_of(*key))
     return Counts(tuple(_add_lines(groups[key]) for key in keys))
 
@@ -253,10 +252,7 @@ class Bill:
 
     def clock_cycles(self) -> dict[str, float]:
         """Cycles of each clock that has any, in one walk over the lines."""
-        cycles: dict[str, list[float]] = {}
-        for line in self.lines:
-            if line.cycles:
-                cycles.setdefault(line.clock, []).append(line.cycles)
+        cycles = list_by_key((line.clock, line.cycles) for line in self.lines if line.cycles)
         return {clock: math.fsum(parts) for clock, parts in cycles.items()}
 
     def by_cause(self) -> dict[tuple[str, str], float]:
@@ -305,10 +301,7 @@ def make_bill(counts: Counts, prices: Prices) -> Bill:
 def merge_bills(parts: Iterable[Bill]) -> Bill:
     """Add bills, merging lines of equal event, place, operand and clock; sums are exact (fsum)."""
     stacks: Stacks = {}
-    tables: dict[int, list[Bill]] = {}
-    for part in parts:
-        tables.setdefault(id(part.table), []).append(part)
-    for bills in tables.values():
+    for bills in list_by_key((id(part.table), part) for part in parts).values():
         bills[0].stack(bills, stacks)
     return Bill(tuple(_sum_stack(key, *stacks[key]) for key in sorted(
         stacks, key=lambda key: (*order_of(*key[:3]), key[3]))))

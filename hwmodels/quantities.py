@@ -1,7 +1,8 @@
 """Quantities as people write and read them: a number with a unit, `not known` where nobody knows.
 
 `280MHz`, `32KiB` and `5 mJ` are read into the unit a name ends in (_hz, _bytes, _pj); written, the
-unit is chosen by size, and parts are rounded so that they still add up. Amounts are summed by key.
+unit is chosen by size, and parts are rounded so that they still add up. What has a key is listed
+or summed by it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from decimal import Decimal
 from typing import TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
+
+Value = TypeVar("Value")
 
 Amount = TypeVar("Amount", int, float)
 
@@ -196,6 +199,14 @@ def read_count(text: str, most: int) -> int | None:
     return number if number <= most else None
 
 
+def list_by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key in their order, keys in the order they are first seen."""
+    lists: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        lists.setdefault(key, []).append(value)
+    return lists
+
+
 def sum_by_key(pairs: Iterable[tuple[Key, Amount]]) -> dict[Key, Amount]:
     """Return the sum of amounts of each key, keys in the order they are first seen."""
     sums: dict[Key, Amount] = {}
@@ -231,9 +242,7 @@ def apportion(values: Iterable[float], total: int | None = None, *, alike: bool 
     by_remainder = sorted(range(len(numbers)), key=lambda i: (floors[i] - numbers[i], i))
     short = target - sum(floors)
     if alike:
-        groups: dict[str, list[int]] = {}
-        for i in by_remainder:
-            groups.setdefault(f"{numbers[i]:.9g}", []).append(i)
+        groups = list_by_key((f"{numbers[i]:.9g}", i) for i in by_remainder)
         whole: list[int] = []
         for group in sorted(groups.values(), key=lambda group: (
                 numbers[group[0]] - floors[group[0]] < 0.5, -len(group))):

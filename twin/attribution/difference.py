@@ -15,6 +15,7 @@ from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
 from hwmodels.files import read_yaml
 from hwmodels.frozen import frozen
+from hwmodels.quantities import list_by_key
 from twin.attribution.compatibility import NOTE, Finding
 from twin.attribution.pairing import Pairing
 from twin.attribution.side import Part, Side
@@ -255,10 +256,7 @@ class Account:
     @property
     def total(self) -> Row:
         """Sum of the rows: first, second and the gap of every group of causes."""
-        groups: dict[tuple[str, ...], list[Line]] = {}
-        for row in self.rows:
-            for line in row.lines:
-                groups.setdefault(line.causes, []).append(line)
+        groups = list_by_key((line.causes, line) for row in self.rows for line in row.lines)
         return Row(name="total", unit=self.unit, first=sum(row.first for row in self.rows),
                    second=sum(row.second for row in self.rows),
                    lines=tuple(_sum_lines(lines) for lines in groups.values()))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from calibration.measurement.measurement import Measurement
 from hwmodels.frozen import frozen
+from hwmodels.quantities import list_by_key
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.side import Part, Side
 from twin.deployment.choice import compiler_of
@@ -130,8 +131,5 @@ def _figures(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str
 
 def sum_counters(tasks: Sequence[Part]) -> Mapping[str, float]:
     """Return the counters of tasks, added; engines stay apart by number and pool."""
-    totals: dict[str, list[float]] = {}
-    for task in tasks:
-        for name, value in task.counts.items():
-            totals.setdefault(name, []).append(value)
-    return {name: math.fsum(values) for name, values in totals.items()}
+    return {name: math.fsum(values) for name, values in list_by_key(
+        pair for task in tasks for pair in task.counts.items()).items()}

@@ -19,6 +19,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.operating_points import bounds_of_supply, spread_clocks
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
+from hwmodels.quantities import list_by_key
 from twin.deployment.changed_board import boards_of
 from twin.deployment.deployment import Deployment
 from twin.pricing.batch import Failure, Span
@@ -287,9 +288,8 @@ def split_alike(columns: Mapping[str, Sequence[Any]], rows: np.ndarray,
     if not columns:
         yield {}, rows
         return
-    found: dict[tuple[str, ...], list[int]] = {}
-    for row in rows.tolist():
-        found.setdefault(tuple([repr(values[row]) for values in columns.values()]), []).append(row)
+    found = list_by_key((tuple([repr(values[row]) for values in columns.values()]), row)
+                        for row in rows.tolist())
     for own in found.values():
         yield {name: values[own[0]] for name, values in columns.items()}, np.array(own)
 

@@ -11,6 +11,7 @@ import numpy as np
 from hwmodels.board.facts import Span
 from hwmodels.frozen import frozen
 from hwmodels.program.listing import Listing
+from hwmodels.quantities import list_by_key
 from twin.errors import ProgramError
 from twin.program.addresses import Stretch
 from twin.program.elf import Elf
@@ -239,9 +240,7 @@ class Counters:
 
     def ran(self) -> dict[int, list[BlockRun]]:
         """Return blocks that ran since the counts were cleared, by function."""
-        found: dict[int, list[BlockRun]] = {}
         rows = self.blocks[1:self.used + 1]
-        for row in rows[rows[:, self.names.COUNT] > 0].tolist():
-            found.setdefault(row[self.names.FUNCTION], []).append(BlockRun(
-                address=row[0], size_bytes=row[1], count=row[2], again=row[3], taken=row[4]))
-        return found
+        return list_by_key((row[self.names.FUNCTION], BlockRun(
+            address=row[0], size_bytes=row[1], count=row[2], again=row[3], taken=row[4]))
+            for row in rows[rows[:, self.names.COUNT] > 0].tolist())

@@ -24,7 +24,7 @@ from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.program.elf import lies_in
-from hwmodels.quantities import Settings, sum_by_key
+from hwmodels.quantities import Settings, list_by_key, sum_by_key
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import Costs, LayerCost
@@ -184,9 +184,8 @@ class ProgramTarget(Core):
               cold: bool) -> Costs:
         """Price what every function did, and sum it by layer."""
         assert isinstance(deployment, Program)
-        by_layer: dict[int, list[FunctionCost]] = {}
-        for cost in self.price_functions(deployment, prices, cold=cold):
-            by_layer.setdefault(cost.layer, []).append(cost)
+        by_layer = list_by_key((cost.layer, cost) for cost in self.price_functions(
+            deployment, prices, cold=cold))
         return tuple(_sum(deployment.board, prices, by_layer[place])
                      for place in sorted(by_layer)), ()
 

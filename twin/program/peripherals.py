@@ -12,10 +12,11 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.isa import load_isa
 from hwmodels.program.elf import lies_in
+from hwmodels.quantities import list_by_key
 from twin.program.device import Device, Surroundings
 from twin.program.devices import KINDS, Stm32Crc
 from twin.program.esp_devices import EspInterrupts
-from twin.program.part import Follower, load_part
+from twin.program.part import load_part
 from twin.program.polling import Polling
 
 MOST_TEXT = 1 << 16
@@ -87,11 +88,9 @@ class Peripherals:
             base >> 10: device for device in self.devices
             for base in range(device.base, device.base + device.size_bytes, 0x400)}
         self.matrix = next((one for one in self.devices if isinstance(one, EspInterrupts)), None)
-        self.followers: dict[int, list[Follower]] = {}
-        for follower in self.part.followers:
-            sources = (follower.source.word,) if follower.source else ()
-            for word in dict.fromkeys((follower.field.word, *sources)):
-                self.followers.setdefault(word, []).append(follower)
+        self.followers = list_by_key(
+            (word, one) for one in self.part.followers for word in dict.fromkeys(
+                (one.field.word, *((one.source.word,) if one.source else ()))))
         for word in self.followers:
             self._follow(word)
         self.first = dict(self.registers)

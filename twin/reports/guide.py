@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from hwmodels.quantities import format_energy, format_frequency, format_time
+from hwmodels.quantities import format_energy, format_frequency, format_time, list_by_key
 from twin.reports.charts import Axis, Chart, Curve
 from twin.reports.columns import Column, number
 from twin.reports.page.charts import plot_chart
 from twin.reports.page.parts import Notes, Page, Section, Table, make_table
 from twin.reports.palette import BLUE, GREY
-from twin.studies.decisions import INFEASIBLE, Decision, Path
+from twin.studies.decisions import INFEASIBLE, Decision
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
 from twin.studies.rows import Row
 from twin.studies.study.figures import name_figure
@@ -111,10 +111,8 @@ def _join(leaves: Sequence[Decision]) -> Sequence[Decision]:
 def chart_decisions(network: str, found: Sequence[Decision]) -> Chart:
     """Describe a tree from its root on the left: upper branches are limits up to the value."""
     leaves = _join(found)
-    spots: dict[Path, list[int]] = {}
-    for place, end in enumerate(leaves):
-        for depth in range(len(end.path) + 1):
-            spots.setdefault(end.path[:depth], []).append(place)
+    spots = list_by_key((end.path[:depth], place) for place, end in enumerate(leaves)
+                        for depth in range(len(end.path) + 1))
     at = {path: (float(len(path)), (min(held) + max(held)) / 2) for path, held in spots.items()}
     ends = {end.path: end for end in leaves}
     asked = {path[:-1]: path[-1][0] for path in spots if path}

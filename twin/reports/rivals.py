@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import NOT_KNOWN, format_frequency, significant
+from hwmodels.quantities import NOT_KNOWN, format_frequency, list_by_key, significant
 from twin.reports.bars import Bar, BarChart
 from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
@@ -124,10 +124,8 @@ def find_lowest(rows: Sequence[Row], quantity: str) -> dict[str, float]:
 
     None of a kind of which all rows, whether they meet the limits or not, have as much.
     """
-    kinds: dict[str, list[Row]] = {}
-    for row in rows:
-        if getattr(row, quantity) is not None:
-            kinds.setdefault(row.compared_as(quantity), []).append(row)
+    kinds = list_by_key((row.compared_as(quantity), row) for row in rows
+                        if getattr(row, quantity) is not None)
     leading = {*list_leading(rows)}
     return {kind: min(met) for kind, same in kinds.items() if (
         met := [getattr(row, quantity) for row in same if row in leading])

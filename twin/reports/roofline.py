@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.frozen import frozen
-from hwmodels.quantities import format_time, significant
+from hwmodels.quantities import format_time, list_by_key, significant
 from twin.pricing.roofs import (
     load_bytes_per_cycle,
     memory_bytes_per_second,
@@ -146,9 +146,7 @@ def list_memory_roofs(prediction: Prediction,
     loads = load_bytes_per_cycle(board)
     if loads is not None:
         roofs.append(("core loads", loads))
-    holds: dict[str, list[str]] = {}
-    for what, name in (("arena", deployment.arena), ("weights", deployment.weights)):
-        holds.setdefault(name, []).append(what)
+    holds = list_by_key(((deployment.arena, "arena"), (deployment.weights, "weights")))
     streamed = {memory.name: memory.read_bytes for memory in measured.memories} if measured else {}
     for name, contents in holds.items():
         rate, how = streamed.get(name), measured.kind if measured else ""
@@ -166,10 +164,8 @@ def list_pool_roofs(prediction: Prediction) -> list[tuple[str, float]]:
     """
     npu = prediction.board.npu
     used = {pool.name for task in prediction.tasks for pool in task.run.pools}
-    rates: dict[float, list[str]] = {}
-    for pool in npu.pools if npu is not None else ():
-        if pool.name in used:
-            rates.setdefault(pool.bytes_per_cycle / pool.clock_ratio, []).append(pool.name)
+    rates = list_by_key((pool.bytes_per_cycle / pool.clock_ratio, pool.name)
+                        for pool in (npu.pools if npu is not None else ()) if pool.name in used)
     return [(", ".join(rates[rate]), rate) for rate in sorted(rates, reverse=True)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from statistics import median
 
-from hwmodels.quantities import significant
+from hwmodels.quantities import list_by_key, significant
 from twin.reports.charts import MISSED, Axis, Chart, Curve, Grid, label_rows, look_of, share_of_log
 from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
@@ -158,10 +158,8 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
     name, unit, factor = FIGURES[quantity]
     columns, lines = (sort_values(dict(row.inputs).get(axis, "") for row in rows)
                       for axis in (across, up))
-    cells: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        inputs = dict(row.inputs)
-        cells.setdefault((inputs.get(up, ""), inputs.get(across, "")), []).append(row)
+    cells = list_by_key(((inputs.get(up, ""), inputs.get(across, "")), row)
+                        for row in rows for inputs in [dict(row.inputs)])
     network = f", of {of_network}" if of_network else ""
     return Grid(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",

@@ -19,6 +19,7 @@ from operator import attrgetter
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
+from hwmodels.quantities import list_by_key
 from twin.deployment.choice import DEFAULT, default_runtime
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.advice import Advice, give_advice
@@ -155,10 +156,7 @@ class Selection:
     @property
     def networks(self) -> dict[str, list[Choice]]:
         """Choices by network, best first."""
-        groups: dict[str, list[Choice]] = {}
-        for one in self.choices:
-            groups.setdefault(one.row.model, []).append(one)
-        return groups
+        return list_by_key((one.row.model, one) for one in self.choices)
 
     def list_winners(self, model: str) -> tuple[Winner, ...]:
         """Return the best choice of a network by each metric, of those that meet the limits."""
@@ -290,9 +288,7 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
 def _choose(rows: Sequence[Row], points: Sequence[Point], deployer: Deployer, *,
             named: bool) -> dict[int, int]:
     """Return the row chosen of each network on each board, and how many others there are."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for number, row in enumerate(rows):
-        groups.setdefault((row.model, row.board), []).append(number)
+    groups = list_by_key(((row.model, row.board), number) for number, row in enumerate(rows))
     chosen = {}
     for numbers in groups.values():
         default = _name_first([rows[number] for number in numbers], points[numbers[0]], deployer,

@@ -16,7 +16,7 @@ from typing import Any
 
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.frozen import NamedTexts, frozen
-from hwmodels.quantities import Settings, read_quantity
+from hwmodels.quantities import Settings, list_by_key, read_quantity
 from twin.errors import AlreadySoError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import PAD
@@ -203,11 +203,7 @@ def pad_layer(name: str, source: int, output: int, rows: tuple[int, int],
 
 def find_readers(graph: Graph) -> dict[int, list[Layer]]:
     """Return the layers that read each tensor."""
-    readers: dict[int, list[Layer]] = {}
-    for layer in graph.layers:
-        for tensor_id in layer.inputs:
-            readers.setdefault(tensor_id, []).append(layer)
-    return readers
+    return list_by_key((tensor_id, layer) for layer in graph.layers for tensor_id in layer.inputs)
 
 
 def read_share(name: str, text: str) -> float:

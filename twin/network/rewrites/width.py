@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import list_by_key
 from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Tensor, TensorIds
 from twin.network.rewrites.channels import Channels, drop_channels, trace_channels
@@ -122,10 +123,9 @@ def _trace_blocks(graph: Graph) -> tuple[Channels, tuple[Block, ...]]:
             for root, norm in zip(roots, _filter_norms(graph.input(layer, 1)), strict=True):
                 norms[root] = norms.get(root, 0.0) + norm
                 writers.setdefault(root, set()).add(layer.index)
-    fixed, found = channels.fixed(), dict[frozenset[int], list[int]]()
-    for root, layers in writers.items():
-        if not fixed[root]:
-            found.setdefault(frozenset(layers), []).append(root)
+    fixed = channels.fixed()
+    found = list_by_key((frozenset(layers), root) for root, layers in writers.items()
+                        if not fixed[root])
     return channels, tuple(sorted((
         Block(layers=tuple(sorted(layers)), roots=tuple(sorted(
             roots, key=lambda root: (norms[root], root))))

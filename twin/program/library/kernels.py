@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hwmodels.isa.instruction import parse_code
+from hwmodels.quantities import list_by_key
 from twin.program.library.blocks import Code, Run
 from twin.program.library.coefficients import fit_series
 from twin.program.library.seen import Seen, Touched, class_of, cut_layers
@@ -132,11 +133,8 @@ def _part(alike: Sequence[Seen], codes: Codes, own: frozenset[str]) -> list[list
 
 def _part_paths(variant: Sequence[Seen], codes: Codes) -> list[list[Seen]]:
     """Return layers by the block most of their instructions are in: ways through one function."""
-    found: dict[str, list[Seen]] = {}
-    for one in variant:
-        heaviest = max(one.blocks, key=lambda name: one.blocks[name][0] * codes[name].instructions)
-        found.setdefault(heaviest, []).append(one)
-    return list(found.values())
+    return [*list_by_key((max(one.blocks, key=lambda name: one.blocks[name][0] * codes[
+        name].instructions), one) for one in variant).values()]
 
 
 def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Codes,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from hwmodels.quantities import list_by_key
 from twin.reports.bars import WHOLE, Bar, BarChart
 from twin.reports.page.axes import error_bars, rule
 from twin.reports.page.page import plain
@@ -33,9 +34,7 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
         Height, whether it is half as wide, and `layout` over that of the chart.
     """
     across, along = ("x", "y") if chart.upright else ("y", "x")
-    groups: dict[str, list[Bar]] = {}
-    for place, bar in enumerate(chart.bars):
-        groups.setdefault(bar.series or f"-{place}", []).append(bar)
+    groups = list_by_key((bar.series or f"-{place}", bar) for place, bar in enumerate(chart.bars))
     names = [plain(row) for row in chart.rows]
     places: Sequence[Any] = names if shorten is None else range(len(names))
     traces: list[Mapping[str, Any]] = []

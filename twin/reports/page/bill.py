@@ -9,9 +9,9 @@ from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.files import JsonObject
-from hwmodels.quantities import format_energy, format_time, sum_by_key
+from hwmodels.quantities import format_energy, format_time, list_by_key, sum_by_key
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
-from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.pricing.prediction import Prediction
 from twin.reports.bars import BarChart, Writer, chart_bill, stack_causes
 from twin.reports.page.bars import HEAD_PX, ROW_PX, plot_bars
 from twin.reports.page.page import plain
@@ -55,11 +55,8 @@ def draw_waterfall(what: str, amounts: Amounts, write: Writer) -> Plot:
 def draw_sunburst(what: str, prediction: Prediction, read: Reader, write: Writer) -> Plot:
     """Draw operators, their layers and the causes of those as rings around the total."""
     sectors = _Sectors(write)
-    by_op: dict[str, list[tuple[LayerPrediction, Amounts]]] = {}
-    for layer in prediction.layers:
-        amounts = read(layer.bill)
-        if math.fsum(amounts.values()) > 0:
-            by_op.setdefault(layer.op, []).append((layer, amounts))
+    by_op = list_by_key((layer.op, (layer, amounts)) for layer in prediction.layers
+                        if math.fsum((amounts := read(layer.bill)).values()) > 0)
     whole = math.fsum(math.fsum(amounts.values()) for layers in by_op.values()
                       for _, amounts in layers)
     sectors.add("all", "", f"{prediction.graph.name}", whole, "#8a929b", "")

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any
 
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular_text
-from hwmodels.quantities import significant
+from hwmodels.quantities import list_by_key, significant
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio
 from twin.reports.page.charts import plot_chart, plot_grid
@@ -194,10 +194,8 @@ def _describe(table: Points, *, title: str, subtitle: str, sentence: str,
 def _list_networks(table: Points) -> list[tuple[Rival, ...]]:
     """Return each network's rows, best first: those of different ones do not compete."""
     ranked = rank_rows(table)
-    groups: dict[tuple[str, ...], list[Rival]] = {}
-    for one in name_rivals(ranked) if ranked else ():
-        groups.setdefault(network_of(one.row), []).append(one)
-    return [tuple(rivals) for rivals in groups.values()]
+    return [tuple(rivals) for rivals in list_by_key(
+        (network_of(one.row), one) for one in (name_rivals(ranked) if ranked else ())).values()]
 
 
 def _say_networks(table: Points) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
+from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size, list_by_key
 from twin.documents import fill
 from twin.pricing.document_types import ModelRow
 from twin.reports.columns import Column, number
@@ -157,9 +157,7 @@ def entry_report(entry: Entry) -> Content:
 
 def terms_table(glossary: Mapping[str, Entry]) -> Table:
     """Return every term of the glossary, by kind."""
-    kinds: dict[str, list[str]] = {}
-    for entry in glossary.values():
-        kinds.setdefault(entry.kind, []).append(entry.term)
+    kinds = list_by_key((entry.kind, entry.term) for entry in glossary.values())
     return new_pairs((kind, ", ".join(terms)) for kind, terms in kinds.items())
 
 

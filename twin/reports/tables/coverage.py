@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwmodels.quantities import format_energy, list_first, significant
+from hwmodels.quantities import format_energy, list_by_key, list_first, significant
 from twin.pricing.ledger import percentages
 from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Pairs
@@ -46,10 +46,9 @@ def _pool_pairs(prediction: Prediction) -> Pairs:
 
 def _host_pairs(prediction: Prediction) -> Pairs:
     """Layers on the host by operator and reason, the first few by index."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for layer, reason in zip(prediction.layers, prediction.deployment.plan.reasons, strict=True):
-        if reason:
-            found.setdefault((layer.op, reason), []).append(str(layer.index))
+    found = list_by_key(
+        ((layer.op, reason), str(layer.index)) for layer, reason in zip(
+            prediction.layers, prediction.deployment.plan.reasons, strict=True) if reason)
     return [("on the host" if place == 0 else "",
              f"{op}: {reason}; layer{'s' if len(where) > 1 else ''} "
              + list_first(where, _LISTED))

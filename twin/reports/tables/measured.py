@@ -9,7 +9,7 @@ from calibration.measurement.counters import ALIASES
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import GOAL_TAIL
 from calibration.virtual_board import VirtualBoard
-from hwmodels.quantities import NOT_KNOWN, significant
+from hwmodels.quantities import NOT_KNOWN, list_by_key, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.attribution.platform import list_counters
 from twin.pricing.prediction import Prediction
@@ -97,11 +97,8 @@ def _heading(network: MeasuredNetwork) -> Content:
 
 def _missing_counters(environment: Mapping[str, str]) -> dict[str, list[str]]:
     """Counters the host's kernel does not give, by why not."""
-    found: dict[str, list[str]] = {}
-    for name, why in environment.items():
-        if name.startswith("no_"):
-            found.setdefault(why, []).append(name.removeprefix("no_"))
-    return found
+    return list_by_key((why, name.removeprefix("no_")) for name, why in environment.items()
+                       if name.startswith("no_"))
 
 
 def layers_table(network: MeasuredNetwork) -> Table:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar, Protocol
 
 from hwmodels.board.npu import Npu
-from hwmodels.quantities import sum_by_key
+from hwmodels.quantities import list_by_key, sum_by_key
 from hwmodels.schedule import TaskBuffer
 from twin.network.graph import DTYPE_BITS, Graph, GraphLayer, Layer
 from twin.network.operators import Form, is_alias, traits
@@ -91,10 +91,9 @@ class _Cut:
             Reason("") if is_alias(layer) else explain_host(graph, layer, planner, rules)
             for layer in graph.layers)
         self.works: dict[int, Work] = {}
-        self.readers: dict[int, list[int]] = {}
-        for position, layer in enumerate(graph.layers):
-            for tensor_id in dict.fromkeys(layer.inputs):
-                self.readers.setdefault(tensor_id, []).append(position)
+        self.readers = list_by_key(
+            (tensor_id, position) for position, layer in enumerate(graph.layers)
+            for tensor_id in dict.fromkeys(layer.inputs))
 
     def run(self) -> Grouping:
         groups: list[Group] = []

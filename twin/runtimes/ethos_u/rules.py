@@ -20,6 +20,7 @@ from hwmodels.errors import TwinError, reworded
 from hwmodels.file_cache import Same
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedCounts, frozen
+from hwmodels.quantities import list_by_key
 from hwmodels.schedule import Task, TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.graph import Graph, Layer
@@ -286,12 +287,10 @@ def _share_regions(graph: Graph, compilation: Compilation, host: set[int]) -> di
              for _, position in sources if position < len(graph.layers) and position not in host}
     if not compilation.file.streams:
         return found
-    readers: dict[int, list[int]] = {}
-    writers: dict[int, int] = {}
-    for position, layer in enumerate(graph.layers):
-        for tensor in layer.inputs:
-            readers.setdefault(tensor, []).append(position)
-        writers.update(dict.fromkeys(layer.outputs, position))
+    readers = list_by_key((tensor, position) for position, layer in enumerate(graph.layers)
+                          for tensor in layer.inputs)
+    writers = {tensor: position for position, layer in enumerate(graph.layers)
+               for tensor in layer.outputs}
     for position in reversed(range(len(graph.layers))):
         if position not in found and position not in host:
             near = [found[i] for tensor in graph.layers[position].outputs

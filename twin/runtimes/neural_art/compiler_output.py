@@ -20,6 +20,7 @@ from hwmodels.files import (
     read_regular_text,
 )
 from hwmodels.frozen import NamedCounts, frozen
+from hwmodels.quantities import list_by_key
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid"}
@@ -152,13 +153,11 @@ def _read_info(path: Path, document: Mapping[str, Any]) -> CompiledNetwork:
     pools = {pool["id"]: _read_info_pool(pool) for pool in document["memory_pools"]}
     buffers = {buffer["id"]: buffer for buffer in document["buffers"]}
     nodes = {node["id"]: node for node in document["graphs"][0]["nodes"]}
-    accesses: dict[int, list[PoolAccess]] = {}
-    for entry in _access_entries(document):
-        if entry["reads"] or entry["writes"]:
-            accesses.setdefault(entry["node_id"], []).append(PoolAccess(
-                pool=pools[entry["mpool_id"]].name, read_bytes=_amount(entry["reads"]),
-                read_cycles=float(entry["read_cycles"]), write_bytes=_amount(entry["writes"]),
-                write_cycles=float(entry["write_cycles"])))
+    accesses = list_by_key((entry["node_id"], PoolAccess(
+        pool=pools[entry["mpool_id"]].name, read_bytes=_amount(entry["reads"]),
+        read_cycles=float(entry["read_cycles"]), write_bytes=_amount(entry["writes"]),
+        write_cycles=float(entry["write_cycles"])))
+        for entry in _access_entries(document) if entry["reads"] or entry["writes"])
     epochs = []
     for estimate in document["power_estimates"]:
         node = nodes[estimate["node_id"]]

@@ -17,6 +17,7 @@ import numpy as np
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.paths.timing import Floats
+from hwmodels.quantities import list_by_key
 from twin.pricing.variables import COLD_START
 from twin.studies.change import relate_times
 from twin.studies.results import Table
@@ -235,20 +236,14 @@ def _tell_levels(finding: Finding, table: Table) -> list[str]:
 
 def list_levels(finding: Finding, rows: Iterable[Row], figure: str) -> dict[str, list[float]]:
     """Return what rows know of a figure, ascending, by value of the axis that is compared."""
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        level = figure_of(row, figure)
-        if level is not None:
-            found.setdefault(dict(row.inputs).get(finding.vary, ""), []).append(level)
+    found = list_by_key((dict(row.inputs).get(finding.vary, ""), level) for row in rows
+                        if (level := figure_of(row, figure)) is not None)
     return {value: sorted(known) for value, known in found.items()}
 
 
 def split_within(finding: Finding, rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Return rows by value of the axis a finding looks within; of none all together."""
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(dict(row.inputs).get(finding.within, ""), []).append(row)
-    return found
+    return list_by_key((dict(row.inputs).get(finding.within, ""), row) for row in rows)
 
 
 def _tell_least(finding: Finding, table: Table) -> list[str]:
@@ -316,11 +311,9 @@ def _reach(row: Row, base: Row, figure: str) -> Floats:
 
 def _tell_overhead(finding: Finding, table: Table) -> list[str]:
     """Return which share of the time calls take, by value of the axis."""
-    shares: dict[str, list[float]] = {}
-    for row in table.predicted:
-        if row.overhead_us is not None and row.time_us:
-            shares.setdefault(dict(row.inputs).get(finding.vary, ""), []).append(
-                row.overhead_us / row.time_us)
+    shares = list_by_key(
+        (dict(row.inputs).get(finding.vary, ""), row.overhead_us / row.time_us)
+        for row in table.predicted if row.overhead_us is not None and row.time_us)
     return [f"calls of kernels take {_spread(own, '{:.2%}'.format)} of the time with {value}"
             for value, own in shares.items()]
 
