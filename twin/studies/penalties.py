@@ -99,25 +99,21 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], flo
             share = need / room
             found.append(Penalty(name=name, points=MEMORY_POINTS * max(0.0, 2 * share - 1),
                                  reason=f"{share:.0%} of {name} used"))
-    if row.time is not None:
-        width = math.log(row.time.high / row.time.low) / math.log(WIDEST)
-        found.append(Penalty(name="interval", points=WIDTH_POINTS * min(1.0, width),
-                             reason=f"time known within a factor of "
-                                    f"{row.time.high / row.time.low:.2g}"))
-    else:
-        found.append(Penalty(name="interval", points=WIDTH_POINTS,
-                             reason="time has no interval: nothing like it was measured"))
+    factor = WIDEST if row.time is None else row.time.high / row.time.low
+    found.append(Penalty(
+        name="interval", points=WIDTH_POINTS * min(1.0, math.log(factor) / math.log(WIDEST)),
+        reason="time has no interval: nothing like it was measured" if row.time is None else
+        f"time known within a factor of {factor:.2g}"))
     for name in _compared(row):
         value = getattr(row, name)
         best = least.get((row.model, row.compared_as(name)))
-        if value and best:
-            more = math.log(value / best) / math.log(WIDEST)
-            more = more if name == "mean_mw" else min(1.0, more)
-            found.append(Penalty(name=WORDS[name], points=MEMORY_POINTS * more, reason=(
-                f"{value / best:.3g} times the least {WORDS[name]}")))
-        elif best:
-            found.append(Penalty(name=WORDS[name], points=MEMORY_POINTS,
-                                 reason=f"{WORDS[name]} not known"))
+        if best:
+            more = math.log(value / best) / math.log(WIDEST) if value else 1.0
+            found.append(Penalty(
+                name=WORDS[name], points=MEMORY_POINTS * (
+                    more if name == "mean_mw" else min(1.0, more)),
+                reason=f"{value / best:.3g} times the least {WORDS[name]}" if value else
+                f"{WORDS[name]} not known"))
     return tuple(sorted((one for one in found if one.points > 0), key=lambda one: -one.points))
 
 

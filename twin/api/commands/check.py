@@ -23,6 +23,7 @@ from twin.studies.limits import Limits, price_of, read_limit, read_limits
 from twin.studies.rows import Row, bound_mean
 
 if TYPE_CHECKING:
+    from calibration.fitting.intervals import Interval
     from twin.deployment.deployment import Deployment
     from twin.program.regions import Region
 
@@ -119,16 +120,19 @@ def check(asked: request.Check) -> Check:
 def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]:
     """Return that wake-up and inference end within their period, and the limit of mean power."""
     wake_up_us = row.wake_up_us
-    time = row.time if row.time is None else replace(
-        row.time, low=(row.time.low + wake_up_us) / 1e3, high=(row.time.high + wake_up_us) / 1e3)
     period = Requirement(name=PERIOD, unit="ms", limit=(limits.every_us or 0.0) / 1e3,
                          predicted=((row.time_us or 0.0) + wake_up_us) / 1e3, decimals=3,
-                         interval=time)
+                         interval=_in_ms(row.time, wake_up_us))
     days = "" if limits.min_life_days is None else f" for {limits.min_life_days:,.4g} days"
     days += ", at least" * (row.sleep == NOT_KNOWN and row.mean_mw is not None)
     return (period,) if limits.max_mean_mw is None else (period, Requirement(
         name=f"mean power{days}", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw,
         decimals=3, interval=row.mean))
+
+
+def _in_ms(time_us: Interval | None, more_us: float = 0.0) -> Interval | None:
+    return time_us and replace(time_us, low=(time_us.low + more_us) / 1e3,
+                               high=(time_us.high + more_us) / 1e3)
 
 
 MUCH = 0.1
@@ -250,9 +254,7 @@ def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
     if max_ms is not None:
         requirements.append(Requirement(
             name="time", unit="ms", limit=max_ms, decimals=3, predicted=prediction.time_us / 1e3,
-            interval=None if certainty is None else replace(
-                certainty.time_us, low=certainty.time_us.low / 1e3,
-                high=certainty.time_us.high / 1e3)))
+            interval=None if certainty is None else _in_ms(certainty.time_us)))
     if max_uj is not None:
         requirements.append(_require_energy(prediction, max_uj))
     if max_ram_bytes is not None:
