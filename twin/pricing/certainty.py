@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from calibration.fitting.bands import NORMAL_REACH
 from calibration.fitting.intervals import (
     LEVEL,
     Amounts,
@@ -145,7 +144,8 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw)
     -----
     Normal in the logarithm, with the variance of `probability_faster`.
     """
-    spread = math.exp(NORMAL_REACH * math.sqrt(_variance(before_us, after_us, before, after)))
+    reach = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+    spread = math.exp(reach * math.sqrt(_variance(before_us, after_us, before, after)))
     ratio = after_us / before_us
     return Interval(low=ratio / spread, high=ratio * spread, level=LEVEL)
 

@@ -12,11 +12,10 @@ import math
 
 from calibration.fitting.bands import NORMAL_REACH
 from calibration.fitting.intervals import Interval
-from hwmodels.board.facts import Board
 from hwmodels.frozen import NamedNumbers, frozen
 from twin.pricing.ledger import bill_time_us
 from twin.pricing.prediction import Prediction
-from twin.studies.duty import IDLE, Rest, find_rest
+from twin.studies.duty import IDLE, Rest, find_rest, rel_sd_of
 
 RAMP_US, RAMP_SD = 100.0, 0.7
 """Until oscillator and PLL run (assumed, of the class: the STM32L4's PLL locks within 40 us, a
@@ -68,7 +67,7 @@ def start_cold(prediction: Prediction) -> ColdStart | None:
     if rest is None or rest.state == IDLE or not setup_us:
         return None
     parts = list_parts(rest, setup_us, prediction.time_us)
-    spread = (_spread(board, f"sleep.{rest.state}.wake_up_ns"), RAMP_SD, SETUP_SD)
+    spread = (rel_sd_of(board, f"sleep.{rest.state}.wake_up_ns") or WAKE_SD, RAMP_SD, SETUP_SD)
     held = prediction.certainty
     if held is None or held.time_us is None:
         return ColdStart(state=rest.state, parts=parts, interval=None)
@@ -85,7 +84,3 @@ def list_parts(rest: Rest, setup_us: float, time_us: float) -> NamedNumbers:
     """Return what passes before the first answer, in order."""
     return (("wake-up", rest.wake_up_us), ("clock ramp", RAMP_US), ("set-up", setup_us),
             ("first inference", time_us))
-
-
-def _spread(board: Board, path: str) -> float:
-    return next((fact.rel_sd for fact in board.facts if fact.path == path and fact.rel_sd), WAKE_SD)

@@ -170,8 +170,8 @@ def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]],
         idle = board.idle(clock_hz)
         return None if idle is None else Rest(
             state=IDLE, sleep_mw=idle.mw, half_mw=idle.high_mw - idle.mw, wake_up_us=0.0, basis="",
-            rel_sd=_spread(board, "power.idle_mw"))
-    known_sd = _spread(board, f"sleep.{least.name}.current_ma")
+            rel_sd=rel_sd_of(board, "power.idle_mw"))
+    known_sd = rel_sd_of(board, f"sleep.{least.name}.current_ma")
     return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3,
                 rel_sd=known_sd or SLEEP_SD,
                 basis="" if known_sd else f"sleep currents at 25 °C, {SLEEP_SD:.0%} apart between "
@@ -179,7 +179,8 @@ def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]],
                 sleep_mw=(least.current_ma or 0.0) * (least.voltage_v or board.power.voltage_v))
 
 
-def _spread(board: Board, path: str) -> float:
+def rel_sd_of(board: Board, path: str) -> float:
+    """Return the relative deviation a board's file states of a fact; 0 where it states none."""
     return next((fact.rel_sd or 0.0 for fact in board.facts if fact.path == path), 0.0)
 
 

@@ -249,14 +249,14 @@ def write_table(table: Table, path: str | Path) -> Path:
         For Parquet without pyarrow.
     """
     path = Path(path)
-    content = _as_csv(table) if check_file(path) == ".csv" else _as_parquet(table)
+    content = _as_csv(table) if check_file(path) == ".csv" else as_parquet(to_arrow(table))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, content)
     return path
 
 
-def _as_parquet(table: Table) -> bytes:
-    arrow = to_arrow(table)
+def as_parquet(arrow: pyarrow.Table) -> bytes:
+    """Return the file of an Arrow table."""
     from pyarrow import parquet
 
     content = BytesIO()

@@ -34,7 +34,7 @@ from hwmodels.files import (
 from hwmodels.frozen import frozen
 from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
-from twin.studies.results import Table, read_row, to_arrow
+from twin.studies.results import Table, as_parquet, read_row, to_arrow
 from twin.studies.rows import Row
 from twin.studies.study.definition import Study
 from twin.studies.study.file import find_study, load_study
@@ -250,16 +250,13 @@ def _read_head(folder: Path) -> JsonObject:
 def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> None:
     """Write rows and further columns; what is there is replaced at once."""
     import pyarrow
-    from pyarrow import parquet
 
     arrow = to_arrow(table)
     for name, values in {**columns, "draw": [[*row.draw] for row in table.rows]}.items():
         kind = {"address": pyarrow.string(), "active_budget_mb": pyarrow.float64(),
                 "draw": pyarrow.list_(pyarrow.float64())}.get(name, pyarrow.bool_())
         arrow = arrow.append_column(name, pyarrow.array(values, kind))
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(arrow, sink)
     try:
-        write_whole(path, sink.getvalue().to_pybytes())
+        write_whole(path, as_parquet(arrow))
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error}") from error
