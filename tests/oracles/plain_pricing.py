@@ -47,7 +47,7 @@ from twin.deployment.costs import bill_us
 from twin.deployment.transfers import count_transfers
 from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
-from twin.pricing.calibration import name_changes, unseen_prices
+from twin.pricing.calibration import unseen_prices
 from twin.pricing.certainty import between_sd, far_sd
 from twin.pricing.counted_prices import list_counted, list_input_assumptions
 from twin.pricing.lines import runtime_prices
@@ -195,7 +195,7 @@ def deviate_plainly(prediction, calibration):
     away = OPERATOR_SD * filled / np.where(totals > 0, totals, 1) + far_sd(
         prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
         measured=entry.board is not None)
-    if name_changes(deployment, calibration.name_measured(board)):
+    if calibration.name_changes(deployment):
         away = away + calibration.spread["board"]
     priced = spread(calibration.time.covariance, cycles.sum(axis=0) / totals.sum(), entry.time,
                     weights)

@@ -47,7 +47,6 @@ from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import (
     Calibration,
-    name_changes,
     starting_prices,
     unseen_prices,
 )
@@ -179,8 +178,7 @@ def doubt(deployment: Deployment, calibration: Calibration, item: Itemised) -> D
         layer_sd=LAYER_SD[deployment.runtime.structure],
         least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
         least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
-        deployment=deployment, changed=name_changes(
-            deployment, calibration.name_measured(deployment.board)),
+        deployment=deployment, changed=calibration.name_changes(deployment),
         other=_doubt_otherwise(deployment, calibration, item))
 
 
@@ -452,8 +450,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                                     high=whole.high * float(rivals.max() / rivals[0])),
         errors=band.count, measured=calibration.measured,
         boards=len(entry.support.boards),
-        powers_measured=calibration.powers_are_measured and not name_changes(
-            deployed, calibration.name_measured(deployed.board), sections=("power",)),
+        powers_measured=calibration.energy is not None and entry.powers_are_own and (
+            not calibration.name_changes(deployed, ("power",))),
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         publisher=entry.publisher, publisher_factor=entry.publisher_factor,

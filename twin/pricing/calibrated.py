@@ -28,7 +28,6 @@ from twin.pricing.calibration import (
     AUTO,
     MEASURED_HERE,
     NONE,
-    NOT_MEASURED_HERE,
     Calibration,
     choose_calibration,
     choose_kernel_prices,
@@ -141,7 +140,7 @@ def say_grade(prediction: Prediction) -> str:
         return grade
     if grade != MEASURED_HERE:
         return f"{grade}, as it extrapolates"
-    lower = prediction.energy_uj is not None and grade_energy(prediction) == NOT_MEASURED_HERE
+    lower = prediction.energy_uj is not None and sure.powers_measured is False
     return f"{grade}, its energy not" if lower else grade
 
 

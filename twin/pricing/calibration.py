@@ -126,16 +126,13 @@ class Calibration:
         boards = f"boards with {self.entry.core}" if self.entry.core else "other boards"
         return self.entry.powers_of or self.entry.board or boards
 
-    def name_measured(self, board: Board) -> str:
-        """Return the name or file of the board its rows are of; "" where none is of this one."""
-        entry = self.entry
-        return "" if entry.board is None or not entry.time.rows else (
-            entry.board if self.origin == "shipped" else board.file or board.name)
-
-    @property
-    def powers_are_measured(self) -> bool:
-        """Whether its powers are of an energy measured on this board."""
-        return self.energy is not None and self.entry.powers_are_own
+    def name_changes(self, deployment: Deployment,
+                     sections: Sequence[str] = MACHINE) -> tuple[str, ...]:
+        """Return `name_changes` from the board its rows are of; none where none is of this one."""
+        entry, board = self.entry, deployment.board
+        return () if entry.board is None or not entry.time.rows else name_changes(
+            deployment, entry.board if self.origin == "shipped" else board.file or board.name,
+            sections)
 
     @property
     def power_basis(self) -> str:
@@ -222,7 +219,7 @@ def grade_prices(deployment: Deployment, measured: bool | None) -> str:
     return MEASURED_HERE if measured else NOT_MEASURED_HERE if known else GUESS
 
 
-def name_changes(deployment: Deployment, measured: str, *,
+def name_changes(deployment: Deployment, measured: str,
                  sections: Sequence[str] = MACHINE) -> tuple[str, ...]:
     """Return facts of a machine other than where rows were measured: "path=now, not then".
 
@@ -232,12 +229,10 @@ def name_changes(deployment: Deployment, measured: str, *,
     Parameters
     ----------
     measured
-        Name or file of the board they are of; "" for none.
+        Name or file of the board they are of.
     sections
         Of board files.
     """
-    if not measured:
-        return ()
     used = {deployment.code, *deployment.ram_memories, deployment.weights,
             *deployment.weights_spill}
     return tuple(f"{write_setting(path, now)}, not {then}" for path, now, then in

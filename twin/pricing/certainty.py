@@ -356,8 +356,8 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
 
 
 def find_extrapolation(deployment: Deployment, entry: Entry, *, cycles: Amounts,
-                       hertz: Amounts, filling: Amounts | float = 0.0,
-                       changed: Sequence[str] = ()) -> list[Reason]:
+                       hertz: Amounts, changed: Sequence[str],
+                       filling: Amounts | float = 0.0) -> list[Reason]:
     """Return why the rows behind an entry do not support a prediction.
 
     Parameters

@@ -356,13 +356,15 @@ def list_doubtful(board: Board) -> tuple[Cache, ...]:
                  if cache.enabled and f"caches.{cache.name}.size_bytes" in guessed)
 
 
-def list_rivals(deployment: Deployment, caches: Sequence[Cache],
-                ) -> tuple[tuple[str, Deployment], ...]:
-    """Return a deployment under each policy open caches may have, the assumed one first.
+def list_rivals(deployment: Deployment) -> tuple[tuple[str, Deployment], ...]:
+    """Return a deployment under each policy open caches may have, the assumed one first, if any is.
 
     The last is without the caches that may not be there.
     """
-    board, doubtful = deployment.board, list_doubtful(deployment.board)
+    board = deployment.board
+    caches, doubtful = list_open(board), list_doubtful(board)
+    if not caches and not doubtful:
+        return ()
     own = caches[0].replacement if caches else "as stated"
 
     def change(changed: Sequence[Cache], **fields: Any) -> Deployment:
@@ -389,11 +391,10 @@ def price_rivals(deployment: Deployment, prices: Prices,
     lower
         Returns the kernels of each layer.
     """
-    caches, board = list_open(deployment.board), deployment.board
-    is_open = bool(caches or list_doubtful(board))
-    found, shares = [], list_shares(deployment) if is_open else None
-    timing = lru_cache(partial(read_timing, board))
-    for policy, rival in list_rivals(deployment, caches) if is_open else ():
+    found, rivals = [], list_rivals(deployment)
+    shares = list_shares(deployment) if rivals else None
+    timing = lru_cache(partial(read_timing, deployment.board))
+    for policy, rival in rivals:
         structure = find_structure(rival, lower, cold=False)
         places = structure.arrays.places
         own, us = (prices, timing(places)) if policy != NO_CACHE else (

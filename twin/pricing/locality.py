@@ -264,5 +264,5 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
                 for policy, priced in price_rivals(
                     deployment, runtime_prices(deployment),
                     cache(partial(lower_network, deployment)))] if deployment.is_itemised else [
-        (policy, predict(one).time_us) for policy, one in list_rivals(deployment, caches)]
+        (policy, predict(one).time_us) for policy, one in list_rivals(deployment)]
     return ReplacementRange(caches=tuple(cache.name for cache in caches), time_us=tuple(times_us))

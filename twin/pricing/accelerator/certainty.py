@@ -92,7 +92,7 @@ def find_reasons(deployment: Deployment, parts: Floats, part: Ints,
                  time_us: Floats) -> list[Reason]:
     """Return why nothing measured supports predictions; other parameters as of `deviate`."""
     spread, name = deployment.runtime.mapping.spread, deployment.board.measured_name
-    changed = name_changes(deployment, name if name in spread.measured else "")
+    changed = name_changes(deployment, name) if name in spread.measured else ()
     shares = {one: parts[:, part == PARTS.index(one)].sum(axis=1) / _or_one(time_us)
               for one in _REASONS}
     return [(bool(changed), f"{list_first(changed, 2)} where it was measured"),

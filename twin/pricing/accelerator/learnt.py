@@ -25,7 +25,7 @@ from hwmodels.schedule.prices import CYCLE_EVENTS
 from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import make_certainty
 from twin.pricing.accelerator.energy import sum_energy
-from twin.pricing.calibration import Calibration, name_changes
+from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import (
     Certainty,
     Draw,
@@ -95,7 +95,7 @@ def assure_learnt(prediction: Prediction, calibration: Calibration) -> Certainty
         calibration=calibration.description,
         extrapolating=tuple(text for holds, text in find_extrapolation(
             deployment, entry, cycles=cycles, hertz=hertz,
-            changed=name_changes(deployment, calibration.name_measured(board))) if holds),
+            changed=calibration.name_changes(deployment)) if holds),
         doubtful=tuple(time.tied), version=calibration.version, measured=calibration.measured,
         draw=Draw(source=("accelerator", calibration.version), time=shares[0],
                   reach=take_root(calibration.time.covariance) @ shares[0], row_sd=time.row_sd,
