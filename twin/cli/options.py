@@ -29,9 +29,11 @@ PlotFile = Annotated[str | None, Option("--plot", "FILE", "Write a picture: .png
 def place(model: str, board: str, asked: Placed,
           calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says; its changes are not made yet."""
-    from twin.api.commands.predict import deploy_as_stated
+    from twin.api.commands.predict import check_set_once, deploy_as_stated
 
-    return deploy_as_stated(model, board, calibration=fspath(calibration), **asked.arguments)
+    placed = deploy_as_stated(model, board, calibration=fspath(calibration), **asked.arguments)
+    check_set_once(placed.board, asked)
+    return placed
 
 
 def deploy(model: str, board: str, asked: Placed,

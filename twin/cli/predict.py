@@ -156,7 +156,7 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
     check_outputs(folder=keep.keep)
     calibration = fspath(asked.calibration)
     roofline = None if roofs is None else read_roofline(roofs, fspath(asked.board), plot)
-    deployment, row = deploy_request(asked), None
+    deployment, row, every_us = deploy_request(asked), None, None
     if given := any(fed.arguments.values()):
         from twin.api.commands.sweep import make_deployer
         from twin.api.requests.prediction import Duty
@@ -181,13 +181,14 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
                          f"{deployment.runtime.identity}; accepted: without --epochs")
     if given and deployer.duty is not None:
         row, = deployer.predict_changed(prediction.deployment, [{}])
+        every_us = deployer.duty.every_us
         if prediction.time_us > deployer.duty.every_us:
             effects = (f"--every {fed.every}: shorter than an inference, which cannot keep up",
                        *effects)
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.
     written = write_files(prediction, trace=trace, exports=exports, csv_folder=csv_folder,
                           plot=plot, roofline=roofline)
-    show_report(prediction, as_json, per_operand, epochs, details, row, counters)
+    show_report(prediction, as_json, per_operand, epochs, details, row, counters, every_us)
     shown = prediction.warnings if as_json else resolve_name(
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*shown, *effects,
@@ -267,12 +268,14 @@ def read_roofline(folder: str, board: str, plot: str | None) -> object:
 
 def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
                 epochs: bool | None = None, details: bool | None = None,
-                row: object = None, counters: bool = False) -> None:
+                row: object = None, counters: bool = False,
+                every_us: float | None = None) -> None:
     """Print the report; bill by operand, counters and epochs where they are asked for."""
     if as_json:
         show_json(prediction, per_operand=per_operand, duty=row, counters=counters)
         return
-    duty = "" if row is None else resolve_name("twin.reports.tables.study_sentences:say_duty")(row)
+    duty = "" if row is None else resolve_name("twin.reports.tables.study_sentences:say_duty")(
+        row, every_us)
     if details is None:
         details = prediction.deployment.target.executes
     views = ["report:report" if details else "brief:brief_report"]

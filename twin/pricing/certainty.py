@@ -228,6 +228,8 @@ class Requirement:
         Of the same network on the same board, which is judged first; None is not known.
     counted
         What that is: "measured" or "simulated".
+    at_least
+        Whether what was predicted is a lower bound, and so meets no limit.
     """
 
     name: str
@@ -238,12 +240,13 @@ class Requirement:
     interval: Interval | None = None
     measured: float | None = None
     counted: str = "measured"
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
         """Whether the figure measured, else predicted, is known and within the limit."""
         judged = self.predicted if self.measured is None else self.measured
-        return judged is not None and judged <= self.limit
+        return judged is not None and judged <= self.limit and not self.at_least
 
     @property
     def surely_met(self) -> bool:
@@ -265,6 +268,8 @@ class Requirement:
             return f"{'ok' if self.met else 'not met'}, {self.counted}"
         if self.predicted is None:
             return "may: not known"
+        if self.at_least and self.predicted <= self.limit:
+            return "may: at least"
         inside = self.interval is not None and self.interval.holds(self.limit)
         if self.met:
             return "ok" if self.surely_met else "ok, may exceed"

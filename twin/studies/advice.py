@@ -7,6 +7,7 @@ of effort, so that a setting is found before a network is trained again.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,11 +20,15 @@ from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.axes import list_clocks
 from twin.studies.change import Change, excess, make_change, measure_loss, rank_changes
-from twin.studies.duty import IDLE
+from twin.studies.duty import IDLE, Duty
+from twin.studies.filling import add_duty
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.rows import QUANTITIES, Row, judge, limit_known
 from twin.studies.sweep import Progress
+
+LEAST_SLEEP_UA = 0.01
+"""Least sleep current that is looked for: less than any chip draws that keeps its RAM."""
 
 SURER = 0.01
 """By how much more probable a change must make limits that are met already."""
@@ -123,6 +128,31 @@ class Advice:
         found = min(tried, key=lambda one: not one.row.met and excess(one.row, known), default=None)
         return found if found is not None and excess(found.row, known) < excess(
             self.before, known) - NEARER else None
+
+    @property
+    def surest_sleep_ua(self) -> float | None:
+        """The largest sleep current with which the nearest meets all limits with `SURE`, in uA.
+
+        Three digits, rounded down; None: with none. By halving of its logarithm: more draws more.
+        """
+        near, limits = self.nearest, self.limits
+        if near is None or not limits.max_mean_mw or not limits.every_us:
+            return None
+        board = self.deployment.replace(dict(near.settings)).board
+        duty = Duty(every_us=limits.every_us)
+
+        def is_sure(current_ua: float) -> bool:
+            return judge(add_duty(near.row, board, duty, {
+                board.name: (current_ua * 1e-3, None)}), limits).sure
+
+        low, high = LEAST_SLEEP_UA, 1e3 * limits.max_mean_mw / board.power.voltage_v
+        if not is_sure(low):
+            return None
+        while high > low * (1 + 1e-4):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if is_sure(middle) else (low, middle)
+        step = 10.0 ** (math.floor(math.log10(low)) - 2)
+        return float(f"{math.floor(low / step) * step:.3g}")
 
     def _is_surer(self, change: Change) -> bool:
         now, then = change.row.probability, self.before.probability

@@ -85,11 +85,15 @@ def make_change(settings: NamedTexts, effort: str, costs: str, row: Row,
 
 
 def measure_loss(deployment: Deployment, settings: Sequence[tuple[str, str]], costs: str) -> float:
-    """Return how much less the network of a change that costs accuracy computes and holds."""
+    """Return how much less the network of a change that costs accuracy computes and holds.
+
+    Only changes of the network count: a library lays the same weights out in other bytes.
+    """
     if "accuracy" not in costs:
         return 0.0
     try:
-        after = deployment.replace(dict(settings))
+        after = deployment.replace({path: value for path, value in settings
+                                    if path.startswith("network.")})
     except TwinError:
         return 0.0
     macs, weights = (
@@ -106,8 +110,8 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
     is of the effort of its dearer part: one that risks no accuracy comes before a single change of
     that effort that does. Of changes that meet the limits and risk accuracy, the one that takes
     least of the network is first, a pair slower than a single one that takes little more after
-    that; else a single one before a pair. Of clocks that are sure to meet them the one that changes
-    the time least is first.
+    that, and each after its parts that are sure alone; else a single one before a pair. Of clocks
+    that are sure to meet them the one that changes the time least is first.
     """
     changes = [*changes]
     nearest = min(filter(None, map(_move, changes)), default=0.0)
@@ -116,8 +120,9 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
 
     def lose(pair: Change) -> float:
         faster = [one.lost for one in singles if len(pair.settings) > 1 and one.rank == pair.rank
-                  and one.lost <= pair.lost + LITTLE_MORE
-                  and (one.row.time_us or 0.0) < (pair.row.time_us or 0.0)]
+                  and (one.settings[0] in pair.settings or (
+                      one.lost <= pair.lost + LITTLE_MORE
+                      and (one.row.time_us or 0.0) < (pair.row.time_us or 0.0)))]
         return max(pair.lost, min(faster, default=0.0))
 
     def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, bool, float]:

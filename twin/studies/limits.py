@@ -54,7 +54,8 @@ class Limits:
     max_parameter_bytes
         Of the network's constants.
     every_us, min_life_days
-        The period, which no inference may outlast, and the life that was asked for.
+        The period, which no inference may outlast, and the life that was asked for where it is the
+        stricter limit of mean power.
     """
 
     max_time_us: float | None = None
@@ -125,7 +126,8 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
         if duty is None or duty.cell is None:
             raise UsageError("--min-days: of no cell; accepted: --cell with it, such as "
                              "--cell 1000mAh@3.7V")
-        mean_mw = min(mean_mw or math.inf, mean_mw_of(duty.cell, days))
+        least = mean_mw_of(duty.cell, days)
+        mean_mw, days = (least, days) if mean_mw is None or least < mean_mw else (mean_mw, None)
     return Limits(max_error=None if min_accuracy is None else 1 - read_share(min_accuracy),
                   max_mean_mw=mean_mw, min_life_days=days,
                   every_us=None if duty is None else duty.every_us,

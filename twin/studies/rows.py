@@ -284,11 +284,18 @@ def bound_mean(row: Row, limits: Limits) -> Row:
     """Return a row whose sleep is not known with the mean power of its inferences, if too much."""
     if row.sleep != NOT_KNOWN:
         return row
-    share, most = 1e3 / (limits.every_us or math.inf), limits.max_mean_mw or math.inf
-    least = (row.energy_uj or 0.0) * share
-    return dataclasses.replace(row, **({"mean_mw": None, "mean": None} if least <= most else {
-        "mean_mw": least, "mean": row.energy and dataclasses.replace(
-            row.energy, low=row.energy.low * share, high=row.energy.high * share)}))
+    found = find_least_mean(row, limits.every_us or math.inf)
+    return found if (found.mean_mw or 0.0) > (limits.max_mean_mw or math.inf) else (
+        dataclasses.replace(row, mean_mw=None, mean=None))
+
+
+def find_least_mean(row: Row, every_us: float) -> Row:
+    """Return a row whose sleep is not known with the mean power of its inferences alone."""
+    if row.sleep != NOT_KNOWN or row.energy_uj is None:
+        return row
+    share = 1e3 / every_us
+    return dataclasses.replace(row, mean_mw=row.energy_uj * share, mean=row.energy and (
+        dataclasses.replace(row.energy, low=row.energy.low * share, high=row.energy.high * share)))
 
 
 def limit_known(row: Row, limits: Limits) -> Limits:

@@ -168,6 +168,17 @@ def test_options_that_contradict_or_mean_nothing_are_refused(words, what):
     assert refused.exit_code == 2 and what in refused.stderr
 
 
+@pytest.mark.parametrize("command", [("check", "kws"), ("advise", "kws"), ("check", "kws", "ad")])
+@pytest.mark.parametrize("words, what", [
+    ("--clock 40MHz --set clocks.cpu.frequency_hz=80MHz",
+     "--clock and --set clocks.cpu.frequency_hz set the same"),
+    ("--weights sram --set placement.weights=flash", "--weights and --set placement.weights")])
+def test_limits_are_of_no_option_beside_a_change_of_the_same(command, words, what):
+    refused = CliRunner().invoke(app, [*command, "-b", "nucleo_l4r5zi", "--max-ms", "100",
+                                       *words.split()])
+    assert refused.exit_code == 2 and what in refused.stderr
+
+
 def test_why_takes_no_option_beside_a_change_of_the_same_and_whatif_compares_them():
     placed = "kws", "-b", "nucleo_l4r5zi", "--runtime", "nnom", "--set", "runtime=tflm-reference"
     refused = CliRunner().invoke(app, ["why", *placed, "--measured", "40ms"])

@@ -16,7 +16,7 @@ from twin.reports.page.studies import describe_table
 from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import summarise, sweep_report
-from twin.reports.tables.study_sentences import rank_rows
+from twin.reports.tables.study_sentences import list_winners, rank_rows
 from twin.studies.limits import Limits
 from twin.studies.results import Table, list_columns
 from twin.studies.rows import Row
@@ -81,6 +81,20 @@ def test_those_that_meet_the_limits_come_first() -> None:
     assert first == ("4 configurations, 1 infeasible; 2 meet 100 ms, 5 mJ "
                      "(1 with 90% or more); 1 does not")
     assert rest[-1].startswith("most probable, fastest, least energy: nucleo_u575zi_q")
+
+
+def test_the_most_probable_is_the_one_whose_probability_is_largest() -> None:
+    """Rows of the same whole per cent are in order of their time; the words name one row."""
+    fast, sure = row(9e4, 1e3), row(9.1e4, 1e3, "nucleo_u575zi_q")
+    table = made(fast, sure, limits=Limits(max_time_us=1e5))
+    table = dataclasses.replace(table, rows=tuple(
+        dataclasses.replace(one, probability=chance) for one, chance in zip(
+            table.rows, (0.908, 0.914), strict=True)))
+    assert [one.board for one in rank_rows(table)] == [fast.board, sure.board]
+    winners = dict(list_winners(table))
+    assert winners["most probable"].board == sure.board
+    assert winners["fastest"].board == fast.board
+    assert "by whole % of probability, then by time" in printed(table, 100)
 
 
 def test_what_only_an_unknown_figure_decides_may_meet_the_limits() -> None:

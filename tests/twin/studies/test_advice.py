@@ -15,7 +15,8 @@ from twin.network.rewrites.rewrite import EFFORTS
 from twin.reports.tables.advice import advice_report, say_best
 from twin.reports.tables.parts import lines_of
 from twin.studies.advice import Advice, sort_candidates
-from twin.studies.change import Change, excess, rank_changes, relate_times
+from twin.studies.change import Change, excess, measure_loss, rank_changes, relate_times
+from twin.studies.duty import read_duty
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.rows import Row, judge
@@ -96,7 +97,16 @@ def test_what_no_change_makes_known_is_said_before_what_meets_the_rest() -> None
     said = say_best(advice)
     assert said.startswith("mean power not known: its sleep current is not; --sleep nucleo_l4r5zi=")
     assert ", which decides first; nearest: --set network." in said
-    assert ", which meets the others where it sleeps at " in said and "still" not in said
+    assert ", which meets the others; all are met with 90% where " in said and "still" not in said
+    typed = said.rpartition("(--sleep nucleo_l4r5zi=")[2].removesuffix(")")
+    near = unslept.replace(dict(advice.nearest.settings))
+    for factor, sure in ((1.0, True), (1.01, False)):
+        asleep = {"nucleo_l4r5zi": (1e-3 * factor * float(typed.removesuffix("uA")), None)}
+        row, = Deployer(duty=read_duty("1s", "220mAh"), sleep=asleep).predict_changed(near, [{}])
+        assert judge(row, advice.limits).sure is sure
+    slept = twin.advise(near, max_ms=40, every="1s", cell="220mAh", min_days=10,
+                        sleep={"nucleo_l4r5zi": typed}, efforts=("setting",), pairs=False)
+    assert slept.before.probability == pytest.approx(0.9, abs=5e-3)
 
 
 def test_a_sleep_that_cannot_help_does_not_decide() -> None:
@@ -120,6 +130,10 @@ def test_a_sleep_that_cannot_help_does_not_decide() -> None:
     assert chosen.choices[0].row.verdict == "no"
     loose = twin.advise(unslept, **asked, max_mw=1.1e-3 * energy)
     assert loose.before.verdict == "may" and loose.before.mean_mw is None and not loose.changes
+    held = twin.check(unslept, **asked, max_mw=1.1e-3 * energy)
+    mean = held.requirements[-1]
+    assert mean.predicted == pytest.approx(energy * 1e-3) and 0.1 < mean.chance_above < 0.5
+    assert mean.verdict == "may: at least" and not held.met and "at least" in mean.name
 
 
 def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch) -> None:
@@ -214,6 +228,20 @@ def test_mild_pairs_come_before_single_changes_that_are_hard() -> None:
     assert rank_changes([slow, *ordered[8:]], limits) == [slow, *ordered[8:]]
 
 
+def test_a_pair_comes_after_its_own_part_that_is_sure_alone() -> None:
+    """It takes no less of the network, and a library besides, though it is faster."""
+    limits, risk = Limits(max_time_us=10.0), "accuracy not known until it is measured"
+    part = made_change("network.prune", "retraining", risk, 0.7)
+    pair = made_change("runtime network.prune", "retraining", risk, 0.69)
+    pair = replace(pair, row=replace(pair.row, time_us=7.0))
+    assert rank_changes([pair, part], limits) == [part, pair]
+    unsure = replace(part, row=replace(part.row, probability=0.8))
+    assert rank_changes([unsure, pair], limits) == [pair, unsure]
+    prune, board = ("network.prune", "0.325"), twin.deploy("kws", "nrf5340dk")
+    alone = measure_loss(board, [prune], risk)
+    assert alone > 0 and measure_loss(board, [("runtime", "cmsis-nn@6.0"), prune], risk) == alone
+
+
 def test_changes_with_the_same_figures_are_one_row(ad) -> None:
     alike = made_change("network.width", "setting"), made_change("network.prune", "setting")
     advice = Advice(deployment=ad, limits=Limits(max_time_us=10.0), changes=alike,
@@ -237,6 +265,17 @@ def test_what_meets_limits_less_surely_at_less_effort_is_said_beside_the_best(ad
         "; at less effort --set npu.memory_mode=1 (rebuild): 8 us, met with 60.0%")
     alone = Advice(deployment=ad, limits=advice.limits, changes=(mild,), before=advice.before)
     assert alone.cheaper is None and "at less effort" not in say_best(alone)
+    assert say_best(alone).startswith("nothing that was tried meets them with 90% (60.0% at most); "
+                                      "cheapest change that may meet them: ")
+
+
+def test_a_change_that_is_not_sure_to_meet_limits_ends_with_1() -> None:
+    board = twin.deploy("ad", "nucleo_l4r5zi")
+    us = twin.advise(board, max_ms="1us", efforts=("setting",), pairs=False).changes[0].row.time_us
+    words = ("advise", "ad", "-b", "nucleo_l4r5zi", "--effort", "setting", "--max-ms")
+    for share, code, said in ((1.001, 1, "with 90% ("), (2.0, 0, "")):
+        ended = CliRunner().invoke(app, [*words, f"{share * us:.0f}us"])
+        assert ended.exit_code == code and said in ended.stdout
 
 
 def test_pairs_of_settings_are_tried_before_the_network_is_changed() -> None:

@@ -311,6 +311,22 @@ def test_duties_are_read_with_units_only() -> None:
             twin.sweep("ad", "nrf52840dk", **words)
 
 
+def test_a_life_is_named_where_it_is_the_stricter_limit_of_mean_power() -> None:
+    duty = read_duty("1s", "1000mAh@3.7V")
+    for max_mw, days, most in (("1mW", None, 1.0), ("2mW", 90, 3700 / 24 / 90)):
+        limits = read_limits(max_mw=max_mw, min_days=90, duty=duty)
+        assert limits.min_life_days == days and limits.max_mean_mw == pytest.approx(most)
+
+
+def test_a_mean_power_without_sleep_is_predicted_as_at_least() -> None:
+    words = ("predict", "kws", "-b", "alif_e7_devkit", "--every", "1s")
+    energy = json.loads(run(*words, "--json").stdout)["duty"]
+    assert energy["mean_mw"] is None
+    least = format_power(energy["energy_uj"] * 1e-3)
+    assert f"duty     at least {least} on average whatever it sleeps at (--sleep " in run(
+        *words).stdout
+
+
 def test_commands_take_a_duty_and_show_days() -> None:
     words = ("ad", "-b", "nucleo_u575zi_q", "--every", "1s", "--cell", "1000mAh@3.7V",
              "--sleep", "nucleo_u575zi_q=4uA,10us")

@@ -20,7 +20,7 @@ from twin.pricing.certainty import Requirement
 from twin.pricing.ledger import name_energies
 from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import Limits, price_of, read_limit, read_limits
-from twin.studies.rows import Row, bound_mean
+from twin.studies.rows import Row, bound_mean, find_least_mean
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
@@ -124,10 +124,12 @@ def _list_duty_requirements(row: Row, limits: Limits) -> tuple[Requirement, ...]
                          predicted=((row.time_us or 0.0) + wake_up_us) / 1e3, decimals=3,
                          interval=_in_ms(row.time, wake_up_us))
     days = "" if limits.min_life_days is None else f" for {limits.min_life_days:,.4g} days"
-    days += ", at least" * (row.sleep == NOT_KNOWN and row.mean_mw is not None)
+    row = find_least_mean(row, limits.every_us or math.inf)
+    bound = row.sleep == NOT_KNOWN and row.mean_mw is not None
+    days += ", at least" * bound
     return (period,) if limits.max_mean_mw is None else (period, Requirement(
         name=f"mean power{days}", unit="mW", limit=limits.max_mean_mw, predicted=row.mean_mw,
-        decimals=3, interval=row.mean))
+        decimals=3, interval=row.mean, at_least=bound))
 
 
 def _in_ms(time_us: Interval | None, more_us: float = 0.0) -> Interval | None:

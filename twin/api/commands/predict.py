@@ -25,6 +25,7 @@ from twin.pricing.calibration import AUTO, NONE
 from twin.pricing.prediction import Prediction
 
 if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
     from twin.studies.results import Table
 
 
@@ -196,14 +197,14 @@ def deploy_request(asked: Predict) -> Deployment:
     """Put a model on a board as a request says; changes are not made."""
     deployment = deploy_as_stated(**{name: value for name, value in asked.arguments.items()
                                    if name != "temperature"})
-    check_set_once(deployment, asked)
+    check_set_once(deployment.board, asked)
     return deployment
 
-def check_set_once(deployment: Deployment, asked: Any) -> None:
+def check_set_once(board: Board, asked: Any) -> None:
     """Refuse a request of which an option and a change set the same."""
     for name, path in (("runtime", "runtime"), ("weights", "placement.weights"),
                        ("arena", "placement.arena"),
-                       ("clock_hz", f"clocks.{deployment.board.core.clock}.frequency_hz")):
-        if getattr(asked, name) is not None and path in (asked.changes or ()):
+                       ("clock_hz", f"clocks.{board.core.clock}.frequency_hz")):
+        if asked.arguments[name] is not None and path in (asked.arguments.get("changes") or ()):
             raise UsageError(f"--{name.removesuffix('_hz')} and --set {path} set the same; "
                              "accepted: one of them")

@@ -113,7 +113,7 @@ def _deploy(asked: Why, models: Sequence[str], times: Sequence[float],
             model, asked.board, runtime=asked.runtime, clock_hz=asked.clock_hz,
             weights=asked.weights, arena=asked.arena, changes=asked.changes,
             assume_unsupported=asked.assume_unsupported, calibration=fspath(asked.calibration))
-        check_set_once(deployment, asked)
+        check_set_once(deployment.board, asked)
         deployed[model] = deployment.replace(asked.changes) if asked.changes else deployment
     deployments = [foreseeing.at_clock(deployed[model], clock)
                    for model, clock in zip(models, clocks, strict=True)]

@@ -101,7 +101,11 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
         kind = "pair" if len(best.settings) > 1 else "change"
         meets = ("meets them more surely" if advice.met else "meets them" if best.row.sure
                  else "may meet them")
-        return (f"cheapest {kind} that {meets}: "
+        surest = format_chance(max(one.row.probability or 0.0 for one in advice.ranked
+                                   if one.row.met))
+        doubt = f"nothing that was tried meets them with 90% ({surest} at most); " * (
+            not advice.met and not best.row.sure)
+        return (f"{doubt}cheapest {kind} that {meets}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
                 f"{_chance(best)}{f'; {best.costs}' if best.costs and costs else ''}"
                 + ("" if (less := advice.cheaper) is None else
@@ -126,11 +130,11 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     # What no change makes known stands first, and decides; the others may be met.
     still = "which meets the others" if row.verdict == "may" else (
         f"still {describe_miss(row, advice.limits, 0.0)}")
-    if row.verdict == "may" and row.energy_uj is not None and (
-            limits := advice.limits).max_mean_mw and limits.every_us:
-        still += (" where it sleeps at "
-                  f"{format_power(limits.max_mean_mw - row.energy_uj * 1e3 / limits.every_us)} at "
-                  f"most (--sleep {row.board}=CURRENT)")
+    if row.verdict == "may" and row.energy_uj is not None and advice.limits.max_mean_mw:
+        current_ua = advice.surest_sleep_ua
+        still += ("; all are met with 90% at no sleep current" if current_ua is None else
+                  f"; all are met with 90% where it sleeps at {current_ua:g} uA at most (--sleep "
+                  f"{row.board}={current_ua:g}uA)")
     first = f"{unknown}, which decides first" if unknown else (
         "not met whatever it sleeps at" if row.sleep == NOT_KNOWN else
         "nothing that was tried meets them")

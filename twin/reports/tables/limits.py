@@ -31,8 +31,8 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
         columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))
         columns.insert(-1, number("P(exceeds)", "chance_above", format_chance))
     return tabulate(columns, requirements, drops=("used", "P(exceeds)"), style=lambda item:
-                    "green" if item.surely_met else "yellow" if item.met or item.predicted is None
-                    else "bold red")
+                    "green" if item.surely_met else "yellow" if item.met
+                    or item.verdict.startswith("may") else "bold red")
 
 
 def _figure(header: str, take: Callable[[Requirement], str]) -> Column:

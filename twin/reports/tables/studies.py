@@ -71,7 +71,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         if len(cut) > 1:
             many = len({network_of(row) for row in cut}) > 1
             notes.append("best first" + " within each network" * many + ": "
-                         + "rows that meet the limits, by probability, then "
+                         + "rows that meet the limits, by whole % of probability, then "
                          * bool(table.limits) + f"by {WORDS[table.objectives[0]]}")
         if any(len(row.violations) > len(row.unknown) for row in cut):
             notes.append("! above its limit")

@@ -19,7 +19,7 @@ from twin.reports.tables.limits import format_chance
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import Table
-from twin.studies.rows import NAMED, VERDICTS, WORDS, Row
+from twin.studies.rows import NAMED, VERDICTS, WORDS, Row, find_least_mean
 from twin.studies.selection import find_winners
 from twin.studies.sweep import list_roundings, name_network, network_of
 
@@ -54,7 +54,8 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         best = [next(row for row in ranked if network_of(row) == one) for one in networks]
         return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
-    winners = [("most probable", ranked[0])] if ranked[0].met and ranked[0].probability else []
+    likely = max(ranked, key=lambda row: row.met * min(round(row.probability or 0.0, 3), 0.999))
+    winners = [("most probable", likely)] if likely.met and likely.probability else []
     return winners + [(won.words, won.row) for won in find_winners(table.predicted)
                       if won.quantity != "ram_bytes"]
 
@@ -115,12 +116,14 @@ def say_life(row: Row) -> str:
     return f"{days} day{'s' * (days != '1')}{ends}"
 
 
-def say_duty(row: Row) -> str:
-    """Say what a duty takes, and in which state the board sleeps."""
+def say_duty(row: Row, every_us: float | None = None) -> str:
+    """Say what a duty takes, at least that of inferences so often, and in which state it sleeps."""
+    row = row if every_us is None else find_least_mean(row, every_us)
     if row.mean_mw is None:
         return f"mean power not known: {say_lacking(row)}"
     if row.sleep == NOT_KNOWN:
-        return f"{say_life(row)} whatever it sleeps at; energy of the {row.boundary}"
+        return (f"{say_life(row)} whatever it sleeps at (--sleep {row.board}=CURRENT states it); "
+                f"energy of the {row.boundary}")
     life = "" if row.life_days is None else f", {say_life(row)} {say_cell(row)}"
     a_day = format_energy((row.energy_day_j or 0.0) * 1e6)
     parts = "" if row.wake_mw is None or row.asleep_mw is None else (
