@@ -161,8 +161,7 @@ def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
             "functions, paired by number or in order"))
     elif None not in ids and ids[0] != ids[1]:
         yield Finding(level=REFUSE, what="network", text=(
-            f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other "
-            "networks"))
+            f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other networks"))
     elif None not in hashes and hashes[0] == hashes[1]:
         # The hash may be what a user said of a log: what the log lists must not contradict it.
         for text in filter(None, _compare_layers(first, second, surely=True)):

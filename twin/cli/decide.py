@@ -76,10 +76,10 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
         from twin.reports.tables.study_sentences import say_duty
 
         show(open_console(), f"duty: {say_duty(found.row)}")
-    from twin.reports.tables.header import describe_basis, list_doubts
+    from twin.reports.tables.header import describe_prices, list_doubts
 
     if not as_json:
-        show(open_console(), describe_basis(found.prediction))
+        show(open_console(), describe_prices(found.prediction))
     warn(list_doubts(found.prediction, found.remarks))
     write_files(found, csv_folder, accuracy, junit)
     if not found.met:

@@ -196,9 +196,14 @@ def _variance(before_us: float, after_us: float, before: Draw, after: Draw) -> f
     if not alike:
         variance += sum((one.network_sd + one.unlearned_sd)**2 for one in (before, after))
     moved_share = _moved_share(before_us, after_us, before, after) if alike else 1.0
-    counts_sd = max(before.counts_sd, after.counts_sd) if (
-        alike and before.structure != after.structure) else 0.0
+    counts_sd = differ(before, after) if alike else 0.0
     return variance + moved_share**2 * (before.row_sd**2 + after.row_sd**2 + counts_sd**2)
+
+
+def differ(before: Draw, after: Draw) -> float:
+    """Return how well counts of a network that differ are known; 0 where none do."""
+    return max(before.counts_sd, after.counts_sd) * (
+        before.network == after.network and before.structure != after.structure)
 
 
 def _moved_share(before_us: float, after_us: float, before: Draw, after: Draw) -> float:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import groupby
 
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant, sum_by_key
@@ -328,11 +328,9 @@ def list_likeliest(findings: Sequence[Finding], most: int) -> tuple[Finding, ...
 
     Of each kind worth a word there is one.
     """
-    first, *others = (one for _, own in groupby(findings, key=lambda one: one.kind)
-                      for one in islice(own, MOST_OF_KIND))
-    kinds = sum_kinds(findings)
-    leads = [next(one for one in findings if one.kind == kind) for kind, chance in kinds.items()
-             if chance >= LEAST_OR]
+    kinds = [list(own) for _, own in groupby(findings, key=lambda one: one.kind)]
+    first, *others = (one for own in kinds for one in own[:MOST_OF_KIND])
+    leads = [own[0] for own in kinds if sum(one.probability for one in own) >= LEAST_OR]
     kept = sorted(others, key=lambda one: (one not in leads, -one.probability))[:most - 1]
     return (first, *(one for one in others if one in kept))
 

@@ -108,7 +108,7 @@ def check_name(name: str) -> None:
 class Guesses:
     """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like.
 
-    `caches` names a single one for code and data, or one for each; a core of its own has them.
+    `caches` names that of code and that of data, if it has one.
     `sources` say of each guess, by its key in the file, which board or family it is borrowed from.
     """
 
@@ -120,7 +120,6 @@ class Guesses:
     ways: int
     replacement: str
     caches: tuple[str, ...]
-    may_lack_caches: bool
     supply_v: float
     regulator: str
     power: Power | None
@@ -150,8 +149,7 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
             "cache_bytes": 16384 if own else 0, "line_bytes": 32, "ways": 4, "replacement": "lru",
             "caches": ("icache", "dcache")}
         return Guesses(
-            **geometry, may_lack_caches=not own,
-            clock_hz=clock_hz, hz_per_wait=HZ_PER_WAIT, read_bytes=16,
+            **geometry, clock_hz=clock_hz, hz_per_wait=HZ_PER_WAIT, read_bytes=16,
             supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
             sources={
                 "waits": f"guessed: one wait state each {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
@@ -165,8 +163,8 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
     return Guesses(
-        **_take_caches(like), may_lack_caches=False,
-        clock_hz=clock_hz, hz_per_wait=like.core_clock.frequency_hz / (flash.wait_states + 1),
+        **_take_caches(like), clock_hz=clock_hz,
+        hz_per_wait=like.core_clock.frequency_hz / (flash.wait_states + 1),
         read_bytes=flash.read_bytes, supply_v=like.power.voltage_v,
         regulator=like.power.regulator, power=like.power,
         efficiency_by_v=next((fact.value for fact in like.facts
@@ -186,7 +184,7 @@ def _take_caches(like: Board) -> dict[str, Any]:
     return {"cache_bytes": cache.size_bytes if cache else 0,
             "line_bytes": cache.line_bytes if cache else 32, "ways": cache.ways if cache else 1,
             "replacement": cache.replacement if cache else "lru",
-            "caches": ("cache",) if code == data else ("icache",) if data is None else (
+            "caches": ("cache", "cache") if code == data else ("icache",) if data is None else (
                 "icache", "dcache")}
 
 
@@ -271,19 +269,17 @@ def describe_board(wanted: Wanted) -> str:
     cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
     traits = load_core(wanted.core).traits
     fpu = traits.fpu
-    names = guesses.caches
     looked_up = "".join(f", {role}: {name}" for role, name in zip(
-        ("icache", "dcache"), names * 2 if names == ("cache",) else names, strict=False)
-        if cache_bytes)
+        ("icache", "dcache"), guesses.caches, strict=False) if cache_bytes)
     size = fact(wanted.cache_bytes, guesses.cache_bytes, "caches")
-    if wanted.cache_bytes is None and guesses.may_lack_caches:
+    if wanted.cache_bytes is None and wanted.like is None and not traits.own_caches:
         size = f"{{value: {cache_bytes}, kind: assumed, source: caches, rel_sd: 1}}"
     caches = "".join(
         f"  {name}: {{size_bytes: {size}, "
         f"line_bytes: {fact(None, guesses.line_bytes, 'caches')}, ways: "
         f"{fact(None, guesses.ways, 'caches')},\n    replacement: [{guesses.replacement}, assumed, "
         "caches], allocate: read, serves: [flash]}\n"
-        for name in names if cache_bytes)
+        for name in dict.fromkeys(guesses.caches) if cache_bytes)
     waits = f"wait_states: {fact(wanted.wait_states, None)}"
     if wanted.wait_states is None:  # of other clocks, too: those of a what-if
         highest = ", ".join(f"{math.ceil(states * guesses.hz_per_wait - 1e-3) / 1e6:.10g}MHz"

@@ -70,16 +70,16 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (),
             if row.use == "fit" and row.judges_latency and row.model is not None]
     measured = {row.board for row in rows} | {PMU_SETUP["board"]}
     found: list[Observation] = []
-    folders = [warm_of_campaign(source) for source in sources if Path(source).is_dir()]
-    of_folders = {read_header(folder).board for folder in folders}
+    folders = [(folder, read_header(folder)) for source in sources if Path(source).is_dir()
+               for folder in [warm_of_campaign(source)]]
     named = [(source, load_board(source)) for source in sources if not Path(source).is_dir()]
     files = {board.name: board.file for board in (*boards, *(one for _, one in named))
              if board.file}
-    for source in folders:
-        if read_header(source).runtime == RUNTIME:
+    for source, header in folders:
+        if header.runtime == RUNTIME:
             raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
                              "accepted: networks. `twin calibrate` learns from those")
-        name = read_header(source).board
+        name = header.board
         with reworded(BoardError, UsageError, f"--from {source}: measured on {name!r}: give "
                       "that board's file (--to FILE, or --from FILE beside it); "):
             board = load_board(files.get(name, name))
@@ -88,7 +88,7 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (),
     for source, board in named:
         name = board.name
         if name not in measured:
-            if name in of_folders and board.file:
+            if board.file and any(name == header.board for _, header in folders):
                 continue  # It names the file of a measurement's board.
             raise UsageError(f"--from {source}: no published row of it can be learnt from; "
                              "accepted: a measurement folder, or "

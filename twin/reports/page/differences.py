@@ -17,7 +17,7 @@ from hwmodels.quantities import (
 )
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.difference import Difference, Row
+from twin.attribution.difference import SIZES, Difference, Row
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskReport
 from twin.attribution.views import PublishedView, View, WhatIf
@@ -46,9 +46,9 @@ from twin.reports.page.provenance import made_by
 from twin.reports.tables.difference import say_odds
 from twin.reports.tables.limits import format_chance
 from twin.studies.advice import NOTABLE
+from twin.studies.rows import WORDS
 
 WRITERS = {"time": format_time, "energy": format_energy}
-SIZE_NAMES = {"ram_bytes": "RAM", "flash_bytes": "flash"}
 
 
 def describe_view(view: View, command: str = "") -> Page:
@@ -104,8 +104,8 @@ def list_answers(difference: Difference) -> tuple[Answer, ...]:
                 range=interval or (f"median of {side.runs} runs" if side.runs > 1 else ""),
                 kind=side.kind if side.kind in KIND_LOOKS else ""))
     return (*found, *(
-        Answer(name=f"{SIZE_NAMES[row.name]} {name.rpartition(' ')[2]}", value=format_size(amount))
-        for row in difference.totals if row.name in SIZE_NAMES and row.gap
+        Answer(name=f"{WORDS[row.name]} {name.rpartition(' ')[2]}", value=format_size(amount))
+        for row in difference.totals if row.name in SIZES and row.gap
         for name, amount in zip(list_kinds(difference), (row.first, row.second), strict=True)))
 
 
@@ -134,7 +134,7 @@ def describe_difference(difference: Difference, command: str = "") -> Page:
 
 def _write_growth(row: Row) -> str:
     change = "new" if not row.first else write_change(row.second / row.first)
-    return f"{change} {SIZE_NAMES.get(row.name, row.name)}"
+    return f"{change} {WORDS.get(row.name, row.name)}"
 
 
 def describe_what_if(changed: WhatIf, command: str = "") -> Page:

@@ -102,12 +102,11 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
     own = {id(one): [text for text in one.evidence[1:] if text not in (*common, ADDED)]
            for one in shown}
     more = {}
-    for kind in diagnosis.kinds:
-        rest = [one for one in diagnosis.findings if one.kind == kind and one not in shown]
-        chance = sum(one.probability for one in rest)
-        listed = [one for one in shown if one.kind == kind]
-        if listed and chance >= LEAST_SHOWN:
-            more[id(listed[-1])] = f" ({len(rest)} more of its kind: {_say_chance(chance)})"
+    for kind, last in {one.kind: one for one in shown}.items():
+        rest = [one.probability for one in diagnosis.findings
+                if one.kind == kind and one not in shown]
+        if sum(rest) >= LEAST_SHOWN:
+            more[id(last)] = f" ({len(rest)} more of its kind: {_say_chance(sum(rest))})"
     columns = [
         number("of its\nkind", lambda one: diagnosis.kinds[one.kind], _say_chance),
         number("probability", "probability", _say_chance),

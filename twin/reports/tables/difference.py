@@ -22,6 +22,7 @@ from twin.attribution.possible import list_open
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskPair, TaskReport
 from twin.attribution.views import View, WhatIf
+from twin.pricing.certainty import differ
 from twin.pricing.ledger import name_energies
 from twin.reports.beside import name_account, name_unit, say_reason, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
@@ -142,8 +143,8 @@ def what_if_report(changed: WhatIf) -> Content:
     parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
     parts.append(_causes(difference) if moved else Text("no cause moved"))
-    if say_odds(changed):
-        parts.append(Text(say_odds(changed)))
+    if odds := say_odds(changed):
+        parts.append(Text(odds))
     parts.append(spaced([Text("before: " + explain_side(before)),
                          Text("after:  " + explain_side(after), style="bold")]))
     return spaced(parts)
@@ -155,9 +156,7 @@ def say_odds(changed: WhatIf) -> str:
     if changed.odds is None or before.time_us == after.time_us:
         return ""
     shared = "what is not known of prices is shared by both"
-    draws = [one.certainty.draw for one in (before, after) if one.certainty is not None]
-    sd = max(draw.counts_sd for draw in draws)
-    if sd and draws[0].network == draws[1].network and draws[0].structure != draws[1].structure:
+    if sd := differ(*(one.certainty.draw for one in (before, after) if one.certainty)):
         shared += f"; counts that differ are known to a factor of {math.exp(sd):.2g} (assumed)"
     return f"faster with a probability of {format_chance(changed.odds)}: {shared}"
 

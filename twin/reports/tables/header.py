@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from calibration.fitting.intervals import Interval
-from calibration.fitting.intervals import describe_basis as describe_spread
+from calibration.fitting.intervals import Interval, describe_basis
 from hwmodels.board.facts import Board
 from hwmodels.board.file import WHAT_IF_SOURCE, change_board, load_board
 from hwmodels.errors import BoardError
@@ -98,10 +97,10 @@ def _library_note(prediction: Prediction) -> str:
 def describe_library(prediction: Prediction) -> str:
     """Return the library, and why it was assumed where nobody asked for it."""
     _, comma, why = _library_note(prediction).partition(", ")
-    return (f"{prediction.runtime.identity}{comma}" f"{why.partition(': none was asked')[0]}")
+    return (f"{prediction.runtime.identity}{comma}{why.partition(': none was asked')[0]}")
 
 
-def describe_basis(prediction: Prediction) -> str:
+def describe_prices(prediction: Prediction) -> str:
     """Return the library and the grade, a line each."""
     return f"library {describe_library(prediction)}\nprices {say_grade(prediction)}"
 
@@ -110,7 +109,7 @@ def describe_rest(prediction: Prediction) -> str:
     """Return what intervals rest on, and that this board or library was not measured, if so."""
     sure = prediction.certainty
     assert sure is not None, "asked of a prediction at stated prices"
-    return describe_spread(sure.basis, sure.errors, measured=sure.measured, boards=sure.boards)
+    return describe_basis(sure.basis, sure.errors, measured=sure.measured, boards=sure.boards)
 
 
 def _name_board(board: Board) -> list[str]:

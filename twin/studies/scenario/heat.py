@@ -27,8 +27,7 @@ def warm_c(thermal: Thermal, start_c: float, power_mw: float, time_us: float) ->
     T(t) = T_end + (T_0 - T_end) exp(-t / RC).
     """
     end = settle_c(thermal, power_mw)
-    constant_us = thermal.resistance_c_per_w * thermal.capacity_j_per_c * 1e6
-    return end + (start_c - end) * math.exp(-time_us / constant_us)
+    return end + (start_c - end) * math.exp(-time_us / thermal.constant_us)
 
 
 def reach_us(thermal: Thermal, start_c: float, power_mw: float, goal_c: float) -> float:
@@ -46,5 +45,4 @@ def reach_us(thermal: Thermal, start_c: float, power_mw: float, goal_c: float) -
         return 0.0
     if (goal_c - start_c) * (end - goal_c) <= 0:
         return math.inf
-    constant_us = thermal.resistance_c_per_w * thermal.capacity_j_per_c * 1e6
-    return constant_us * math.log((end - start_c) / (end - goal_c))
+    return thermal.constant_us * math.log((end - start_c) / (end - goal_c))

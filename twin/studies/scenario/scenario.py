@@ -144,6 +144,11 @@ class Thermal:
     throttled_hz: Annotated[Frequency | None, Field(alias="throttled_clock")] = None
     leakage_doubles_c: Positive | None = 20.0
 
+    @property
+    def constant_us(self) -> float:
+        """Time constant; microseconds."""
+        return self.resistance_c_per_w * self.capacity_j_per_c * 1e6
+
 
 @frozen
 class Scenario:

@@ -366,8 +366,7 @@ class _Device:
         """Hold the clock down while it is too hot."""
         thermal = self.scenario.thermal
         assert thermal is not None
-        step_us = max(STEP * thermal.resistance_c_per_w * thermal.capacity_j_per_c * 1e6,
-                      self.scenario.duration_us / MOST_STEPS)
+        step_us = max(STEP * thermal.constant_us, self.scenario.duration_us / MOST_STEPS)
         while True:
             self._account()
             assert self.temperature is not None
