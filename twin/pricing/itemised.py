@@ -322,9 +322,10 @@ def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats,
     time, power : ndarray of float, (rows, prices)
         Factors on stated prices.
     mixed : ndarray of float, (rows, ends), optional
-        Shares of each supply voltage energies are held at; by default there is one.
+        Shares of each supply voltage energies are held at; by default alike: times have no part.
     """
-    mixed = np.ones((len(hertz), 1)) if mixed is None else mixed
+    if mixed is None:
+        mixed = np.full((len(hertz), len(item.leakage_pj)), 1 / len(item.leakage_pj))
     own, shares = time @ (item.work + item.rest).T, (
         time * item.rest.sum(axis=0) + (time @ item.work.T) @ item.evenly)
     waits, moving = np.zeros_like(own), np.zeros_like(own)
