@@ -79,7 +79,7 @@ from twin.pricing.itemised import (
 )
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 from twin.pricing.prediction import Prediction
-from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
+from twin.pricing.price_names import TIME_PRICES
 from twin.pricing.structure import structure_key
 
 NOTABLE_SHARE = 0.1
@@ -296,8 +296,7 @@ def look_before(item: Itemised, doubted: Doubt, work: Work) -> tuple[Floats, Flo
     log = doubted.other.calibration.time.log - doubted.calibration.time.log
     if doubted.calibration.origin == "shipped":
         log = np.zeros_like(log)
-    then = multiply(item, hertz=work.hertz, time=work.time * np.exp(log),
-                    power=np.ones((len(work.time), len(ENERGY_PRICES))))
+    then = multiply(item, hertz=work.hertz, time=work.time * np.exp(log))
     return (deviate(item, doubted.other, then).total,
             np.log(work.totals.sum(axis=1) / then.totals.sum(axis=1)))
 
@@ -317,8 +316,7 @@ def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
     whole = even_sides(usual, found.unlearned_part)
     if item.warm is None:
         return whole, each
-    filled = multiply(item.warm, hertz=work.hertz, time=work.time,
-                      power=np.ones((len(work.time), len(ENERGY_PRICES))))
+    filled = multiply(item.warm, hertz=work.hertz, time=work.time)
     warm = deviate(item.warm, doubted, filled)
 
     def raise_low(band: Band, less: Floats, then: Floats, now: Floats, sd: Floats) -> Band:
@@ -424,8 +422,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     item = itemise(deployed, cold=temperature == "cold", unsure=True)
     doubted = doubt(deployed, calibration, item)
     work = multiply(item, hertz=np.array([deployed.board.clock(
-        deployed.board.core.clock).frequency_hz]), time=np.ones((1, len(TIME_PRICES))),
-        power=np.ones((1, len(ENERGY_PRICES))))
+        deployed.board.core.clock).frequency_hz]), time=np.ones((1, len(TIME_PRICES))))
     found = deviate(item, doubted, work)
     own, rivals = deviate_layers(item, doubted, work, found), count_rivals(item, work)[0]
     band, layer_band = choose_bands(item, doubted, work, found, own)
@@ -508,8 +505,7 @@ def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band:
 def price_cycles(prediction: Prediction) -> np.ndarray:
     """Return cycles by layer and time price, shape (layers, time prices), of a prediction."""
     item = itemise(prediction.deployment, cold=prediction.temperature == "cold", unsure=False)
-    work = multiply(item, hertz=np.ones(1), time=np.ones((1, len(TIME_PRICES))),
-                    power=np.ones((1, len(ENERGY_PRICES))))
+    work = multiply(item, hertz=np.ones(1), time=np.ones((1, len(TIME_PRICES))))
     return split_layers(item, work)[0]
 
 

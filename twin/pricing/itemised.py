@@ -309,7 +309,7 @@ class Work:
         return self.time[:, [_MEMORY]]
 
 
-def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats,
+def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats | None = None,
              mixed: Floats | None = None) -> Work:
     """Return cycles of rows and what multiplies energies.
 
@@ -320,10 +320,11 @@ def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats,
     hertz : ndarray of float, (rows,)
         Clock of the core.
     time, power : ndarray of float, (rows, prices)
-        Factors on stated prices.
+        Factors on stated prices; powers are by default as stated.
     mixed : ndarray of float, (rows, ends), optional
         Shares of each supply voltage energies are held at; by default alike: times have no part.
     """
+    power = np.ones((1, len(ENERGY_PRICES))) if power is None else power
     if mixed is None:
         mixed = np.full((len(hertz), len(item.leakage_pj)), 1 / len(item.leakage_pj))
     own, shares = time @ (item.work + item.rest).T, (
