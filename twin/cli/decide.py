@@ -161,9 +161,9 @@ def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
 
 
 @command(view="advice:advice_report", warnings=lambda advice: describe_set_up(advice.deployment),
-         ends=lambda advice: not advice.met and not (advice.best and advice.best.row.sure))
+         ends=lambda advice: not advice.met and advice.best is None)
 def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json: Json) -> object:
-    """Find the cheapest change that meets limits; exit 1 where none does with 90 %."""
+    """Find the cheapest change that meets limits; exit 1 where none may."""
     deployment = deploy(model, board, placed, asked.calibration)
     with Rate() as rate:
         return twin.advise(deployment, **asked.arguments, on_progress=rate.tell)

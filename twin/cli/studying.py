@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import twin
-from hwmodels.board.file import load_board
 from twin.api.commands.predict import check_set_once, describe_fastest
 from twin.api.requests import Deployed, Option, Priced
 from twin.api.requests.values import Frequency
@@ -88,7 +87,7 @@ def show_several(models: Sequence[str], boards: Sequence[str], placed: Deployed,
                  limits: Mapping[str, Any] | None = None, view: str = SWEPT) -> Table:
     """Predict several models or boards with the options of one, and print a row for each."""
     for board in boards:
-        check_set_once(load_board(board), placed)
+        check_set_once(board, placed)
     settings = {path: [value] for path, value in (placed.changes or {}).items()}
     for role, name in (("weights", placed.weights), ("arena", placed.arena)):
         if name is not None:

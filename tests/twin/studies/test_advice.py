@@ -269,13 +269,13 @@ def test_what_meets_limits_less_surely_at_less_effort_is_said_beside_the_best(ad
                                       "cheapest change that may meet them: ")
 
 
-def test_a_change_that_is_not_sure_to_meet_limits_ends_with_1() -> None:
+def test_a_change_that_is_not_sure_to_meet_limits_is_said_to_be_so() -> None:
     board = twin.deploy("ad", "nucleo_l4r5zi")
     us = twin.advise(board, max_ms="1us", efforts=("setting",), pairs=False).changes[0].row.time_us
     words = ("advise", "ad", "-b", "nucleo_l4r5zi", "--effort", "setting", "--max-ms")
-    for share, code, said in ((1.001, 1, "with 90% ("), (2.0, 0, "")):
+    for share, doubted in ((1.001, True), (2.0, False)):
         ended = CliRunner().invoke(app, [*words, f"{share * us:.0f}us"])
-        assert ended.exit_code == code and said in ended.stdout
+        assert ended.exit_code == 0 and ("with 90% (" in ended.stdout) is doubted
 
 
 def test_pairs_of_settings_are_tried_before_the_network_is_changed() -> None:

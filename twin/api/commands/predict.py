@@ -200,8 +200,10 @@ def deploy_request(asked: Predict) -> Deployment:
     check_set_once(deployment.board, asked)
     return deployment
 
-def check_set_once(board: Board, asked: Any) -> None:
-    """Refuse a request of which an option and a change set the same."""
+def check_set_once(board: Board | str, asked: Any) -> None:
+    """Refuse a request, for a board or its name, of which an option and a change set the same."""
+    if isinstance(board, str):
+        board = load_board(board)
     for name, path in (("runtime", "runtime"), ("weights", "placement.weights"),
                        ("arena", "placement.arena"),
                        ("clock_hz", f"clocks.{board.core.clock}.frequency_hz")):
