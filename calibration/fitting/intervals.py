@@ -59,6 +59,7 @@ def describe_basis(basis: Basis, errors: int, *, measured: bool = False, boards:
                                                         "worth one independent error") \
         if errors == 1 else text
 
+
 OPERATOR_SD, BORROWED_SD = 0.4, 0.7
 """Of the logarithm of what an operator costs beside others of its family, where its loops were
 read or counted, and where they were borrowed or are assumed; both assumed. Factors learnt for a

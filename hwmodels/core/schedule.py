@@ -20,6 +20,7 @@ CAUSE_EVENTS = {
 }
 """Event that the issue slots of a block with a cause of its own become."""
 
+
 @frozen
 class PassTiming:
     """One pass through a block.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, Option("--json", None, "Write JSON to stdout instead of tables.")]
 PlotFile = Annotated[str | None, Option("--plot", "FILE", "Write a picture: .png, .svg or .pdf.")]
 
+
 def place(model: str, board: str, asked: Placed,
           calibration: str | PathLike[str] = AUTO) -> Deployment:
     """Put a model on a board as a request says; its changes are not made yet."""

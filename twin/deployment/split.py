@@ -21,6 +21,7 @@ from twin.runtimes.runtime import Runtime
 
 _LINE_BYTES = 32
 
+
 def further_memories(board: Board, memory: str) -> tuple[str, ...]:
     """Return where what does not fit in a memory goes on; empty: nowhere.
 

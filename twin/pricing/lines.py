@@ -132,6 +132,7 @@ Event = tuple[int, str, str, str]
 KEPT = 256
 """Structures whose lines are kept in order, and timings whose counts are."""
 
+
 @entity
 class Lines:
     """Lines of a structure as prices see them: the same at every timing.

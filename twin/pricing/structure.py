@@ -249,6 +249,7 @@ _DEPLOYMENT_FIELDS = tuple(one.name for one in dataclasses.fields(Deployment) if
     "rewritten"))
 """All that decides what is counted."""
 
+
 def list_assumed(deployment: Deployment, layers: Sequence[Sequence[Call]]) -> tuple[bool, ...]:
     """Return which layers' costs are assumed, without pricing any: `LayerPrediction.assumed`.
 

@@ -25,8 +25,6 @@ STEP_ROOM = 1 << 22
 """Words for how blocks' addresses are worked out."""
 
 
-
-
 @frozen
 class BlockRun:
     """A block and how often it ran, followed itself, and was left by a branch."""

@@ -62,7 +62,6 @@ Candidate = tuple[Transformation, str]
 """A change, and what it is set to."""
 
 
-
 @frozen
 class Advice:
     """What would make a deployment meet limits.

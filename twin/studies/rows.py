@@ -96,8 +96,9 @@ class Row:
     wake_up_us
         From that state, before an inference.
     mean_mw, wake_mw, asleep_mw, life_days
-        Of the duty: mean power, what of it wake-ups and sleep take, and days its cell lasts. Where
-        its sleep is not known the mean power of inferences alone, if that is above its limit.
+        Mean power of the duty, the parts of wake-ups and of sleep in it, and the days its cell
+        lasts. If the sleep current is not known, the mean power is that of inferences alone, and is
+        given only above its limit.
     life_basis
         What the battery life takes as exact: a cell's assumed voltage, a sleep current; "" for
         nothing.

@@ -401,6 +401,7 @@ def test_leakage_follows_the_temperature_to_its_fixed_point() -> None:
     assert still.hottest_c == pytest.approx(settle_c(thermal, 40.0), abs=0.02)
     assert still.hottest_c < run.hottest_c
     # Asleep for nearly all of it, at ambient: 0.01 mW doubles in 20 K; at 25 degC nothing changes.
+
     def rest(ambient_c: float) -> float:
         held = replace(thermal, ambient_c=ambient_c, resistance_c_per_w=1e-6)
         return simulate(scenario(thermal=held), leaky).energy_uj["asleep"]

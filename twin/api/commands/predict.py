@@ -139,10 +139,12 @@ def describe_fastest(table: Table) -> tuple[str, ...]:
                                                      for row, given in asked)
               for line in describe_clock(load_board(board), hertz)))
 
+
 FIRST_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "stm32h747i_disco", "stm32n6570_dk",
                 "esp32s3_devkitc")
 """What a network is predicted on where no board is named: a Cortex-M4, M33, M7, M55 with an NPU and
 an Xtensa, each the board of its core with most measured rows."""
+
 
 def list_first_boards(model: str) -> tuple[str, ...]:
     """Return the boards a network is predicted on where none is named.
@@ -154,6 +156,7 @@ def list_first_boards(model: str) -> tuple[str, ...]:
         name for name in list_boards()
         if (npu := load_board(name).npu) is not None and npu.family == made.mapping.family)
 
+
 def runtime_of(calibration: str) -> str | None:
     """Return the runtime an overlay file was made for, where it is of one: its user's own."""
     if calibration in (AUTO, NONE):
@@ -161,9 +164,11 @@ def runtime_of(calibration: str) -> str | None:
     made_for = {entry.runtime for entry in read_overlay(calibration).entries}
     return made_for.pop() if len(made_for) == 1 else None
 
+
 def is_best(deployment: Deployment) -> bool:
     """Whether a deployment has the runtime it would have had by default."""
     return deployment.runtime.identity in list_best(deployment.board)[:1]
+
 
 def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
                    changes: Settings | None = None, calibration: str = AUTO,
@@ -193,12 +198,14 @@ def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,
         f"runtime: {learnt}, which {Path(calibration).name} was made for: none was asked for; "
         f"without it {', '.join(usual)}",))
 
+
 def deploy_request(asked: Predict) -> Deployment:
     """Put a model on a board as a request says; changes are not made."""
     deployment = deploy_as_stated(**{name: value for name, value in asked.arguments.items()
                                    if name != "temperature"})
     check_set_once(deployment.board, asked)
     return deployment
+
 
 def check_set_once(board: Board | str, asked: Any) -> None:
     """Refuse a request, for a board or its name, of which an option and a change set the same."""

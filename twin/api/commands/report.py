@@ -56,6 +56,7 @@ from twin.studies.table_files import read_frame, read_table
 ENDINGS = (".html", ".htm", ".md", ".pdf")
 """Of the files a report can be."""
 
+
 @takes(Report)
 def report(asked: Report) -> str:
     """Write the page of a deployment, of several, or of what a command found; it opens offline.

@@ -115,6 +115,7 @@ LOG_WRONG_HEADER = math.log(0.02)
 """How likely a header names another level of optimisation than its image was built with: a build
 writes it, and seldom wrongly. Assumed."""
 
+
 def diagnose(deployment: Deployment, measurement: Measurement, *,
              healthy: Measurement | None = None, also: Measurement | None = None,
              stands_in: bool = False, priors: Mapping[str, float] | None = None,

@@ -172,6 +172,7 @@ def _resize_drafts(site: Site, moves: Any, size: int) -> list[Any]:
         "down", down, repeat("column", out_columns // along, repeat(
             "along", along, *moves(read, write))))))]
 
+
 KERNELS: Kernels = {
     "concatenation": {"c": Lowering(lower=_lower_concatenation)},
     "copy": {"c": Lowering(lower=_lower_copy)},

@@ -45,6 +45,7 @@ CODE: Mapping[str, Mapping[Any, Any]] = read_yaml_once(
 CALL_COUNTS: Counts = (34, 30, 46)
 """A call of a convolution."""
 
+
 class Machine(NamedTuple):
     """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft".
 

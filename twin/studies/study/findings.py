@@ -29,6 +29,7 @@ from twin.studies.study.tasks import MEGABYTE, SOFT, is_accepted
 LITTLE = 0.005
 """A ratio this near 1 is reported as no change."""
 
+
 @frozen
 class Effect:
     """A figure of one value over that of the baseline, all else equal.

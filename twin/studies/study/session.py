@@ -46,6 +46,7 @@ LOCK = ".lock"
 STARTED = {LOCK, "parts", "study.yaml", "inputs"}
 """What is there before `session.json` is."""
 
+
 @frozen
 class Session:
     """A folder of a study that is being run, or was.

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from twin.runtimes.cmsis_nn.columns import Columns
 
 
-
 _IM2COL = "data_copy"
 
 _PIXEL = {"dsp": (17, 7, 29), "thumb2": (13, 4, 20), "thumb1": (13, 4, 20), "rv32": (13, 4, 20)}
