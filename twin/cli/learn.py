@@ -28,9 +28,9 @@ from twin.cli.options import (
     AsJson,
     Json,
     Kept,
-    Output,
     Paged,
     Pictured,
+    Target,
     check_outputs,
     command,
     present,
@@ -134,23 +134,17 @@ def compare_several(models: list[str], boards: list[str], calibration: str | Pat
         (view.model, view.board.name, view.comparisons) for view in views], as_json=as_json)
 
 
-class Tabulated(Output):
+class Tabulated(Target):
     """Every row and cause of a comparison as a file."""
 
     csv_file: Annotated[str | None, Option(
         "--csv", "FILE", "Write every row and cause as CSV.")] = None
 
-    def check(self) -> None:
-        """Refuse a file that could not be written."""
-        check_outputs(self.csv_file)
-
-    def write(self, found: Any) -> Iterable[Path]:
+    def write_target(self, found: Any, target: str) -> Iterable[Path]:
         """Write the table."""
-        if self.csv_file is None:
-            return ()
         from twin.reports.export import write_comparison
 
-        return [write_comparison(found.difference, self.csv_file)]
+        return [write_comparison(found.difference, target)]
 
 
 class Attributed(Pictured):
@@ -158,9 +152,9 @@ class Attributed(Pictured):
 
     draw = "beside:draw_attribution"
 
-    def write(self, found: Any) -> Iterable[Path]:
+    def write_target(self, found: Any, target: str) -> Iterable[Path]:
         """Draw the account."""
-        return super().write(found.difference)
+        return super().write_target(found.difference, target)
 
 
 @command(view="difference:attribute_report")

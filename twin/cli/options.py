@@ -43,15 +43,12 @@ def deploy(model: str, board: str, asked: Placed,
     return place(model, board, asked, calibration).replace(asked.arguments.get("changes"))
 
 
-def check_picture(plot: str | None) -> None:
+def check_picture(plot: str) -> None:
     """Refuse a picture that could not be written, before anything is computed."""
-    if plot is not None:
-        from pathlib import Path
+    from twin.reports.figures.canvas import check_suffix
 
-        from twin.reports.figures.canvas import check_suffix
-
-        check_suffix(Path(plot))
-        check_outputs(plot)
+    check_suffix(Path(plot))
+    check_outputs(plot)
 
 
 def check_outputs(*files: str | PathLike[str] | None,
@@ -103,26 +100,44 @@ class Json(Output):
     as_json: AsJson = False
 
 
-class Paged(Output):
+class Target(Output):
+    """One option that names a file or a folder: what a subclass does where it is given."""
+
+    def check(self) -> None:
+        """Refuse what could not be written, where anything is to be."""
+        for target in filter(None, self.arguments.values()):
+            self.check_target(target)
+
+    def write(self, found: Any) -> Iterable[Path]:
+        """Write a result where it is wanted."""
+        return [path for target in filter(None, self.arguments.values())
+                for path in self.write_target(found, target)]
+
+    def check_target(self, target: str) -> None:
+        """Refuse a file that could not be written."""
+        check_outputs(target)
+
+    def write_target(self, found: Any, target: str) -> Iterable[Path]:
+        """Write a result, and return the files."""
+        raise NotImplementedError
+
+
+class Paged(Target):
     """A result as a page that opens offline."""
 
     page: PageFile = None
 
-    def check(self) -> None:
+    def check_target(self, target: str) -> None:
         """Refuse a page that could not be written."""
-        if self.page is None:
-            return
-        if not self.page.lower().endswith((".html", ".htm")):
-            raise UsageError(f"{self.page}: a page ends in .html")
-        check_outputs(self.page)
+        if not target.lower().endswith((".html", ".htm")):
+            raise UsageError(f"{target}: a page ends in .html")
+        check_outputs(target)
 
-    def write(self, found: Any) -> Iterable[Path]:
+    def write_target(self, found: Any, target: str) -> Iterable[Path]:
         """Write the page."""
-        if self.page is None:
-            return ()
         from twin.api.commands.report import write_report
 
-        return [write_report(found, self.page, command=say_command())]
+        return [write_report(found, target, command=say_command())]
 
 
 def say_command() -> str:
@@ -130,23 +145,21 @@ def say_command() -> str:
     return shlex.join(("twin", *sys.argv[1:]))
 
 
-class Pictured(Output):
+class Pictured(Target):
     """A result as a picture; `draw` is "module:function" of `twin.reports.figures`."""
 
     plot: PlotFile = None
     draw: ClassVar[str] = ""
 
-    def check(self) -> None:
+    def check_target(self, target: str) -> None:
         """Refuse a picture that could not be written."""
-        check_picture(self.plot)
+        check_picture(target)
 
-    def write(self, found: Any) -> Iterable[Path]:
+    def write_target(self, found: Any, target: str) -> Iterable[Path]:
         """Draw it."""
-        if self.plot is None:
-            return ()
         from twin.reports.figures.canvas import save_figure
 
-        return [save_figure(resolve_name(f"twin.reports.figures.{self.draw}")(found), self.plot)]
+        return [save_figure(resolve_name(f"twin.reports.figures.{self.draw}")(found), target)]
 
 
 class Kept(Output):

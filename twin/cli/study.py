@@ -75,9 +75,9 @@ class FrontPicture(Pareto):
 
     plot: PlotFile = None
 
-    def check(self) -> None:
+    def check_target(self, target: str) -> None:
         """Refuse a picture that could not be written."""
-        check_picture(self.plot)
+        check_picture(target)
 
 
 @app.command("pareto")

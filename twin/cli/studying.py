@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,7 @@ import twin
 from twin.api.commands.predict import check_set_once, describe_fastest
 from twin.api.requests import Deployed, Option, Priced
 from twin.api.requests.values import Frequency
-from twin.cli.options import Json, Output, check_outputs, present
+from twin.cli.options import Json, Output, Target, check_outputs, present
 from twin.cli.progress import Rate
 from twin.errors import StudyError
 
@@ -31,46 +31,41 @@ class Rows(Output):
     shown: RowCount = 40
 
 
-class Tabled(Output):
+class Tabled(Target):
     """A table of configurations as a file."""
 
     output: Annotated[str | None, Option(
         "-o --output", "FILE", "Write every row and column: .parquet or .csv.")] = None
 
-    def check(self) -> None:
+    def check_target(self, target: str) -> None:
         """Refuse a file that could not be written."""
-        if self.output is not None:
-            from twin.api.commands.sweep import check_output
+        from twin.api.commands.sweep import check_output
 
-            check_output(self.output)
-        check_outputs(self.output)
+        check_output(target)
+        check_outputs(target)
 
-    def write(self, found: Any) -> Iterator[Path]:
+    def write_target(self, found: Any, target: str) -> list[Path]:
         """Write the table a result is, or has."""
-        if self.output is not None:
-            yield getattr(found, "table", found).write(self.output)
+        return [getattr(found, "table", found).write(target)]
 
 
-class Pareto(Output):
+class Pareto(Target):
     """A table of configurations as pictures."""
 
     plot: Annotated[str | None, PARETO] = None
 
-    def check(self) -> None:
+    def check_target(self, target: str) -> None:
         """Refuse pictures that could not be written."""
-        if self.plot is not None:
-            from twin.reports.figures.overview import check_target, is_folder
+        from twin.reports.figures.overview import check_target
 
-            check_target(self.plot)
-            check_outputs(*([] if is_folder(self.plot) else [self.plot]),
-                          folder=self.plot if is_folder(self.plot) else None)
+        check_target(target)
 
-    def write(self, found: Any) -> Iterator[Path]:
+    def write_target(self, found: Any, target: str) -> Iterable[Path]:
         """Draw the table a result is, or has."""
-        if self.plot is not None:
-            from twin.reports.figures.studies import write_study_pictures
+        from twin.reports.figures.studies import write_study_pictures
 
-            yield from write_study_pictures(getattr(found, "table", found), self.plot)
+        written: Iterable[Path] = write_study_pictures(getattr(found, "table", found), target)
+        return written
 
 
 def refuse_failed(table: Table) -> bool:

@@ -26,8 +26,8 @@ from twin.api.requests.values import parse_settings
 from twin.cli.options import (
     AsJson,
     Json,
-    Output,
     Paged,
+    Target,
     check_outputs,
     command,
     deploy,
@@ -59,26 +59,20 @@ To = Annotated[str, Option(
     "--to -b --board", "BOARD|FILE", "The board to predict for; `twin boards new` writes a file.")]
 
 
-class Planned(Output):
+class Planned(Target):
     """The best two micro-benchmarks as a file."""
 
     output: Annotated[str | None, Option(
         "--output -o", "FILE", "Write the best two as a plan for `twin measure --plan`.")] = None
 
-    def check(self) -> None:
-        """Refuse a file that could not be written."""
-        check_outputs(self.output)
-
-    def write(self, found: Any) -> list[Path]:
+    def write_target(self, found: Any, target: str) -> list[Path]:
         """Write the plan."""
-        if self.output is None:
-            return []
         from twin.api.commands.port import write_best
 
         ranking = getattr(found, "ranking", found)
         if ranking is None:
             raise UsageError("--output: no micro-benchmark identifies a price this network has")
-        return [write_best(ranking, self.output)]
+        return [write_best(ranking, target)]
 
 
 @command
