@@ -146,6 +146,11 @@ def format_number(value: float | None, decimals: int = 0) -> str:
     return NOT_KNOWN if value is None else f"{value:,.{decimals}f}"
 
 
+def format_used(used_bytes: int, size_bytes: int) -> str:
+    """Write bytes of a room, and their share of it."""
+    return f"{used_bytes:,} of {size_bytes:,} bytes ({format_share(used_bytes, size_bytes)})"
+
+
 def format_share(part: float, whole: float) -> str:
     """Write a share in percent: "4.2 %"; of nothing it is "0 %"."""
     return f"{significant(100 * part / whole)} %" if whole else "0 %"

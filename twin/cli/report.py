@@ -136,15 +136,14 @@ def try_deploying(put: Callable[[str, str | None], Deployment], label: str, boar
 def list_stages(deployment: Deployment, texts: list[str], most: int | None, priced: Priced,
                 progress: Callable[[int, int, int], None]) -> dict[str, Any]:
     """Return the stages that were given, then as many as are to be found after them."""
-    from twin.api.commands.variants import chain_stages, find_stages, make_deployer
+    from twin.api.commands.variants import chain_stages, find_stages
 
     given = [parse_settings(text.split(",")) for text in texts]
     if most is not None:
         last = deployment
         for settings in given:
             last = last.replace(settings)
-        deployer = make_deployer(priced.temperature, fspath(priced.calibration))
-        given += find_stages(last, most, deployer, progress)
+        given += find_stages(last, most, priced.temperature, fspath(priced.calibration), progress)
     return chain_stages(deployment, given)
 
 

@@ -46,10 +46,10 @@ class Pair:
         return self.first / self.second
 
 
-def name_account(account: Account) -> str:
-    """Return the quantity of an account with its unit."""
-    return account.quantity if account.quantity == account.unit else \
-        f"{account.quantity}, {account.unit}"
+def name_account(account: Account, unit: str = "") -> str:
+    """Return the quantity of an account with its unit, or that of an axis."""
+    unit = unit or account.unit
+    return unit if account.quantity == unit else f"{account.quantity}, {unit}"
 
 
 def write_amount(amount: int, unit: str, sign: str = "") -> str:
@@ -174,4 +174,4 @@ def chart_gap(account: Account, ends: tuple[str, str], *, most: int = 12, scale:
     return BarChart(
         rows=rows, scale=scale, bars=tuple(
             replace(bar, hover=f"{rows[bar.row]}<br>{bar.text} {unit}") for bar in bars),
-        axis=unit if account.quantity == unit else f"{account.quantity}, {unit}", **chart)
+        axis=name_account(account, unit), **chart)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from pkgutil import resolve_name
 
 from hwmodels.files import JsonObject
 from twin.documents import dump_document
@@ -37,8 +38,8 @@ def check_format(path: str | Path, ending: str = "") -> str:
 
 def write_format(prediction: Prediction, path: str | Path, ending: str = "") -> Path:
     """Write a prediction in the format of an ending, the path's if none; returns the file."""
-    document = FORMATS[ending or check_format(path)](prediction)
-    return write_file(path, dump_document(document).encode())
+    make = resolve_name(f"twin.reports.{FORMATS[ending or check_format(path)]}")
+    return write_file(path, dump_document(make(prediction)).encode())
 
 
 def read_clock() -> datetime:
@@ -48,38 +49,24 @@ def read_clock() -> datetime:
         else datetime.now(UTC).replace(microsecond=0)
 
 
-def _trace(prediction: Prediction) -> JsonObject:
-    from twin.reports.trace import make_trace
-
-    return make_trace(prediction)
-
-
-def _speedscope(prediction: Prediction) -> JsonObject:
-    from twin.reports.functions import make_speedscope
-
-    return make_speedscope(prediction)
-
-
-def _mlia(prediction: Prediction) -> JsonObject:
+def mlia_now(prediction: Prediction) -> JsonObject:
+    """Return a prediction as MLIA writes it, made now."""
     from twin.reports.mlia import to_mlia
 
     return to_mlia(prediction, read_clock())
 
 
-def _node_data(prediction: Prediction) -> JsonObject:
-    from twin.reports.model_explorer import to_node_data
-
-    return to_node_data(prediction)
-
-
-def _bencher(prediction: Prediction) -> JsonObject:
+def bencher_of(prediction: Prediction) -> JsonObject:
+    """Return a prediction in Bencher's metric format."""
     from twin.attribution.predicted import side_of_prediction
     from twin.reports.ci import to_bencher
 
     return to_bencher(side_of_prediction(prediction))
 
 
-FORMATS: Mapping[str, Callable[[Prediction], JsonObject]] = {
-    ".trace.json": _trace, ".speedscope.json": _speedscope, ".mlia.json": _mlia,
-    ".node-data.json": _node_data, ".bencher.json": _bencher}
-"""By ending: Perfetto and chrome://tracing, speedscope, MLIA, Model Explorer, Bencher."""
+FORMATS: Mapping[str, str] = {
+    ".trace.json": "trace:make_trace", ".speedscope.json": "functions:make_speedscope",
+    ".mlia.json": "formats:mlia_now", ".node-data.json": "model_explorer:to_node_data",
+    ".bencher.json": "formats:bencher_of"}
+"""By ending: Perfetto and chrome://tracing, speedscope, MLIA, Model Explorer, Bencher; each is
+"module:function" of this package, loaded when it is used."""

@@ -36,16 +36,19 @@ from twin.studies.rows import Row
 _OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 
 
-def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, str]) -> Row:
+def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, str],
+                 own: Mapping[str, float]) -> Row:
     """Return the row of a deployment, without what is predicted of it.
 
     Parameters
     ----------
     prices
         Calibration, what its intervals rest on, and its grade.
+    own
+        The user's prices of boards and chips, in US dollars.
     """
     board = deployment.board
-    price_usd, what = price_of(board)
+    price_usd, what = price_of(board, own)
     return Row(
         inputs=name_inputs(point), model=label(point.get("model", deployment.graph.name)),
         board=board.name, runtime=deployment.runtime.identity,

@@ -40,7 +40,6 @@ from twin.studies.cold_start import list_parts
 from twin.studies.duty import Duty, assumed_paths, current_paths, find_rest, stated
 from twin.studies.filling import add_duty, describe_row, fill_row, name_inputs, weigh
 from twin.studies.judge import Judge
-from twin.studies.limits import price_of
 from twin.studies.rows import Row
 
 _Read = TypeVar("_Read")
@@ -54,6 +53,11 @@ FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "setting"),
     (NotApplicableError, "setting"))
 """What kinds of refusal are called; any other is of the board."""
+
+
+def name_failure(error: TwinError | None) -> str:
+    """Return what the kind of a refusal is called."""
+    return next((name for known, name in FAILURES if isinstance(error, known)), "board")
 
 
 @frozen
@@ -256,11 +260,10 @@ class Deployer:
         return add_duty(row, board, self.duty, self.sleep)
 
     def _describe(self, point: Point, deployment: Deployment) -> Row:
-        row = describe_row(point, deployment, self.describe_prices(deployment))
+        row = describe_row(point, deployment, self.describe_prices(deployment), self.prices)
         brought = point.get("program")
         row = weigh(row, self.read_graph(brought.model) if isinstance(brought, Brought)
                     else deployment.graph)
-        price_usd, what = price_of(deployment.board, self.prices)
         if self.judge is not None:
             asked = {**self.defaults, **point}
             found = self.judge.rate(self.read_graph(asked["model"]), asked)
@@ -271,13 +274,12 @@ class Deployer:
             row = dataclasses.replace(row, runtime=f"{brought.name} ({brought.file})")
             if brought.prepare is not None:
                 measured[SETUP] = self.predict_one(brought.prepare(deployment.board)).time_us
-        return dataclasses.replace(row, price_usd=price_usd, price_of=what,
-                                   variables=tuple(sorted(measured.items())))
+        return dataclasses.replace(row, variables=tuple(sorted(measured.items())))
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
         """Return the row of a point that was refused."""
         asked = {**self.defaults, **point}
-        kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
+        kind = name_failure(error)
         board = label(asked["board"])
         with contextlib.suppress(TwinError):  # A file's board has the name its other rows have.
             board = self.read_board(asked["board"]).name

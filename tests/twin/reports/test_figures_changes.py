@@ -19,7 +19,7 @@ from twin.reports.figures.changes import (
 )
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.intervals import draw_interval_figure
-from twin.reports.figures.layers import draw_energy_figure
+from twin.reports.figures.layers import draw_layer_figure
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.figures.sunburst import draw_sunburst_figure
 from twin.reports.figures.utilisation import draw_utilisation_figure
@@ -45,12 +45,12 @@ def texts_of(figure):
 
 def test_energy_bars_are_as_long_as_the_layers_energies():
     made = make_prediction(4)
-    axes = draw_energy_figure(made).axes[0]
+    axes = draw_layer_figure(made, "energy").axes[0]
     for row, layer in enumerate(made.layers):
         end = max(bar.get_x() + bar.get_width() for bar in axes.patches
                   if abs(bar.get_y() + bar.get_height() / 2 - row) < 1e-9)
         assert end == pytest.approx(layer.energy_uj)
-    assert "not known" in texts_of(draw_energy_figure(make_prediction(1, energy=False)))
+    assert "not known" in texts_of(draw_layer_figure(make_prediction(1, energy=False), "energy"))
 
 
 def test_rings_are_whole_and_energy_only_where_it_is_known():

@@ -10,7 +10,6 @@ from twin.errors import UsageError
 from twin.pricing import derivative
 from twin.pricing.calibration import AUTO
 from twin.pricing.derivative import Derivative
-from twin.pricing.prediction import TEMPERATURES
 
 
 def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,
@@ -52,7 +51,5 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,
     if not isinstance(deployment, Deployment):
         raise UsageError(f"differentiate: {deployment!r} is not a deployment; accepted: "
                          "twin.deploy(model, board)")
-    if temperature not in TEMPERATURES:
-        raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
     return derivative.differentiate(deployment, widths=widths, step=step, temperature=temperature,
                                     calibration=fspath(calibration))

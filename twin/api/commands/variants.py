@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from hwmodels.errors import TwinError
@@ -12,7 +11,7 @@ from twin.errors import UsageError
 from twin.reports.page.variants import Variant
 from twin.studies.advice import NOTABLE, try_changes
 from twin.studies.limits import Limits
-from twin.studies.points import FAILURES, Deployer
+from twin.studies.points import Deployer, name_failure
 from twin.studies.rows import Row, judge
 from twin.studies.sweep import Progress
 
@@ -45,17 +44,12 @@ def chain_stages(deployment: Deployment,
     return found
 
 
-def make_deployer(temperature: str, calibration: str) -> Deployer:
-    """Return what predicts at these prices."""
-    return Deployer(temperature=temperature, calibration=calibration)
-
-
 def name_stage(stage: Settings) -> str:
     """Return what a stage is called: its settings."""
     return "+ " + ", ".join(f"{path}={value}" for path, value in stage.items())
 
 
-def find_stages(deployment: Deployment, most: int, deployer: Deployer,
+def find_stages(deployment: Deployment, most: int, temperature: str, calibration: str,
                 on_progress: Progress | None = None) -> tuple[dict[str, object], ...]:
     """Return the stages that save most time, each the best setting or rebuild of what is before it.
 
@@ -63,13 +57,14 @@ def find_stages(deployment: Deployment, most: int, deployer: Deployer,
     ----------
     most : int
         Stages; fewer where nothing saves two per cent any more.
-    deployer : Deployer
-        Prices and temperature.
+    temperature, calibration : str
+        As for `predict`.
     on_progress : callable, optional
         Called with (changes tried in a stage, changes, refusals).
     """
     if not 1 <= most <= MOST_STAGES:
         raise UsageError(f"--stages {most}: accepted: 1 to {MOST_STAGES}")
+    deployer = Deployer(temperature=temperature, calibration=calibration)
     found: list[dict[str, object]] = []
     done: set[str] = set()
     while len(found) < most:
@@ -108,6 +103,5 @@ def _predict(label: str, one: Deployment | TwinError, deployer: Deployer,
                            prediction=deployer.predict_one(one))
         except TwinError as refusal:
             error = refusal
-    kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
-    return Variant(label=label, row=dataclasses.replace(
-        Row(inputs=()), board=label.split(" · ")[0], failure=kind, reason=str(error)))
+    return Variant(label=label, row=Row(inputs=(), board=label.split(" · ")[0],
+                                        failure=name_failure(error), reason=str(error)))

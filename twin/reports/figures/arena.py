@@ -136,6 +136,4 @@ def _add_legend(axes: Axes, has_scratch: bool, overlaps: bool) -> None:
         handles.append(Patch(**TENSOR | {"alpha": 1.0}, label="darker: an output over its input"))
     handles += [Line2D([], [], color=INK, label="bytes alive"),
                 Line2D([], [], color=VERMILION, linestyle="--", label="size of the arena")]
-    figure = axes.get_figure(root=True)
-    if figure is not None:
-        write_legend(figure, handles)
+    write_legend(axes, handles)

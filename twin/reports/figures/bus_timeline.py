@@ -134,9 +134,7 @@ def _add_legend(run: BusRun, axes: Axes) -> None:
     handles = [Patch(**_plain(row), label=f"{master.name}: lane {row + 1} of a memory's row")
                for row, master in enumerate(run.bursts.interconnect.masters)]
     handles.append(Patch(**WAITING, label="waits for others"))
-    figure = axes.get_figure(root=True)
-    if figure is not None:
-        write_legend(figure, handles)
+    write_legend(axes, handles)
 
 
 def _end_of(run: BusRun) -> int:

@@ -72,6 +72,4 @@ def _draw(chart: BarChart, axes: Axes, limit: str) -> None:
     axes.text(chart.limit / chart.scale, -0.9, limit, color=VERMILION, fontsize=8, ha="left",
               va="center")
     axes.set_ylim(len(chart.rows) - 0.4, -1.4)
-    figure = axes.get_figure(root=True)
-    if figure is not None:
-        write_legend(figure)
+    write_legend(axes)

@@ -163,17 +163,18 @@ def _width_in(text: str, points: float, weight: str) -> float:
     return float(path.vertices[:, 0].max()) / 72 if len(path.vertices) else 0.0
 
 
-def write_legend(figure: Figure, handles: Sequence[Any] | None = None,
+def write_legend(drawn: Figure | Axes, handles: Sequence[Any] | None = None,
                  columns: int | None = None) -> None:
     """Write one legend below a figure, each label once, in as many columns as there is room for.
 
     Parameters
     ----------
-    figure
-        Whose axes have labels, unless handles are given.
+    drawn
+        The figure, or axes of it, whose axes have labels, unless handles are given.
     columns
         At most.
     """
+    figure: Any = drawn.get_figure(root=False)
     entries: dict[str, Any] = {}
     if handles is None:
         for axes in figure.axes:

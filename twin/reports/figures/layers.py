@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,22 +23,19 @@ ROW_IN = 0.22
 """Height of one layer's bar with its gap, in inches: a label of 8 points fits."""
 
 
-def draw_layer_figure(prediction: Prediction) -> Figure:
-    """Return the figure of per-layer bars."""
-    return draw_figure(
-        partial(draw_layers, prediction), 9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
-        f"Where {format_time(prediction.time_us)} go, layer by layer",
-        describe_deployment(prediction))
+def draw_layer_figure(prediction: Prediction, quantity: str = "time") -> Figure:
+    """Return the figure of per-layer bars of time, or of energy where it is known."""
+    whole = format_time(prediction.time_us) if quantity == "time" else format_energy(
+        prediction.energy_uj)
+    known = quantity == "time" or prediction.energy_uj is not None
+    return _draw(prediction, partial(draw_layers, prediction, quantity=quantity),
+                 f"Where {whole} go, layer by layer" if known else "Energy: not known")
 
 
-def draw_energy_figure(prediction: Prediction) -> Figure:
-    """Return the figure of per-layer energy, where it is known."""
-    known = prediction.energy_uj is not None
-    return draw_figure(
-        partial(draw_layers, prediction, quantity="energy"),
-        9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
-        f"Where {format_energy(prediction.energy_uj)} go, layer by layer" if known
-        else "Energy: not known", describe_deployment(prediction))
+def _draw(prediction: Prediction, draw: Callable[[Axes], None], title: str) -> Figure:
+    """Return a figure as tall as the layers need."""
+    return draw_figure(draw, 9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)), title,
+                       describe_deployment(prediction))
 
 
 def draw_macs_figure(prediction: Prediction) -> Figure | None:
@@ -63,9 +61,7 @@ def _draw_amounts(prediction: Prediction, title: str, axis: str, scale: float,
         rows=tuple(layer.tick for layer in prediction.layers), axis=axis, scale=scale,
         bars=tuple(Bar(row=row, length=amount, look=WHOLE, text=f"{share:.1f} %")
                    for row, (amount, share) in enumerate(zip(amounts, shares, strict=True))))
-    return draw_figure(
-        partial(draw_bars, chart, room=1.1, points=7, thick=0.78),
-        9.0, 1.5 + ROW_IN * max(6, len(amounts)), title, describe_deployment(prediction))
+    return _draw(prediction, partial(draw_bars, chart, room=1.1, points=7, thick=0.78), title)
 
 
 def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> None:
@@ -90,6 +86,4 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
             Bar(row=row, start=end, length=0.0, look=WHOLE, text=f"{share:.1f} %")
             for row, (end, share) in enumerate(zip(whole, percentages(whole, 1), strict=True)))))
     draw_bars(chart, axes, room=1.1, points=7, thick=0.78, title=f"{quantity} per layer, by cause")
-    figure = axes.get_figure(root=False)
-    if figure is not None and prediction.bill.causes():
-        write_legend(figure)  # type: ignore[arg-type]
+    write_legend(axes)

@@ -24,7 +24,6 @@ from twin.reports.figures.intervals import draw_interval_figure
 from twin.reports.figures.layers import (
     ROW_IN,
     draw_activations_figure,
-    draw_energy_figure,
     draw_layer_figure,
     draw_layers,
     draw_macs_figure,
@@ -125,7 +124,8 @@ def is_folder(target: str) -> bool:
 
 PICTURES = {
     "sheet": draw_overview, "layers": draw_layer_figure, "bill": draw_bill_figure,
-    "roofline": draw_roofline_figure, "arena": draw_arena_figure, "energy": draw_energy_figure,
+    "roofline": draw_roofline_figure, "arena": draw_arena_figure,
+    "energy": partial(draw_layer_figure, quantity="energy"),
     "shares": draw_sunburst_figure, "utilisation": draw_utilisation_figure,
     "memories": draw_memory_figure, "intervals": draw_interval_figure,
     "layerwise_macs": draw_macs_figure, "layerwise_activation_memory": draw_activations_figure,

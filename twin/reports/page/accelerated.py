@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwmodels.quantities import format_share, format_time, significant
+from hwmodels.quantities import format_time, format_used, significant
 from twin.pricing.accelerator.timeline import list_spans
 from twin.pricing.prediction import Prediction
 from twin.reports.bars import chart_spans, chart_tasks
@@ -24,8 +24,8 @@ def describe_tasks(prediction: Prediction) -> Section | None:
             f"host; {format_time(coverage.npu_us)} on the one, {format_time(coverage.host_us)} on "
             f"the other, {format_time(coverage.hand_over_us)} for handing over.")
     pools = tuple(
-        f"{name}: {used:,} of {size:,} bytes ({format_share(used, size)})"
-        for name, (used, size) in prediction.deployment.plan.filled.items())
+        f"{name}: {format_used(*fill)}"
+        for name, fill in prediction.deployment.plan.filled.items())
     chart = chart_spans(prediction, list_spans(prediction, steps=False), _POOLS)
     name = f"{prediction.compiler.task_name}s"
     return Section(name=name, title=name.capitalize(), lead=caption, items=(

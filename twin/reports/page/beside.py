@@ -145,8 +145,7 @@ def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
         f"is {ratios[len(ratios) // 2]:.2f}.")
     return plot_bars(chart_pairs(
         pair_rows(account.parts, lambda row: f"{row.index} {row.name or row.op}", divide), kinds,
-        unit if account.quantity == unit else f"{account.quantity}, {unit}", upright=True,
-        across="part, in order", name="beside-plot",
+        name_account(account, unit), upright=True, across="part, in order", name="beside-plot",
         title=f"{account.quantity.capitalize()} of each part, on both sides", caption=caption),
         lambda label: plain(label.partition(" ")[0]), texts=False, height_px=360)
 

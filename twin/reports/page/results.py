@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 from hwmodels.errors import TwinError
@@ -23,27 +23,17 @@ def describe_result(found: Any, command: str = "") -> Page:
     TwinError
         For what has no page.
     """
-    describe = _PAGES.get(type(found).__name__)
-    if describe is None:
-        raise TwinError(f"{type(found).__name__}: has no page; accepted: {', '.join(_PAGES)}")
-    return describe(found, command)
+    name = type(found).__name__
+    if name not in _PAGES:
+        raise TwinError(f"{name}: has no page; accepted: {', '.join(_PAGES)}")
+    page: Page = resolve_name(f"twin.reports.page.{_PAGES[name]}")(found, command)
+    return page
 
 
-def _in(module: str, name: str) -> Callable[[Any, str], Page]:
-    """Return what describes a result, loaded when it is needed."""
-    def describe(found: Any, command: str) -> Page:
-        page: Page = getattr(import_module(f"twin.reports.page.{module}"), name)(found, command)
-        return page
-
-    return describe
-
-
-_PAGES: Mapping[str, Callable[[Any, str], Page]] = {
-    "Table": _in("studies", "describe_table"), "Session": _in("studies", "describe_study"),
-    "Selection": _in("selection", "describe_selection"),
-    "Ported": _in("portability", "describe_port"), "View": _in("differences", "describe_view"),
-    "PublishedView": _in("differences", "describe_published_view"),
-    "Difference": _in("differences", "describe_difference"),
-    "WhatIf": _in("differences", "describe_what_if"),
-    "Diagnosis": _in("diagnosis", "describe_diagnosis")}
-"""By class, whose modules are loaded only where one was used."""
+_PAGES: Mapping[str, str] = {
+    "Table": "studies:describe_table", "Session": "studies:describe_study",
+    "Selection": "selection:describe_selection", "Ported": "portability:describe_port",
+    "View": "differences:describe_view", "PublishedView": "differences:describe_published_view",
+    "Difference": "differences:describe_difference", "WhatIf": "differences:describe_what_if",
+    "Diagnosis": "diagnosis:describe_diagnosis"}
+"""By class the "module:function" that describes it, loaded only where one was used."""

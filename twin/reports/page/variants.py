@@ -15,6 +15,7 @@ from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
 from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time
 from twin.pricing.prediction import LayerPrediction, Prediction, say_above_idle
+from twin.reports.beside import write_amount
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio, write_change
 from twin.reports.page.parts import (
@@ -206,6 +207,11 @@ def _energies_with_idle(one: Variant) -> dict[str, float]:
     return found
 
 
+def write_gap(line: Line) -> str:
+    """Write how much more time a cause takes afterwards."""
+    return write_amount(line.gap or 0, "ns", "+")
+
+
 @record
 class _Move:
     """A step from one variant to another, and what moved."""
@@ -228,7 +234,7 @@ class _Move:
     def tell(self, place: int) -> str:
         """Say which cause moved most, or next."""
         return "" if place >= len(self.lines) else (
-            f"{self.lines[place].label} {_signed(self.lines[place].gap or 0)}")
+            f"{self.lines[place].label} {write_gap(self.lines[place])}")
 
 
 MOVES = (Column("before", "before.label"), Column("after", "after.label"),
@@ -251,12 +257,8 @@ def _describe_moves(made: Sequence[Variant], *, chain: bool) -> list[Section]:
     return [Section(name="moved", title="What moved", lead="Time after less time before, cause by "
                     "cause; the causes sum to the whole of it.", items=(*plots, make_table(
                         "move-table", "Largest causes first", MOVES, moves, details=lambda move: (
-                            (line.label, _signed(line.gap or 0)) for line in move.lines))))
+                            (line.label, write_gap(line)) for line in move.lines))))
             ] if moves else []
-
-
-def _signed(amount_ns: int) -> str:
-    return f"{'+' if amount_ns > 0 else '-'}{format_time(abs(amount_ns) / 1e3)}"
 
 
 def _differ(before: Variant, after: Variant) -> _Move | None:

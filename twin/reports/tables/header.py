@@ -18,9 +18,9 @@ from hwmodels.quantities import (
     NOT_KNOWN,
     format_energy,
     format_frequency,
-    format_share,
     format_size,
     format_time,
+    format_used,
     significant,
     write_setting,
 )
@@ -202,7 +202,8 @@ def header_pairs(prediction: Prediction) -> Pairs:
         *subject,
         ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
         *memory,
-        (deployment.store_name, _used(prediction.flash_bytes, prediction.flash_available_bytes)),
+        (deployment.store_name, format_used(prediction.flash_bytes,
+                                            prediction.flash_available_bytes)),
         *_accelerated(prediction),
         *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
@@ -226,9 +227,9 @@ def _network_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
     ], [
         ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "
                     f"arena in {deployment.arena_named}, code in {deployment.code}"),
-        ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
+        ("RAM", (", ".join(f"{name} {format_used(*fill)}" for name, fill in
                            deployment.plan.filled.items())
-                 or _used(prediction.ram_bytes, prediction.ram_available_bytes))
+                 or format_used(prediction.ram_bytes, prediction.ram_available_bytes))
                 + peak),
         ("", _ram_parts(prediction)),
         *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
@@ -372,8 +373,3 @@ def _ram_parts(prediction: Prediction) -> str:
         if size_bytes:
             parts.append(f"{name.replace('_', ' ')} {size_bytes:,}{within}")
     return " + ".join(parts) + " bytes"
-
-
-def _used(needed_bytes: int, available_bytes: int) -> str:
-    return (f"{needed_bytes:,} of {available_bytes:,} bytes "
-            f"({format_share(needed_bytes, available_bytes)})")

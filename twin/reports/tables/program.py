@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.quantities import format_share
+from hwmodels.quantities import format_used
 from twin.pricing.prediction import Prediction
 from twin.reports.tables.parts import Pairs
 
@@ -22,8 +22,7 @@ def program_pairs(prediction: Prediction) -> tuple[Pairs, Pairs]:
     ], [
         ("runtime", f"{program.runtime.identity}, constants in {program.weights}, variables in "
                     f"{program.arena}, code in {program.code}"),
-        ("RAM", f"{prediction.ram_bytes:,} of {prediction.ram_available_bytes:,} bytes "
-                f"({format_share(prediction.ram_bytes, prediction.ram_available_bytes)})"),
+        ("RAM", format_used(prediction.ram_bytes, prediction.ram_available_bytes)),
         ("", tell_ram(program)),
     ]
 

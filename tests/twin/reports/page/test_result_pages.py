@@ -18,7 +18,7 @@ from calibration.measurement.measurement import write_measurement
 from calibration.power_trace.excerpt import Excerpt, dump_excerpt
 from hwmodels.quantities import format_energy
 from twin.api.commands.report import describe, read_recording
-from twin.api.commands.variants import chain_stages, find_stages, make_deployer, predict_variants
+from twin.api.commands.variants import chain_stages, find_stages, predict_variants
 from twin.api.requests.reporting import Report as Asked
 from twin.attribution.accounts import compare_sides
 from twin.attribution.measured import side_of_measurement
@@ -41,6 +41,7 @@ from twin.reports.page.variants import Variant, describe_variants
 from twin.reports.rivals import chart_front, chart_quantity, name_rivals
 from twin.studies.change import make_change
 from twin.studies.limits import Limits
+from twin.studies.points import Deployer
 from twin.studies.results import Table as Rows
 from twin.studies.rows import judge
 
@@ -68,7 +69,7 @@ def test_a_sweep_says_what_meets_and_marks_the_least() -> None:
 
 
 def test_what_an_idle_board_draws_is_in_all_of_a_table_or_in_none() -> None:
-    deployer, kit = make_deployer("warm", "auto"), twin.deploy("kws", "stm32n6570_dk")
+    deployer, kit = Deployer(), twin.deploy("kws", "stm32n6570_dk")
     variants = predict_variants({"kit": kit, "core": twin.deploy("kws", "nucleo_l4r5zi")}, deployer)
     row, alone = variants[0].row, variants[0].prediction
     assert alone.energy_uj < 0.5 * row.energy_uj
@@ -297,10 +298,10 @@ def test_stages_build_on_each_other_and_a_refused_one_is_left_out() -> None:
     first, sram, refused, last = chain.values()
     assert first.weights_named == "flash" and sram.weights_named == last.weights_named == "sram"
     assert isinstance(refused, twin.TwinError)
-    found = find_stages(sram, 1, make_deployer("warm", "auto"))
+    found = find_stages(sram, 1, "warm", "auto")
     assert len(found) == 1 and "placement.weights" not in found[0]
     with pytest.raises(UsageError, match="accepted: 1 to 20"):
-        find_stages(deployment, 0, make_deployer("warm", "auto"))
+        find_stages(deployment, 0, "warm", "auto")
 
 
 @pytest.fixture(scope="module")
