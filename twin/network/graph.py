@@ -71,6 +71,11 @@ class Tensor:
         return (self.elements * DTYPE_BITS[self.dtype] + 7) // 8
 
     @property
+    def element_bytes(self) -> int:
+        """Bytes of one element, at least one."""
+        return max(1, DTYPE_BITS[self.dtype] // 8)
+
+    @property
     def channels(self) -> int:
         """Size of the last axis: channels of an image, columns of a matrix."""
         return self.shape[-1]
@@ -369,6 +374,16 @@ class GraphLayer:
     def op(self) -> str:
         """Its operator."""
         return self.layer.op
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """All tensors it reads."""
+        return tuple(self.graph.tensors[i] for i in self.layer.inputs if i >= 0)
+
+    @property
+    def writes(self) -> tuple[Tensor, ...]:
+        """All tensors it writes."""
+        return self.graph.layer_outputs(self.layer)
 
     def input(self, place: int) -> Tensor:
         """Tensor it reads in a place."""

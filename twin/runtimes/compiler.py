@@ -380,6 +380,18 @@ class Compiler:
         """
         raise NotImplementedError
 
+    def leave_step(self, graph: Graph, group: Group, npu: Npu, name: str) -> Step:
+        """Return the step of a group that is an alias, or that the host computes by itself."""
+        from hwmodels.schedule import Task
+
+        if group.kind == "alias":
+            return Step(kind="alias", layers=group.layers)
+        layers = [graph.layers[i] for i in group.layers]
+        return Step(kind="host", layers=group.layers, shares=(1.0,), task=Task(
+            name=name, kind=self.kinds["host"], layers=tuple(layer.index for layer in layers),
+            operations=tuple((layer.op, 1) for layer in layers),
+            host_before_cycles=round(npu.hand_over.software_cycles)))
+
     def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
         """Yield what a reader of the figures must know of how the network was compiled."""
         yield from ()

@@ -119,7 +119,7 @@ class UnitRules(Compiler):
 
 def _bits(site: GraphLayer) -> tuple[int, int]:
     """Widths of a layer's activations and weights."""
-    activations, weights = (DTYPE_BITS[site.graph.tensors[i].dtype] for i in site.layer.inputs[:2])
+    activations, weights = (DTYPE_BITS[tensor.dtype] for tensor in site.reads[:2])
     return activations, weights
 
 

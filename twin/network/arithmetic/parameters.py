@@ -99,7 +99,7 @@ def addition(step: GraphLayer) -> Addition:
     ----------
     TensorFlow Lite, kernels/add: PrepareGeneralAddOrSub.
     """
-    left, right = (step.graph.tensors[i] for i in step.layer.inputs)
+    left, right = step.reads
     output = step.output
     if left.shape != right.shape or left.is_constant or right.is_constant:
         raise step.refuse(f"shapes {left.shape} and "

@@ -105,7 +105,7 @@ class Ai8x(UnitRules):
             return f"{channels} channels; accepted: up to {self.most_channels}"
         form = traits(site.layer).form
         if form is Form.BROADCAST:
-            first, second = (site.graph.tensors[i] for i in site.layer.inputs[:2])
+            first, second = site.reads[:2]
             same = first.shape == second.shape and not second.is_constant
             return "" if same and site.op in ("add", "sub") else (
                 f"{site.op} of other than two images of one shape; accepted: add, sub")
@@ -159,24 +159,21 @@ class Ai8x(UnitRules):
         read |= {find_source(graph, tensor) for tensor in graph.outputs}
         steps, inside = [], False
         for group in grouping.groups:
-            if group.kind == "alias":
-                steps.append(Step(kind="alias", layers=group.layers))
-                continue
             first, last = (graph.layers[group.layers[place]] for place in (0, -1))
-            task = Task(name=f"{self.task_name}_{first.index}", kind=self.kinds[group.kind],
-                        operations=tuple((graph.layers[i].op, 1) for i in group.layers),
-                        layers=tuple(graph.layers[i].index for i in group.layers))
-            if group.kind == "host":
-                inside, task = False, replace(task, host_before_cycles=round(
-                    planner.npu.hand_over.software_cycles))
-                steps.append(Step(kind="host", layers=group.layers, shares=(1.0,), task=task))
+            name = f"{self.task_name}_{first.index}"
+            if group.kind in ("alias", "host"):
+                inside = inside and group.kind == "alias"
+                steps.append(self.leave_step(graph, group, planner.npu, name))
                 continue
             given = [i for i in map(partial(find_source, graph), first.inputs[:2])
                      if i not in off and not graph.tensors[i].is_constant]
             taken = [i for i in last.outputs if i in read]
             over = planner.npu.hand_over
-            task = replace(
-                task, units=self._list_units(graph, group, grouping),
+            task = Task(
+                name=name, kind=self.kinds[group.kind],
+                operations=tuple((graph.layers[i].op, 1) for i in group.layers),
+                layers=tuple(graph.layers[i].index for i in group.layers),
+                units=self._list_units(graph, group, grouping),
                 start_cycles=0 if inside else planner.npu.start_cycles,
                 host_before_cycles=round(self.load_cycles * _count_words(graph, given)
                                          + (0 if inside else over.pre_cycles)),

@@ -106,7 +106,7 @@ def copy_image(tensor: Tensor, pool: str, *, scattered: bool) -> list[Transfer]:
 
 
 def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool, rows: int) -> Transfer:
-    element_bytes = max(1, tensor.size_bytes // max(1, tensor.elements))
+    element_bytes = tensor.element_bytes
     apart = scattered and tensor.channels > 1
     return Transfer(
         channel=0, direction=direction, port="", pool=pool, bytes=tensor.size_bytes,
@@ -120,7 +120,6 @@ def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool, rows
 
 def _run_bytes(layer: Layer, piece: Tensor) -> int:
     """Bytes of a piece that stay side by side in the tensor it is part of."""
-    element_bytes = max(1, piece.size_bytes // max(1, piece.elements))
     axis, perm = layer.option("axis", len(piece.shape) - 1), layer.option("perm", ())
     if perm:
         kept = 1
@@ -128,9 +127,9 @@ def _run_bytes(layer: Layer, piece: Tensor) -> int:
             if perm[place] != place:
                 break
             kept *= piece.shape[place]
-        return kept * element_bytes
+        return kept * piece.element_bytes
     # What has no axis keeps a row of channels together: padding, slicing, upsampling.
-    return math.prod(piece.shape[axis:]) * element_bytes
+    return math.prod(piece.shape[axis:]) * piece.element_bytes
 
 
 def bind_transfers(transfers: Sequence[Transfer], npu: Npu) -> tuple[Transfer, ...]:

@@ -57,7 +57,7 @@ def _lower_concatenation(site: Site) -> Lowered:
     dialect = site.dialect
     output = site.shape
     axis = site.layer.option("axis", len(output) - 1)
-    parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
+    parts = [tensor.shape for tensor in site.reads]
     outer, runs = split_runs(parts, output, axis)
     blocks = [entry(dialect, 30, len(parts))]
     for run in runs:

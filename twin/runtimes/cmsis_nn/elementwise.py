@@ -53,7 +53,7 @@ def _lower(site: Site) -> Lowered:
     dialect = site.dialect
     count = site.output.elements
     inputs = ("input", "input2")[:len(site.layer.inputs)]
-    sizes = [site.graph.tensors[tensor].elements for tensor in site.layer.inputs[:2]]
+    sizes = [tensor.elements for tensor in site.reads[:2]]
     broadcast = any(size < count for size in sizes)
     text = plain(dialect)
     product = {"rv32": "mul a0, a2, a4", "thumb1": "muls r0, r5, r0"}.get(

@@ -17,7 +17,7 @@ from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel, Lowered
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import DTYPE_BITS, GraphLayer
+from twin.network.graph import GraphLayer
 from twin.network.operators import is_assumed
 from twin.runtimes.counted.describe import ALONE, describe, family_of, is_described, terms_of
 from twin.runtimes.counted.mixture import in_order, mix, widen
@@ -257,4 +257,4 @@ def _width(step: GraphLayer, operand: str) -> int:
     number = int(operand.lstrip("abcdefghijklmnopqrstuvwxyz") or 1) - 1
     ids = step.layer.outputs if operand.startswith("output") else step.layer.inputs
     place = ids[number] if operand.startswith(("input", "output")) and number < len(ids) else ids[0]
-    return max(1, DTYPE_BITS[step.graph.tensors[place].dtype] // 8)
+    return step.graph.tensors[place].element_bytes

@@ -138,7 +138,7 @@ def tell_features(step: GraphLayer) -> dict[str, str]:
     found = {"path": (work.path or work.variant) if work is not None else ""}
     window = step.layer.window
     if window is None or len(source.shape) != 4:
-        shapes = {step.graph.tensors[one].shape for one in step.layer.inputs if one >= 0}
+        shapes = {tensor.shape for tensor in step.reads}
         found["same"] = "yes" if len(shapes) == 1 or step.op == "fully_connected" else "no"
         found["channels"] = str(target.channels % 4 if target.shape else 0)
         return found

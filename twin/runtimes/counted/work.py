@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from hwmodels.core.file import load_core
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
-from twin.network.graph import DTYPE_BITS, GraphLayer, Tensor
+from twin.network.graph import GraphLayer
 
 SHARED = ("call", "dimension", "element", "output", "biased output", "pixel", "mac")
 """Parts that code of any path may have."""
@@ -87,11 +87,6 @@ Describe = Callable[[GraphLayer], Work]
 
 Terms = Mapping[str, Describe]
 """By operator, what a file of `terms/` describes."""
-
-
-def width_bytes(tensor: Tensor) -> int:
-    """Return the bytes of one element."""
-    return max(1, DTYPE_BITS[tensor.dtype] // 8)
 
 
 def count_blocks(rows: int, columns: int, depth: int) -> dict[str, float]:

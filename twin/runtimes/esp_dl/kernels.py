@@ -69,17 +69,12 @@ def _lower_conv(site: Site) -> Lowered:
     """Lower a convolution: 16 outputs a vector, pixel by pixel."""
     shape = site.geometry
     depth, pixels = shape.input_channels // site.layer.groups, shape.positions
-    taps, size = shape.taps_run, _bytes(site)
+    taps, size = shape.taps_run, site.source.element_bytes
     groups, rest = divmod(shape.output_channels, LANES // size)
     return (build_kernel(
         "dl_s8_conv2d", "pointwise" if shape.is_pointwise else "conv", site,
         (call_level(_LEVELS["call"]), *_products(site, depth, taps, groups, rest, pixels)),
         resolve(*_conv_accesses(shape, depth, size)), taps * shape.output_channels * depth),)
-
-
-def _bytes(site: Site) -> int:
-    """Bytes of a number of a layer's input: 1, or 2."""
-    return site.source.size_bytes // max(1, site.source.elements)
 
 
 def _conv_accesses(shape: Geometry, depth: int, size: int) -> Any:
@@ -101,7 +96,7 @@ def _lower_depthwise(site: Site) -> Lowered:
     """Lower a convolution of each channel: 16 channels a vector."""
     shape = site.geometry
     channels, pixels = shape.output_channels, shape.positions
-    size, taps = _bytes(site), shape.taps_run
+    size, taps = site.source.element_bytes, shape.taps_run
     groups = math.ceil(channels * size / LANES)
     wide, bounds = widest(channels * size), window_bounds(shape)
     own = channels == shape.input_channels
@@ -134,7 +129,7 @@ def _lower_dense(site: Site) -> Lowered:
 def _lower_matmul(site: Site) -> Lowered:
     """Lower a product of two computed matrices by the same kernel, a row a pixel."""
     *_, columns, rows = site.input(1).shape
-    vectors, size = site.source.elements // columns, _bytes(site)
+    vectors, size = site.source.elements // columns, site.source.element_bytes
     matrices = max(1, site.input(1).elements // (columns * rows))
     groups, rest = divmod(rows, LANES // size)
     lanes, wide, each = widest(rows * size), widest(columns * size), vectors // matrices

@@ -21,7 +21,7 @@ from hwmodels.file_cache import Same
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedCounts, frozen
 from hwmodels.quantities import list_by_key
-from hwmodels.schedule import Task, TaskBuffer, TaskRun
+from hwmodels.schedule import TaskBuffer, TaskRun
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import follow_aliases, is_alias, layer_macs
@@ -32,7 +32,7 @@ from twin.runtimes.ethos_u.commands import Stream, read_stream
 from twin.runtimes.ethos_u.counters import FIGURES, count_run, list_totals
 from twin.runtimes.ethos_u.tasks import make_tasks
 from twin.runtimes.ethos_u.traffic import MODES
-from twin.runtimes.ethos_u.vela import Compilation, compile_network
+from twin.runtimes.ethos_u.vela import Compilation, check_memory_mode, compile_network
 
 COMPILED = "ethos_u"
 """Operator of a graph that is a command stream: its first input, a constant."""
@@ -74,7 +74,7 @@ class EthosU(Compiler):
     def group(self, graph: Graph, planner: Planner) -> Grouping:
         """Return the layers of each stream, and those Vela leaves to the CPU."""
         _check(planner.npu)
-        if any(layer.op == COMPILED for layer in graph.layers):
+        if _is_compiled(graph):
             return _group_compiled(graph, planner.npu)
         return _group_network(graph, compiled_of(graph, planner.npu, tuple(planner.host)),
                               planner.npu)
@@ -86,16 +86,11 @@ class EthosU(Compiler):
         regions = {region.layers: region for region in _regions(graph, planner, grouping)}
         steps: list[Step] = []
         for group in grouping.groups:
-            if group.kind == "alias":
-                steps.append(Step(kind="alias", layers=group.layers))
-            elif group.kind == "host":
-                layer = graph.layers[group.chain[0]]
-                steps.append(Step(kind="host", layers=group.layers, shares=(1.0,), task=Task(
-                    name=f"cpu_{layer.index}", kind="cpu", layers=(layer.index,),
-                    operations=((layer.op, 1),),
-                    host_before_cycles=round(npu.hand_over.software_cycles))))
-            else:
+            if group.kind == "task":
                 steps += _list_steps(graph, regions[group.layers], npu)
+            else:
+                steps.append(self.leave_step(
+                    graph, group, npu, f"cpu_{graph.layers[group.chain[0]].index}"))
         return tuple(steps)
 
     def place(self, npu: Npu) -> Mapping[str, str]:
@@ -115,7 +110,7 @@ class EthosU(Compiler):
                     own.config.rpartition("-")[0] != npu.config.rpartition("-")[0]):
                 yield (f"assumed: {npu.config} in place of the {own.config} of {npu.name}, with "
                        "its memories: another family than its chip's")
-        if any(layer.op == COMPILED for layer in graph.layers):
+        if _is_compiled(graph):
             return
         made = compiled_of(graph, planner.npu, tuple(planner.host))
         streams = made.file.streams
@@ -148,13 +143,16 @@ class EthosU(Compiler):
         return list_totals(totals)
 
 
+def _is_compiled(graph: Graph) -> bool:
+    """Whether Vela compiled the network before."""
+    return any(layer.op == COMPILED for layer in graph.layers)
+
+
 def _check(npu: Npu) -> None:
     if not npu.config:
         raise RuntimeRefusedError(f"{npu.name}: npu.config is not stated; accepted: a size of "
                                   "hwmodels/npus/ethos-u.yaml")
-    if npu.memory_mode not in MODES:
-        raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
-                                  + ", ".join(MODES))
+    check_memory_mode(npu)
     arena, u55 = npu.pools[-1], npu.config.startswith("ethos-u55")
     if npu.memory_mode == "Dedicated_Sram" and (u55 or arena.byte_event == "npu_flash_byte"):
         raise RuntimeRefusedError("npu.memory_mode: Dedicated_Sram: " + (
@@ -235,8 +233,7 @@ def _read_payload(payload: bytes, where: str) -> Stream:
 
 def _list_groups(graph: Graph, compilation: Compilation) -> list[tuple[Group, int]]:
     """Return the groups of a network in the order Vela runs them, each with its stream or -1."""
-    writers = {tensor: position for position, layer in enumerate(graph.layers)
-               for tensor in layer.outputs}
+    writers = _find_writers(graph)
     order = [(own, writers.get(_tensor_of(name), -1)) for own, name in compilation.file.order]
     regions = _share_regions(graph, compilation, {position for own, position in order if not own})
     groups: list[tuple[Group, int]] = []
@@ -253,6 +250,12 @@ def _list_groups(graph: Graph, compilation: Compilation) -> list[tuple[Group, in
     placed = {i for group, _ in groups for i in group.layers}
     return groups + [(Group(kind="alias", chain=(i,)), -1) for i in range(len(graph.layers))
                      if i not in placed]
+
+
+def _find_writers(graph: Graph) -> dict[int, int]:
+    """Return the position of the layer that writes each tensor."""
+    return {tensor: position for position, layer in enumerate(graph.layers)
+            for tensor in layer.outputs}
 
 
 def _group_network(graph: Graph, compilation: Compilation, npu: Npu) -> Grouping:
@@ -289,8 +292,7 @@ def _share_regions(graph: Graph, compilation: Compilation, host: set[int]) -> di
         return found
     readers = list_by_key((tensor, position) for position, layer in enumerate(graph.layers)
                           for tensor in layer.inputs)
-    writers = {tensor: position for position, layer in enumerate(graph.layers)
-               for tensor in layer.outputs}
+    writers = _find_writers(graph)
     for position in reversed(range(len(graph.layers))):
         if position not in found and position not in host:
             near = [found[i] for tensor in graph.layers[position].outputs
@@ -345,7 +347,7 @@ def _list_buffers(graph: Graph, groups: Sequence[tuple[Group, int]],
 def _regions(graph: Graph, planner: Planner, grouping: Grouping) -> list[_Region]:
     """Return the streams of a grouping's tasks."""
     chains = [group.layers for group in grouping.groups if group.kind == "task"]
-    if any(layer.op == COMPILED for layer in graph.layers):
+    if _is_compiled(graph):
         return [_Region(layers=chain, stream=_stream_of(graph, graph.layers[chain[0]]), sources=())
                 for chain in chains]
     compilation = compiled_of(graph, planner.npu, tuple(planner.host))

@@ -120,9 +120,7 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
     RuntimeRefusedError
         When the board states a memory mode or a strategy that is not known.
     """
-    if npu.memory_mode not in MODES:
-        raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
-                                  + ", ".join(MODES))
+    check_memory_mode(npu)
     if npu.optimise not in OPTIMISE:
         raise RuntimeRefusedError(f"npu.optimise: {npu.optimise!r}; accepted: "
                                   + ", ".join(OPTIMISE))
@@ -143,6 +141,13 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
     made = make(0)
     most = max((stream.scratch_bytes for stream in made.file.streams), default=0)
     return make(scratch_bytes) if most > scratch_bytes else made
+
+
+def check_memory_mode(npu: Npu) -> None:
+    """Refuse a memory mode Vela does not have."""
+    if npu.memory_mode not in MODES:
+        raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
+                                  + ", ".join(MODES))
 
 
 def _read_own(npu: Npu) -> bytes:

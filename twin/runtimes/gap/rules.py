@@ -117,20 +117,16 @@ class Gap(UnitRules):
         for group in grouping.groups:
             layers = tuple(graph.layers[i].index for i in group.layers)
             name = f"{self.task_name}_{layers[0]}"
-            operations = tuple((graph.layers[i].op, 1) for i in group.layers)
-            if group.kind == "alias":
-                steps.append(Step(kind="alias", layers=group.layers))
-            elif group.kind == "host":
-                inside = False
-                steps.append(Step(kind="host", layers=group.layers, shares=(1.0,), task=Task(
-                    name=name, kind=self.kinds["host"], layers=layers, operations=operations,
-                    host_before_cycles=round(npu.hand_over.software_cycles))))
+            if group.kind in ("alias", "host"):
+                inside = inside and group.kind == "alias"
+                steps.append(self.leave_step(graph, group, npu, name))
             else:
                 weights = grouping.works[group.chain[0]].weight_bytes
                 stays = resident is not None and weights <= left
                 left -= weights if stays else 0
                 task = Task(name=name, kind=self.kinds["task"], layers=layers,
-                            operations=operations, start_cycles=self.layer_cycles,
+                            operations=tuple((graph.layers[i].op, 1) for i in group.layers),
+                            start_cycles=self.layer_cycles,
                             host_before_cycles=0 if inside else round(npu.hand_over.pre_cycles),
                             host_after_cycles=0 if inside else round(npu.hand_over.post_cycles))
                 kept = resident.name if stays and resident is not None else pool_of(

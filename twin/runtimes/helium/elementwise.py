@@ -69,7 +69,7 @@ def _lower_pair(site: Site) -> Lowered:
     names = {operand.name for operand in site.operands}
     other = "input2" if "input2" in names else "weights"
     count = math.prod(site.shape)
-    sizes = [math.prod(site.graph.tensors[place].shape) for place in site.layer.inputs[:2]]
+    sizes = [tensor.elements for tensor in site.reads[:2]]
     inner = min(count, *sizes)
     if inner == 1:
         long = "input" if sizes[0] >= sizes[1] else other

@@ -15,19 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
-from hwmodels.schedule import Npu, TaskRun, UnitKind, UnitWork
+from hwmodels.schedule import Npu, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.grouping import has_second_operand
-from twin.runtimes.compiler import Clocks, CompiledTasks, Work
+from twin.runtimes.compiler import CompiledTasks, Work
+from twin.runtimes.neural_art import listing, profile
 from twin.runtimes.neural_art.compiled import list_tasks
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
-from twin.runtimes.neural_art.listing import list_model, list_task
-from twin.runtimes.neural_art.profile import count_runs, describe_counters, describe_runs
-from twin.runtimes.task_lines import Counters
 from twin.runtimes.units import UnitRules, count_elements
 
 _NAMES = {"average_pool_2d": "avgpool", "max_pool_2d": "maxpool", "mean": "avgpool",
@@ -101,38 +98,21 @@ class NeuralArt(UnitRules):
     channel_coefficients: int
     function_coefficients: int
 
-    def wrote(self, path: str) -> bool:
-        """Whether a file is a c_info.json."""
-        return is_compiled(path)
+    wrote = staticmethod(is_compiled)
 
     def read(self, path: str, npu: Npu) -> CompiledTasks:
         """Return the epochs of a c_info.json as tasks."""
         return list_tasks(read_compiled(path), npu)
 
-    def describe_runs(self, runs: Sequence[TaskRun]) -> list[JsonObject]:
-        """Return the compiler's estimate of each epoch, its engines, interfaces and cache."""
-        return describe_runs(runs)
-
-    def count_runs(self, runs: Sequence[TaskRun]) -> list[dict[str, float]]:
-        """Return the counters ST's profiler prints of each epoch."""
-        return count_runs(runs)
+    # What ST's profiler counts of an epoch and prints.
+    describe_runs = staticmethod(profile.describe_runs)
+    count_runs = staticmethod(profile.count_runs)
+    describe_counters = staticmethod(profile.describe_counters)
+    list_task, list_model = staticmethod(listing.list_task), staticmethod(listing.list_model)
 
     def name_task(self, name: str) -> str:
         """Return an epoch's name as ST's profiler writes it."""
         return name.replace("epoch_", "EpochBlock_")
-
-    def describe_counters(self, counters: Counters) -> dict[str, float]:
-        """Return the lines of an epoch: estimate, interfaces, engines and cache, too."""
-        return describe_counters(counters)
-
-    def list_task(self, name: str, kind: str, index: int, counters: Counters, totals: Counters,
-                  clocks_hz: Clocks) -> list[str]:
-        """Return the lines of an epoch as ST's profiler prints them."""
-        return list_task(name, kind, index, counters, totals, clocks_hz)
-
-    def list_model(self, totals: Counters, clocks_hz: Clocks) -> list[str]:
-        """Return the last lines of ST's profiler."""
-        return list_model(totals, clocks_hz)
 
     def follows(self, layer: Layer) -> bool:
         """Whether a layer may share an epoch: element by element, or a maximum without padding."""

@@ -38,14 +38,14 @@ def _lower_copy(site: Site) -> Lowered:
 
 def _lower_concatenation(site: Site) -> Lowered:
     """Lower a concatenation: of each input, one run per outer index."""
-    parts = [site.graph.tensors[place].shape for place in site.layer.inputs]
+    parts = [tensor.shape for tensor in site.reads]
     whole = site.shape
     return _lower_runs("reference_ops::Concatenation", site, parts, whole, True)
 
 
 def _lower_split(site: Site) -> Lowered:
     """Lower a split: of each output, one run per outer index."""
-    parts = [site.graph.tensors[place].shape for place in site.layer.outputs]
+    parts = [tensor.shape for tensor in site.writes]
     whole = site.source.shape
     return _lower_runs("SplitImpl", site, parts, whole, False)
 

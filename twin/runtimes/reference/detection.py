@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.kernel import Lowered
-from twin.network.graph import Graph, Tensor
+from twin.network.graph import Graph
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join, plain
 from twin.runtimes.lowering.nests import load, repeat, store
@@ -52,7 +52,8 @@ def _sort(machine: Machine, scores: int, kept: int) -> Any:
 
 def read_all(graph: Graph, ids: Sequence[int], names: Sequence[str]) -> list[Any]:
     """Return loads of every element of some tensors, in order."""
-    return [repeat("read", tensor.elements, load(name, _width(tensor), 0, read=_width(tensor)))
+    return [repeat("read", tensor.elements, load(name, tensor.element_bytes, 0,
+                                                 read=tensor.element_bytes))
             for tensor, name in zip((graph.tensors[i] for i in ids), names, strict=True)]
 
 
@@ -60,11 +61,7 @@ def write_all(site: Site) -> list[Any]:
     """Return stores of every result, in order."""
     return [repeat("result", tensor.size_bytes // 4,
                    store(f"output{place + 1}" if place else "output", 4, 0, result=4))
-            for place, tensor in enumerate(site.graph.layer_outputs(site.layer))]
-
-
-def _width(tensor: Tensor) -> int:
-    return max(1, tensor.size_bytes // max(1, tensor.elements))
+            for place, tensor in enumerate(site.writes)]
 
 
 def _lower_postprocess(site: Site) -> Lowered:
@@ -72,7 +69,7 @@ def _lower_postprocess(site: Site) -> Lowered:
     machine = _machine(site)
     boxes = site.source.shape[-2]
     scores = site.input(1)
-    kept = max(1, site.graph.layer_outputs(site.layer)[0].shape[-2])
+    kept = max(1, site.writes[0].shape[-2])
     classes = scores.channels
     integers = scores.dtype != "float32"
     turned = machine.math("add", "mul") if integers else ""
@@ -96,7 +93,7 @@ def _lower_suppression(site: Site) -> Lowered:
     machine = _machine(site)
     scores = site.input(1)
     runs = math.prod(scores.shape[:-1])
-    kept = max(1, site.graph.layer_outputs(site.layer)[0].shape[0] // runs)
+    kept = max(1, site.writes[0].shape[0] // runs)
     overlaps = _overlaps(machine, kept)
     return machine.kernel(
         "NonMaxSuppression", "data_movement", _CALL, _sort(machine, scores.elements, kept * runs),

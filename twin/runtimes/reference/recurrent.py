@@ -29,7 +29,7 @@ def _lower_svdf(site: Site) -> Lowered:
     size = machine.element_bytes
     batches = max(1, site.source.elements // inputs)
     shift = join(machine.load(size), machine.store(size), machine.loop(_COUNTS["shift"]))
-    wide, time = machine.weight_bytes, _width_of(site, 2)
+    wide, time = machine.weight_bytes, site.input(2).element_bytes
     return machine.kernel(
         "EvalIntegerSVDF", "recurrent", _CALL,
         repeat("batch", batches,
@@ -97,11 +97,6 @@ def _activation(machine: Machine) -> str:
     if machine.is_float:
         return join(machine.exponential(), machine.math("add", "div"))
     return machine.routine(40)  # a table of 512 values, interpolated
-
-
-def _width_of(site: Site, place: int) -> int:
-    tensor = site.input(place)
-    return max(1, tensor.size_bytes // max(1, tensor.elements))
 
 
 _GATED: Codes = {"c": Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)}

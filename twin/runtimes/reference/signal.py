@@ -29,7 +29,7 @@ def _count_elements(site: Site) -> int:
     """Return how often the innermost loop runs."""
     if site.op == "signal_filter_bank":
         return site.input(1).elements
-    size = site.graph.layer_outputs(site.layer)[0].elements
+    size = site.writes[0].elements
     points = size // 2 - 1
     return size if site.op != "signal_rfft" else points * max(1, math.ceil(math.log(points, 4)))
 

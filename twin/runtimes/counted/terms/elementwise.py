@@ -21,7 +21,7 @@ from dataclasses import replace
 from twin.network.graph import GraphLayer, Shape, Tensor
 from twin.network.operators import Form, list_form
 from twin.runtimes.counted.copies import count_copies
-from twin.runtimes.counted.work import Terms, Work, width_bytes
+from twin.runtimes.counted.work import Terms, Work
 
 
 def describe_unary(step: GraphLayer) -> Work:
@@ -94,7 +94,7 @@ def describe_paired(step: GraphLayer) -> Work:
 
     Operands of 8 bits are scaled, and gemmlowp rounds negative values otherwise.
     """
-    first, second = (step.graph.tensors[place] for place in step.layer.inputs[:2])
+    first, second = step.reads[:2]
     target = step.output
     terms: dict[str, float] = {
         "call": 1, "dimension": len(target.shape), "element": target.elements,
@@ -154,11 +154,11 @@ def _count_extremes(first: Tensor, second: Tensor, target: Tensor) -> tuple[str,
 
 def describe_selection(step: GraphLayer) -> Work:
     """Return the work of choosing between two operands, element by element."""
-    tensors = [step.graph.tensors[place] for place in step.layer.inputs[:3]]
+    tensors = step.reads[:3]
     target = step.output
     terms: dict[str, float] = {"call": 1, "dimension": len(target.shape),
                                "element": target.elements}
-    width = width_bytes(tensors[1])
+    width = tensors[1].element_bytes
     if len({tensor.shape for tensor in tensors}) == 1:
         return Work(variant=f"{tensors[1].dtype} same", terms=terms)
     loops = fuse_loops([tensor.shape for tensor in tensors], target.shape)

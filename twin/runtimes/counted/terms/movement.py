@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from twin.network.graph import GraphLayer, Tensor
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
-from twin.runtimes.counted.work import Terms, Work, width_bytes
+from twin.runtimes.counted.work import Terms, Work
 
 
 def _count_levels(shape: Sequence[int]) -> dict[str, float]:
@@ -30,7 +30,7 @@ def describe_reshape(step: GraphLayer) -> Work:
     """Return the work of copying a tensor whole, and of its shape."""
     source, target = step.ends
     named = step.option("of", "reshape")
-    types = f" {8 * width_bytes(source)} bits" if named == "expand_dims" else ""
+    types = f" {8 * source.element_bytes} bits" if named == "expand_dims" else ""
     return Work(variant=f"{named}{types}", terms={
         "call": 1, "dimension": len(target.shape), "dimension before": len(source.shape),
         **({"element": source.elements} if types else count_copies(source.size_bytes, 1))})
@@ -99,7 +99,7 @@ def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, in
 def describe_slice(step: GraphLayer) -> Work:
     """Return the work of taking a box: element by element, or with strides row by row."""
     source, target = step.ends
-    strides, width = tuple(step.option("strides", ())), width_bytes(source)
+    strides, width = tuple(step.option("strides", ())), source.element_bytes
     begin = tuple(step.option("begin", ())) or (0,)
     terms: dict[str, float] = {
         "call": 1, "element": target.elements, "dimension": len(source.shape),
@@ -122,8 +122,8 @@ def describe_concatenation(step: GraphLayer) -> Work:
     target = step.output
     outer = math.prod(target.shape[:axis])
     terms, whole, before = count_copies(0, 0), target.size_bytes // outer, 0
-    for place in step.layer.inputs:
-        size = step.graph.tensors[place].size_bytes // outer
+    for tensor in step.reads:
+        size = tensor.size_bytes // outer
         terms += count_copies(size, outer, to_step=whole, from_step=size, to_start=before % 4)
         before += size
     return Work(variant="any", terms={
@@ -137,7 +137,7 @@ def describe_split(step: GraphLayer) -> Work:
     source = step.source
     axis, parts = step.option("axis", 0), len(step.layer.outputs)
     outer = math.prod(source.shape[:axis])
-    even = len({step.graph.tensors[place].shape for place in step.layer.outputs}) == 1
+    even = len({tensor.shape for tensor in step.writes}) == 1
     return Work(variant=source.dtype if even else f"{source.dtype} uneven", terms={
         "call": 1, "part": parts, "run": outer * parts, "element": source.elements,
         "outer": outer, "dimension": len(source.shape)})
@@ -160,12 +160,12 @@ def describe_gather(step: GraphLayer) -> Work:
     axis = step.option("axis", 0)
     inner = math.prod(source.shape[axis + 1:])
     outer = math.prod(source.shape[:axis])
-    size = inner * width_bytes(source)
+    size = inner * source.element_bytes
     copies = sum((count_copies(size, target.elements // inner, from_start=place * size % PERIOD)
                   for place in range(PERIOD)), Counter())
     return Work(variant="any", terms={
         "call": 1, "dimension": len(source.shape), "outer": outer,
-        "wide copy": copies["copy"] / PERIOD * (width_bytes(source) > 1),
+        "wide copy": copies["copy"] / PERIOD * (source.element_bytes > 1),
         **{name: count / PERIOD for name, count in copies.items()}})
 
 
@@ -173,7 +173,7 @@ def describe_scattered(step: GraphLayer) -> Work:
     """Return the work of elements at places the data name: one copy for each (assumed)."""
     target = step.output
     return Work(variant="any", terms={
-        "call": 1, **count_copies(width_bytes(target), target.elements)})
+        "call": 1, **count_copies(target.element_bytes, target.elements)})
 
 
 def describe_blocks(step: GraphLayer) -> Work:
@@ -188,7 +188,7 @@ def describe_blocks(step: GraphLayer) -> Work:
 def describe_batches(step: GraphLayer) -> Work:
     """Return the work of moving blocks between space and batch: one copy for each pixel."""
     source, target = step.ends
-    depth = source.channels * width_bytes(source)
+    depth = source.channels * source.element_bytes
     blocked = target if step.op == "space_to_batch_nd" else source
     pixels = blocked.rows
     moved = min(source.elements, target.elements) // source.channels
@@ -212,7 +212,7 @@ def describe_transpose(step: GraphLayer) -> Work:
         own = {f"source {name}": count for name, count in _count_levels(source.shape).items()}
         own["vector column"] = -(-source.shape[-2] // 8) * source.elements / source.shape[-2]
         own["source column"] = source.elements / source.shape[-2]
-    return Work(variant=f"{8 * width_bytes(source)} bits {rank}", path=path, own=own, terms={
+    return Work(variant=f"{8 * source.element_bytes} bits {rank}", path=path, own=own, terms={
         "call": 1, "element": target.elements, **_count_levels(target.shape)})
 
 
@@ -237,7 +237,7 @@ def describe_nearest(step: GraphLayer) -> Work:
     source, target = step.ends
     corners, centres = (bool(step.option(name, False))
                         for name in ("align_corners", "half_pixel_centers"))
-    depth, terms = target.channels * width_bytes(target), Counter[str]()
+    depth, terms = target.channels * target.element_bytes, Counter[str]()
     rows = target.shape[1]
     pixels = rows * target.shape[2]
     for axis, often in ((1, 1), (2, rows)):

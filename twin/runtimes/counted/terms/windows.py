@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from twin.network.graph import GraphLayer, Shape, Tensor, Window
 from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
-from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks, width_bytes
+from twin.runtimes.counted.work import VECTOR, Terms, Work, count_blocks
 from twin.runtimes.lowering.geometry import has_bias, list_taps
 
 FAST = 512
@@ -133,9 +133,9 @@ def describe_convolution(step: GraphLayer) -> Work:
         own |= {"window tap": every, "inside tap": taps, "outside tap": every - taps,
                   "scalar column quad": pixels * (column // 4),
                 "scalar column rest": pixels * (column % 4),
-                  "vector copy": taps * -(-depth * width_bytes(source) // 16),
-                  "vector fill": (every - taps) * -(-depth * width_bytes(source) // 16),
-                  **_count_columns(depth * width_bytes(source), taps, every - taps)}
+                  "vector copy": taps * -(-depth * source.element_bytes // 16),
+                  "vector fill": (every - taps) * -(-depth * source.element_bytes // 16),
+                  **_count_columns(depth * source.element_bytes, taps, every - taps)}
     plain = f"{source.dtype} {'window' if name == '1xn' else name}"
     oldest = "1x1" if name == "1x1" and depth % 4 == 0 else "window"
     old = own | {  # Taps are widened four values at a time, products run 16 or one at a time.
