@@ -262,6 +262,11 @@ class Graph:
         """The first input."""
         return self.tensors[self.inputs[0]]
 
+    @property
+    def steps(self) -> tuple[GraphLayer, ...]:
+        """The layers in order, each with the graph."""
+        return tuple(GraphLayer(self, layer) for layer in self.layers)
+
     def list_data(self, layer: Layer) -> TensorIds:
         """Tensors a layer reads that are no constants."""
         return tuple(i for i in layer.inputs if i >= 0 and not self.tensors[i].is_constant)

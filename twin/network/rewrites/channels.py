@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, GraphLayer, Layer, Tensor
 from twin.network.operators import Form, list_states, traits
 from twin.network.rewrites.dead_channels import group_depthwise, shared_constants, take_entries
 
@@ -90,13 +90,14 @@ def trace_channels(graph: Graph) -> Channels:
     for tensor_id in (*graph.inputs, *list_states(graph)):
         channels.numbers[tensor_id] = channels.fresh(_width(graph.tensors[tensor_id]), frozen=True)
     shared = shared_constants(graph)
-    for layer in graph.layers:
+    for step in graph.steps:
+        layer = step.layer
         operator = traits(layer)
         follow = _RULES.get(operator.form)
         if operator.filters is not None:
             alone = shared.isdisjoint(layer.inputs)
             follow = None if not alone else _filter_each if operator.is_depthwise else _produce
-        written = follow and follow(channels, layer)
+        written = follow and follow(channels, step)
         if written is None:
             _freeze(channels, layer)
         else:
@@ -177,36 +178,34 @@ def _freeze(channels: Channels, layer: Layer) -> None:
         channels.numbers[tensor_id] = channels.fresh(_width(tensor), frozen=True)
 
 
-def _produce(channels: Channels, layer: Layer) -> Numbers:
+def _produce(channels: Channels, step: GraphLayer) -> Numbers:
     """Give filters numbers of their own; remember which channels their columns read."""
-    weights, read = channels.graph.input(layer, 1), channels.numbers.get(layer.source_id)
-    if (layer.groups != 1 or not weights.is_constant or read is None
+    weights, read = step.weights, channels.numbers.get(step.layer.source_id)
+    if (step.layer.groups != 1 or not weights.is_constant or read is None
             or weights.channels % len(read)):
         return None
-    channels.columns[layer.index] = np.tile(read, weights.channels // len(read))
+    channels.columns[step.layer.index] = np.tile(read, weights.channels // len(read))
     return channels.fresh(weights.shape[0])
 
 
-def _filter_each(channels: Channels, layer: Layer) -> Numbers:
+def _filter_each(channels: Channels, step: GraphLayer) -> Numbers:
     """Follow a depthwise convolution: its channels are those it reads, times its multiplier."""
-    graph, read = channels.graph, channels.numbers[layer.source_id]
-    return np.repeat(read, graph.output(layer).channels // len(read)) if graph.input(
-        layer, 1).is_constant else None
+    read = channels.numbers[step.layer.source_id]
+    return np.repeat(read, step.output.channels // len(read)) if step.weights.is_constant else None
 
 
-def _keep(channels: Channels, layer: Layer) -> Numbers:
+def _keep(channels: Channels, step: GraphLayer) -> Numbers:
     """Follow an operator that treats every channel by itself."""
-    read = channels.numbers.get(layer.source_id)
-    return read if read is not None and len(read) == _width(channels.graph.output(layer)) else None
+    read = channels.numbers.get(step.layer.source_id)
+    return read if read is not None and len(read) == _width(step.output) else None
 
 
-def _join_all(channels: Channels, layer: Layer) -> Numbers:
+def _join_all(channels: Channels, step: GraphLayer) -> Numbers:
     """Follow an operator whose operands are combined channel by channel."""
-    graph = channels.graph
-    width = _width(graph.output(layer))
-    read = [channels.numbers[i] for i in layer.inputs if i in channels.numbers]
-    odd = [i for i in layer.inputs if graph.tensors[i].is_constant
-           and _width(graph.tensors[i]) not in (1, width)]
+    width = _width(step.output)
+    read = [channels.numbers[i] for i in step.layer.inputs if i in channels.numbers]
+    odd = [tensor for tensor in step.reads
+           if tensor.is_constant and _width(tensor) not in (1, width)]
     return None if odd or {*map(len, read)} != {width} else _tie(channels, read)
 
 
@@ -217,39 +216,39 @@ def _tie(channels: Channels, read: Sequence[np.ndarray]) -> np.ndarray:
     return read[0]
 
 
-def _concatenate(channels: Channels, layer: Layer) -> Numbers:
-    if any(i not in channels.numbers for i in layer.inputs):
+def _concatenate(channels: Channels, step: GraphLayer) -> Numbers:
+    inputs = step.layer.inputs
+    if any(i not in channels.numbers for i in inputs):
         return None
-    read = [channels.numbers[i] for i in layer.inputs]
-    last = layer.option("axis", 0) == len(channels.graph.output(layer).shape) - 1
+    read = [channels.numbers[i] for i in inputs]
+    last = step.option("axis", 0) == len(step.shape) - 1
     return np.concatenate(read) if last else _tie(channels, read)
 
 
-def _reshape(channels: Channels, layer: Layer) -> Numbers:
+def _reshape(channels: Channels, step: GraphLayer) -> Numbers:
     """Follow a change of shape that keeps the last axis, or flattens leading ones into it."""
-    graph = channels.graph
-    read = channels.numbers.get(layer.source_id)
-    shape, width = (graph.input(layer).shape, _width(graph.output(layer)))
+    read = channels.numbers.get(step.layer.source_id)
+    shape, width = step.source.shape, _width(step.output)
     if read is None or width % len(read) or (width != len(read) and width != math.prod(shape[1:])):
         return None
     return np.tile(read, width // len(read))
 
 
-def _reduce(channels: Channels, layer: Layer) -> Numbers:
-    last = len(channels.graph.input(layer).shape) - 1
-    return None if last in layer.option("axes", ()) else _keep(channels, layer)
+def _reduce(channels: Channels, step: GraphLayer) -> Numbers:
+    last = len(step.source.shape) - 1
+    return None if last in step.option("axes", ()) else _keep(channels, step)
 
 
-def _pad(channels: Channels, layer: Layer) -> Numbers:
-    return None if any(layer.option("paddings", ((0, 0),))[-1]) else _keep(channels, layer)
+def _pad(channels: Channels, step: GraphLayer) -> Numbers:
+    return None if any(step.option("paddings", ((0, 0),))[-1]) else _keep(channels, step)
 
 
-def _transpose(channels: Channels, layer: Layer) -> Numbers:
-    perm = layer.option("perm", ())
-    return _keep(channels, layer) if perm and perm[-1] == len(perm) - 1 else None
+def _transpose(channels: Channels, step: GraphLayer) -> Numbers:
+    perm = step.option("perm", ())
+    return _keep(channels, step) if perm and perm[-1] == len(perm) - 1 else None
 
 
-_RULES: dict[Form, Callable[[Channels, Layer], Numbers]] = {
+_RULES: dict[Form, Callable[[Channels, GraphLayer], Numbers]] = {
     **dict.fromkeys((Form.WINDOW, Form.ELEMENTWISE, Form.RESIZE), _keep),
     Form.BROADCAST: _join_all, Form.REDUCE: _reduce, Form.JOIN: _concatenate,
     Form.RESHAPE: _reshape, Form.PAD: _pad, Form.PERMUTE: _transpose,

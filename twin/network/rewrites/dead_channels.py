@@ -6,12 +6,12 @@ Pruned networks keep zero channels in their files; some runtimes remove them, ot
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from twin.network.graph import DTYPE_BITS, Graph, Layer, Quantization, Tensor
+from twin.network.graph import DTYPE_BITS, Graph, GraphLayer, Layer, Quantization, Tensor
 from twin.network.operators import CLAMPS, Form, traits
 
 Masks = dict[int, np.ndarray]
@@ -45,14 +45,15 @@ def drop_dead_channels(graph: Graph) -> Graph:
     dropped = _dropped_channels(graph, _needed_channels(graph, zero))
     if not dropped:
         return graph
-    edit = _Edit(graph=graph, tensors=list(graph.tensors))
+    tensors = list(graph.tensors)
+    cuts = [(tensor_id, -1, gone) for tensor_id, gone in dropped.items()]
     for layer in graph.layers:
-        edit.narrow_constants(layer, dropped.get(layer.source_id), dropped.get(layer.target_id))
-    for tensor_id, gone in dropped.items():
-        edit.narrow(tensor_id, -1, gone)
-    layers = group_depthwise(graph, edit.tensors)
+        cuts += _cut_constants(layer, dropped.get(layer.source_id), dropped.get(layer.target_id))
+    for tensor_id, axis, gone in cuts:
+        tensors[tensor_id] = take_entries(tensors[tensor_id], axis, np.flatnonzero(~gone))
+    layers = group_depthwise(graph, tensors)
     return Graph(
-        name=graph.name, source=graph.source, tensors=tuple(edit.tensors), layers=layers,
+        name=graph.name, source=graph.source, tensors=tuple(tensors), layers=layers,
         inputs=graph.inputs, outputs=graph.outputs, notes=graph.notes,
         channel_first=graph.channel_first,
         sha256=hashlib.sha256(f"{graph.sha256} without dead channels".encode()).hexdigest())
@@ -67,35 +68,32 @@ def group_depthwise(graph: Graph, tensors: Sequence[Tensor]) -> tuple[Layer, ...
 def _zero_channels(graph: Graph) -> Masks:
     """Channels that hold real zero whatever the input is."""
     zero: Masks = {}
-    for layer in graph.layers:
-        source = zero.get(layer.source_id)
+    for step in graph.steps:
+        source = zero.get(step.layer.source_id)
         mask = None
-        if _mixes_channels(graph, layer):
-            weights = _values(graph, layer, 1)
-            read = weights
+        if _mixes_channels(step):
+            read = weights = _values(step, 1)
             if source is not None and len(source) == weights.shape[-1]:
                 read = weights[..., ~source]
             mask = ~read.reshape(len(weights), -1).any(axis=1)
-        elif source is not None and _keeps_channels(graph, layer):
+        elif source is not None and _keeps_channels(step):
             mask = source
         if mask is not None:
-            mask = mask & _clamped(graph, layer)
+            mask = mask & _clamped(step)
             if mask.any():
-                zero[layer.target_id] = mask
+                zero[step.layer.target_id] = mask
     return zero
 
 
-def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
+def _clamped(step: GraphLayer) -> np.ndarray:
     """Output channels at which a sum of products of zero comes out as real zero."""
-    output = graph.output(layer)
-    if not traits(layer).sums_products:
+    output = step.output
+    if not traits(step.layer).sums_products or step.layer.bias < 0:
         return np.ones(output.channels, bool)
-    if len(layer.inputs) < 3 or layer.inputs[2] < 0:
-        return np.ones(output.channels, bool)
-    if not graph.input(layer, 2).is_constant:
+    if not step.input(2).is_constant:
         return np.zeros(output.channels, bool)
-    bias = _values(graph, layer, 2).reshape(-1)
-    return bias <= 0 if _clamps_at_zero(output, layer.activation) else bias == 0
+    bias = _values(step, 2).reshape(-1)
+    return bias <= 0 if _clamps_at_zero(output, step.layer.activation) else bias == 0
 
 
 def _clamps_at_zero(output: Tensor, activation: str | None) -> bool:
@@ -118,10 +116,11 @@ def _needed_channels(graph: Graph, zero: Masks) -> Masks:
 
     for tensor_id in graph.outputs:
         need(tensor_id, True)
-    for layer in reversed(graph.layers):
+    for step in reversed(graph.steps):
         mask: np.ndarray | bool = True
+        layer = step.layer
         if shared.isdisjoint(layer.inputs):
-            mask = _read_channels(graph, layer, zero, needed.get(layer.target_id))
+            mask = _read_channels(step, zero, needed.get(layer.target_id))
         need(layer.source_id, mask)
         for tensor_id in layer.inputs[1:]:
             if tensor_id >= 0:
@@ -129,70 +128,70 @@ def _needed_channels(graph: Graph, zero: Masks) -> Masks:
     return needed
 
 
-def _read_channels(graph: Graph, layer: Layer, zero: Masks,
+def _read_channels(step: GraphLayer, zero: Masks,
                    needed_output: np.ndarray | None) -> np.ndarray | bool:
     """Channels of its data a layer depends on; True when it may be all."""
     if needed_output is None:
         return True
-    if _keeps_channels(graph, layer):
+    if _keeps_channels(step):
         return needed_output
-    if not _mixes_channels(graph, layer):
+    if not _mixes_channels(step):
         return True
-    weights = _values(graph, layer, 1)
-    if weights.shape[-1] != graph.input(layer).channels:
+    weights = _values(step, 1)
+    if weights.shape[-1] != step.source.channels:
         return True
     read = weights.reshape(len(weights), -1, weights.shape[-1])[needed_output].any(axis=(0, 1))
-    return read & ~zero.get(layer.source_id, np.zeros(1, bool))
+    return read & ~zero.get(step.layer.source_id, np.zeros(1, bool))
 
 
 def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
     """Channels that go, for each tensor that loses any."""
     dropped: Masks = {}
     shared = shared_constants(graph)
-    for layer in graph.layers:
-        output = layer.target_id
+    for step in graph.steps:
+        layer, output = step.layer, step.layer.target_id
         if not shared.isdisjoint(layer.inputs) or output not in needed:
             continue
-        if _mixes_channels(graph, layer):
+        if _mixes_channels(step):
             gone = ~needed[output]
             gone[0] &= not gone.all()
             if gone.any():
                 dropped[output] = gone
-        elif layer.source_id in dropped and _keeps_channels(graph, layer):
+        elif layer.source_id in dropped and _keeps_channels(step):
             dropped[output] = dropped[layer.source_id]
     return dropped
 
 
-def _values(graph: Graph, layer: Layer, place: int) -> np.ndarray:
-    data = graph.input(layer, place).data
-    assert data is not None, f"layer {layer.index}: input {place} is not constant"
+def _values(step: GraphLayer, place: int) -> np.ndarray:
+    data = step.input(place).data
+    assert data is not None, f"layer {step.layer.index}: input {place} is not constant"
     return data
 
 
-def _mixes_channels(graph: Graph, layer: Layer) -> bool:
+def _mixes_channels(step: GraphLayer) -> bool:
     """Whether the layer is a dense product whose zero weights can be seen."""
-    operator = traits(layer)
-    if not operator.sums_products or operator.is_depthwise or layer.groups != 1:
+    operator = traits(step.layer)
+    if not operator.sums_products or operator.is_depthwise or step.layer.groups != 1:
         return False
-    weights = graph.input(layer, 1)
+    weights = step.weights
     # A stored zero is a real zero only where the zero point is zero.
     return weights.is_constant and (weights.quantization is None
                                     or not any(weights.quantization.zero_points))
 
 
-def _keeps_channels(graph: Graph, layer: Layer) -> bool:
+def _keeps_channels(step: GraphLayer) -> bool:
     """Whether output channel c depends on input channel c alone, for every c."""
-    source, output = (tensor.shape for tensor in graph.ends(layer))
+    source, output = (tensor.shape for tensor in step.ends)
     if not source or not output or source[-1] != output[-1]:
         return False
-    operator = traits(layer)
+    operator = traits(step.layer)
     if operator.is_depthwise:
-        return graph.input(layer, 1).is_constant
+        return step.weights.is_constant
     if operator.alias:
-        return graph.input(layer).elements == source[-1]
+        return step.source.elements == source[-1]
     if operator.form is Form.REDUCE:
-        return len(source) - 1 not in layer.option("axes", ())
-    per_channel = (tensor.quantization for tensor in graph.ends(layer))
+        return len(source) - 1 not in step.option("axes", ())
+    per_channel = (tensor.quantization for tensor in step.ends)
     zero_stays = operator.is_pool or operator.clamps or operator.converts
     return zero_stays and all(q is None or q.axis is None for q in per_channel)
 
@@ -208,33 +207,18 @@ def shared_constants(graph: Graph) -> set[int]:
     return shared
 
 
-@dataclass(slots=True)
-class _Edit:
-    """Tensors of a graph being narrowed."""
-
-    graph: Graph
-    tensors: list[Tensor] = field(default_factory=list)
-
-    def narrow_constants(self, layer: Layer, gone_in: np.ndarray | None,
-                         gone_out: np.ndarray | None) -> None:
-        """Narrow a layer's weights and bias to the channels that stay."""
-        operator = traits(layer)
-        if not operator.sums_products:
-            return
-        weights, *bias = (i for i in layer.inputs[1:3] if i >= 0)
-        if operator.is_depthwise:
-            self.narrow(weights, 3, gone_out)
-        else:
-            self.narrow(weights, 0, gone_out)
-            self.narrow(weights, -1, gone_in)
-        for tensor_id in bias:
-            self.narrow(tensor_id, 0, gone_out)
-
-    def narrow(self, tensor_id: int, axis: int, gone: np.ndarray | None) -> None:
-        """Keep the entries along an axis that are not gone."""
-        if gone is not None:
-            self.tensors[tensor_id] = take_entries(self.tensors[tensor_id], axis,
-                                                   np.flatnonzero(~gone))
+def _cut_constants(layer: Layer, gone_in: np.ndarray | None,
+                   gone_out: np.ndarray | None) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield which entries of a layer's weights and bias go: tensor, axis and places."""
+    operator = traits(layer)
+    if not operator.sums_products:
+        return
+    if gone_out is not None:
+        yield layer.inputs[1], 3 if operator.is_depthwise else 0, gone_out
+        if layer.bias >= 0:
+            yield layer.bias, 0, gone_out
+    if gone_in is not None and not operator.is_depthwise:
+        yield layer.inputs[1], -1, gone_in
 
 
 def take_entries(tensor: Tensor, axis: int, kept: np.ndarray) -> Tensor:

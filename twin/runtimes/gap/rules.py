@@ -85,9 +85,8 @@ class Gap(UnitRules):
     def list_remarks(self, graph: Graph, planner: Planner) -> Iterator[str]:
         """Yield which convolutions leave cores idle, whose columns would find no room."""
         npu, scratch = planner.npu, planner.npu.scratch
-        fewer = [layer.index for layer in graph.layers if traits(layer).is_convolution
-                 and npu is not self._find_ways(
-                     GraphLayer(graph, layer), layer.source_id, npu, None, 2)[0]]
+        fewer = [step.layer.index for step in graph.steps if traits(step.layer).is_convolution
+                 and npu is not self._find_ways(step, step.layer.source_id, npu, None, 2)[0]]
         if fewer and scratch is not None:
             yield (f"{scratch.name} of {scratch.size_bytes:,} bytes has no room for the columns all"
                    f" cores copy windows to: layers {list_first(fewer, 8)} leave cores idle")
