@@ -179,20 +179,26 @@ class Kernel:
 
     name: str
     family: str
-    blocks: tuple[Block, ...]
-    nests: tuple[Nest, ...]
-    operands: tuple[Operand, ...]
+    blocks: Blocks
+    nests: Nests
+    operands: Operands
     useful_macs: int = 0
     code_bytes: int = 0
     assumed: bool = False
     calls: int = 1
 
 
+Blocks = tuple[Block, ...]
+
+Nests = tuple[Nest, ...]
+
+Operands = tuple[Operand, ...]
+
 Lowered = tuple[Kernel, ...]
 """What a layer is lowered to, in the order it runs; none for an alias and off the core."""
 
 
-def walk_accesses(nests: tuple[Nest, ...]) -> Iterator[tuple[tuple[int, ...], Access]]:
+def walk_accesses(nests: Nests) -> Iterator[tuple[tuple[int, ...], Access]]:
     """Yield each access with the extents of the loops around it, outermost first."""
     for nest in nests:
         yield from _walk(nest, ())
@@ -206,6 +212,6 @@ def _walk(nest: Nest, extents: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...
         yield from _walk(inner, (*extents, nest.extent))
 
 
-def count_accesses(nests: tuple[Nest, ...]) -> int:
+def count_accesses(nests: Nests) -> int:
     """Return the accesses of a nest when no guard holds one back (an upper bound when some do)."""
     return sum(math.prod(extents) for extents, _ in walk_accesses(nests))

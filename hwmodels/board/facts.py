@@ -45,6 +45,8 @@ from hwmodels.frozen import NamedTexts, frozen
 Span = tuple[int, int]
 """First address, and the one behind the last."""
 
+Spans = tuple[Span, ...]
+
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
 
@@ -225,7 +227,7 @@ class Memory:
                 "apart from the core's activity.")] = None
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> Spans:
         """First address, and the one behind the last, of it and of each further window."""
         return tuple((at, at + self.size_bytes) for at in (self.address, *self.windows))
 

@@ -7,11 +7,12 @@ from functools import lru_cache, partial
 
 from hwmodels.board.facts import Cache
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
-from hwmodels.kernel import Nest, Operand
+from hwmodels.frozen import NamedTexts
+from hwmodels.kernel import Nests, Operand, Operands
 from hwmodels.nest.plan import Count, Plan
 from hwmodels.nest.traffic import Traffic, measure_traffic
 
-Owners = tuple[tuple[str, str], ...]
+Owners = NamedTexts
 """(memory, role) of each owner number."""
 
 MOST_KEPT = 1 << 12
@@ -57,7 +58,7 @@ def make_counts(counts: Sequence[Count], owners: Owners, counters: Sequence[int]
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def count_uncached(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+def count_uncached(nests: Nests, operands: Operands,
                    line_bytes: int) -> AccessCounts:
     """Count a kernel's accesses where none looks a cache up.
 

@@ -17,7 +17,7 @@ from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
 from hwmodels.cache.counts import AccessCounts
 from hwmodels.cache.running import Chain, make_chain, number_owners
 from hwmodels.errors import BoardError, KernelError, did_you_mean
-from hwmodels.frozen import entity
+from hwmodels.frozen import NamedTexts, entity
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
 
@@ -52,7 +52,7 @@ class CacheState:
 
     shape: tuple[int, int, int, str]
     words: np.ndarray
-    owners: tuple[tuple[str, str], ...] = ()
+    owners: NamedTexts = ()
 
     def __eq__(self, other: object) -> bool:
         """Whether shape, owners and every word of both are the same."""

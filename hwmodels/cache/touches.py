@@ -18,7 +18,7 @@ from hwmodels.board.facts import Cache
 from hwmodels.cache.running import describe_cache, number_owners
 from hwmodels.cache.set_associative import CacheState
 from hwmodels.frozen import entity
-from hwmodels.kernel import Nest, Operand
+from hwmodels.kernel import Nest, Nests, Operand, Operands
 from hwmodels.nest.stream import Repeat, Stream, Tree, check_nests, make_tree
 
 PIECE = 1 << 18
@@ -119,7 +119,7 @@ class _Walk:
 
 
 @lru_cache(maxsize=512)
-def _plan_walk(nests: tuple[Nest, ...], operands: tuple[Operand, ...], line_bytes: int) -> _Walk:
+def _plan_walk(nests: Nests, operands: Operands, line_bytes: int) -> _Walk:
     check_nests(nests, operands)
     tree = make_tree(nests, operands, (True,) * len(operands), line_bytes)
     code: list[list[int]] = []

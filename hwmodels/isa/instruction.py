@@ -70,7 +70,7 @@ class Instruction:
     mnemonic: str
     kind: str
     timing: str
-    reads: tuple[tuple[str, str], ...] = ()
+    reads: Reads = ()
     writes: tuple[str, ...] = ()
     base_writes: tuple[str, ...] = ()
     base: str | None = None

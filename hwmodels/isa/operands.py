@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 
 _ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "ip": "r12", "fp": "r11", "sl": "r10",
             "sb": "r9", "apsr_nzcv": "nzcv", "apsr": "nzcv", "p0": "vpr"}
@@ -57,7 +57,7 @@ class Operand:
     is_float: bool = False
     lane: bool = False
 
-    def reads(self) -> tuple[tuple[str, str], ...]:
+    def reads(self) -> NamedTexts:
         """Return the registers with the port they enter by."""
         port = "shift" if self.shift else "value"
         return tuple((name, port) for name in self.registers)
@@ -184,7 +184,7 @@ FLAGS = "nzcv"
 PREDICATE = "vpr"
 """Vector predicate, as a register."""
 
-Reads = tuple[tuple[str, str], ...]
+Reads = NamedTexts
 Effect = tuple[Reads, tuple[str, ...]]
 """Registers an instruction reads, each with the port it is read at, and those it writes."""
 

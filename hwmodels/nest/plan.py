@@ -11,7 +11,7 @@ import numpy as np
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import policy_of
 from hwmodels.frozen import entity
-from hwmodels.kernel import Nest, Operand
+from hwmodels.kernel import Nests, Operand, Operands
 from hwmodels.nest.flattening import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree
 from hwmodels.nest.stream import Tree, find_base, make_tree
@@ -46,7 +46,7 @@ class Plan:
 
 
 @lru_cache(maxsize=MOST_PLANS)
-def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+def plan_nests(nests: Nests, operands: Operands,
                looked_up: tuple[bool, ...], cache: Cache, method: str) -> Plan:
     """Check nests against their operands and flatten those that are looked up.
 
@@ -94,11 +94,11 @@ class _Met:
     traffic: tuple[Traffic, ...]
     stores: bool
     bases: np.ndarray
-    own: tuple[Operand, ...]
+    own: Operands
 
 
 @lru_cache(maxsize=MOST_PLANS)
-def _read_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+def _read_nests(nests: Nests, operands: Operands,
                 looked_up: tuple[bool, ...], line_bytes: int) -> _Met:
     traffic = measure_traffic(nests, operands, line_bytes)
     bases = [find_base(operand, line_bytes) for operand in operands]
@@ -112,7 +112,7 @@ def _read_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
 
 
 @lru_cache(maxsize=MOST_TREES)
-def _make_compact(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+def _make_compact(nests: Nests, operands: Operands,
                   looked_up: tuple[bool, ...], line_bytes: int, allocates: bool) -> Tree:
     """Return the compact tree of nests: it is the same under every replacement policy."""
     tree = make_tree(nests, operands, looked_up, line_bytes)

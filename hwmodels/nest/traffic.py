@@ -9,7 +9,7 @@ import numpy as np
 
 from hwmodels.errors import KernelError
 from hwmodels.frozen import frozen
-from hwmodels.kernel import Access, Nest, Operand, walk_accesses
+from hwmodels.kernel import Access, Nest, Nests, Operand, walk_accesses
 from hwmodels.nest.stream import WIDTHS_BYTES, check_names
 
 MOST_COUNTED = 4096
@@ -85,7 +85,7 @@ def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
 
 
 @lru_cache(maxsize=MOST_COUNTED)
-def _count_accesses(nests: tuple[Nest, ...], names: tuple[str, ...], phases: tuple[int, ...],
+def _count_accesses(nests: Nests, names: tuple[str, ...], phases: tuple[int, ...],
                     line_bytes: int) -> tuple[tuple[Traffic, int, int], ...]:
     """Return, per operand, what it gets, and from which of its bytes to which.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import at_least, sequential_wait_cycles
-from hwmodels.frozen import frozen
+from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
@@ -53,8 +53,8 @@ class Places:
     """
 
     memories: tuple[str, ...]
-    fills: tuple[tuple[str, str], ...]
-    write_backs: tuple[tuple[str, str], ...]
+    fills: NamedTexts
+    write_backs: NamedTexts
     caches: tuple[str, ...]
     code: str
 

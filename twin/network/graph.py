@@ -25,6 +25,9 @@ Shape = tuple[int, ...]
 
 Shapes = list[Shape]
 
+Options = dict[str, Any]
+"""What else an operator needs, by name."""
+
 RowsColumns = tuple[int, int]
 
 TensorIds = tuple[int, ...]

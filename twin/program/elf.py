@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hwmodels.board.facts import Span
+from hwmodels.board.facts import Span, Spans
 from hwmodels.errors import TwinError
 from hwmodels.frozen import entity, frozen
 from hwmodels.isa import MACHINES, OTHERS
@@ -100,15 +100,15 @@ class Elf:
     path: Path
     sha256: str
     pieces: tuple[tuple[int, int, bytes], ...]
-    code: tuple[Span, ...]
-    constants: tuple[Span, ...]
+    code: Spans
+    constants: Spans
     data_end: int
     functions: tuple[Function, ...]
     symbols: Mapping[str, int]
     entry: int
     machine: str
     parts: tuple[Section, ...]
-    arenas: tuple[Span, ...]
+    arenas: Spans
     stripped: bool
     architecture: int | None = None
 
@@ -277,7 +277,7 @@ def _describe(segment: Segment) -> Section:
         address=segment.runs, offset=segment.offset, size_bytes=segment.memory_bytes)
 
 
-def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int], tuple[Span, ...]]:
+def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int], Spans]:
     symbols: dict[str, int] = {}
     arenas: set[Span] = set()
     starts: dict[int, tuple[str, int, str]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from mmap import mmap
 from typing import Any
 
-from hwmodels.board.facts import FLASH_ROLES, Board, Span
+from hwmodels.board.facts import FLASH_ROLES, Board, Span, Spans
 from hwmodels.program.elf import lies_in
 from hwmodels.program.emulator import import_unicorn, merge_pages
 from twin.errors import ProgramError
@@ -83,7 +83,7 @@ def address_of(pages: mmap) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(pages))
 
 
-def place_pieces(machine: Any, elf: Elf, spans: tuple[Span, ...], files: Mapping[int, bytes],
+def place_pieces(machine: Any, elf: Elf, spans: Spans, files: Mapping[int, bytes],
                  board: Board) -> None:
     """Load a program, and the files on top of it.
 

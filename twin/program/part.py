@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from hwmodels.board.facts import Span
+from hwmodels.board.facts import Span, Spans
 from hwmodels.files import JsonObject, read_yaml
 from hwmodels.frozen import frozen
 
@@ -98,7 +98,7 @@ class Part:
         Peripherals with a behaviour of their own (`twin.program.devices`), by kind.
     """
 
-    blocks: tuple[Span, ...]
+    blocks: Spans
     names: Mapping[int, str]
     reset: Mapping[int, int]
     followers: tuple[Follower, ...]
@@ -107,12 +107,12 @@ class Part:
     silent: frozenset[int]
     opens_flash: frozenset[int]
     triggers: Mapping[int, tuple[int, ...]]
-    factory: tuple[Span, ...]
+    factory: Spans
     factory_words: Mapping[int, int]
     image_header: bytes
-    memory: tuple[Span, ...]
+    memory: Spans
     windows: Mapping[int, int]
-    rom: tuple[Span, ...]
+    rom: Spans
     aliases: str
     bit_band: bool
     devices: Mapping[str, tuple[str, ...]]

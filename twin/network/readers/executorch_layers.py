@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hwmodels.file_cache import read_yaml_once
-from twin.network.graph import Quantization, RowsColumns, Window
+from twin.network.graph import Options, Quantization, RowsColumns, Window
 from twin.network.operators import OPERATORS
 from twin.network.readers.ethos_u import as_constant
 from twin.network.readers.executorch_values import Reader
@@ -60,7 +60,7 @@ def _clamp(reader: Reader) -> None:
     """Clamp, HardTanh: an activation where the bounds are those of one."""
     low, high = reader.argument(1), reader.argument(2)
     op = {(0, None): "relu", (0, 6): "relu6"}.get((low, high), "clip")
-    bounds: dict[str, Any] = {name: float(value) for name, value in (("low", low), ("high", high))
+    bounds: Options = {name: float(value) for name, value in (("low", low), ("high", high))
                               if value is not None and op == "clip"}
     reader.emit(op, [reader.data(reader.tensors()[0])], **bounds)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from twin.network.graph import Shape
+from twin.network.graph import Options, Shape
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
     PLAIN,
@@ -66,7 +64,7 @@ def convert_repetition(reader: OnnxReader, op: str) -> None:
 def convert_blocks(reader: OnnxReader, op: str) -> None:
     """SpaceToDepth, DepthToSpace: moves blocks of pixels into channels, or back."""
     node = reader.node
-    options: dict[str, Any] = {"order": "crd"} if node.option("mode") == "CRD" else {}
+    options: Options = {"order": "crd"} if node.option("mode") == "CRD" else {}
     reader.emit(op, [reader.data(CHANNELS_LAST)], CHANNELS_LAST,
                 block=node.attributes["blocksize"], **options)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import frozen
-from twin.network.graph import Window, same_padding
+from twin.network.graph import Options, Window, same_padding
 from twin.network.readers.onnx_fusion import clip_activation, clip_bounds
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes
 from twin.network.readers.onnx_movement import (
@@ -119,7 +119,7 @@ def _pool(reader: OnnxReader, op: str, whole: bool = False) -> None:
     else:
         window = _window(reader, tuple(node.attributes["kernel_shape"]))
     counted = node.option("count_include_pad", 0) and any(window.padding)
-    options: dict[str, Any] = {"count_include_pad": True} if counted else {}
+    options: Options = {"count_include_pad": True} if counted else {}
     reader.emit(op, [reader.data(CHANNELS_LAST)], CHANNELS_LAST, window=window, **options)
 
 
@@ -188,14 +188,14 @@ def _clip(reader: OnnxReader) -> None:
         reader.emit(op, data, layout)
         return
     bounds = zip(("low", "high"), clip_bounds(reader.model, reader.node), strict=True)
-    options: dict[str, Any] = {name: value for name, value in bounds if value is not None}
+    options: Options = {name: value for name, value in bounds if value is not None}
     reader.emit("clip", data, layout, **options)
 
 
 def _softmax(reader: OnnxReader, op: str) -> None:
     axis = reader.node.option("axis", -1 if reader.model.opset >= 13 else 1)
     layout = reader.source_layout
-    options: dict[str, Any] = {"beta": 1.0} if op == "softmax" else {}
+    options: Options = {"beta": 1.0} if op == "softmax" else {}
     reader.emit(op, [reader.data(layout)], layout, axis=reader.stored_axis(axis, layout), **options)
 
 

@@ -5,10 +5,9 @@ With one sequence (batch 1) the file's layouts hold the same bytes: time, featur
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from twin.network.graph import Options
 from twin.network.readers.onnx_layout import PLAIN
 from twin.network.readers.onnx_nodes import Node
 from twin.network.readers.onnx_values import OnnxReader
@@ -27,7 +26,7 @@ def convert_recurrent(reader: OnnxReader, op: str, gates: tuple[int, ...]) -> No
     _check_lengths(reader)
     used = reader.read_results()
     if reader.kernel_shape[0] == 1:
-        options: dict[str, Any] = {"reverse": True} if _is_reversed(reader.node) else {}
+        options: Options = {"reverse": True} if _is_reversed(reader.node) else {}
         reader.emit(op, _inputs(reader, gates, 0, 1), PLAIN, outputs=used, **options)
     else:
         _emit_both(reader, op, gates, used)
@@ -99,7 +98,7 @@ def _emit_both(reader: OnnxReader, op: str, gates: tuple[int, ...], used: list[s
                     for axis, size in enumerate(reader.shape(name))) for name in used]
     halves: list[list[int]] = []
     for direction in range(2):
-        options: dict[str, Any] = {"reverse": True} if direction else {}
+        options: Options = {"reverse": True} if direction else {}
         halves.append(reader.add_layer(op, _inputs(reader, gates, direction, 2), shapes, **options))
     for number, name in enumerate(used):
         reader.emit("concatenation", [half[number] for half in halves], PLAIN,

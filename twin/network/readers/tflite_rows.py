@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hwmodels.frozen import frozen
 from twin.errors import ModelError
-from twin.network.graph import GraphLayer, Layer, Shape
+from twin.network.graph import GraphLayer, Layer, Options, Shape
 from twin.network.operators import OPERATORS, Form, list_form
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import ACTIVATIONS, Converter, Node, data_all, data_first
@@ -64,11 +64,11 @@ class Row:
     fields: tuple[Field, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     constant: Constant | None = None
-    derived: Callable[[GraphLayer], dict[str, Any]] = lambda step: {}
+    derived: Callable[[GraphLayer], Options] = lambda step: {}
 
     def read(self, node: Node) -> Layer:
         """Return the layer of a node."""
-        text: dict[str, Any] = {}
+        text: Options = {}
         if self.constant is not None and self.constant.read is not None:
             text[self.constant.name] = self.constant.read(node)
         if self.table is not None and (self.fields or self.refused):
@@ -80,7 +80,7 @@ class Row:
         return node.layer(self.op, node.inputs if self.constant is None else node.inputs[:1],
                           **text)
 
-    def options(self, step: GraphLayer) -> dict[str, Any]:
+    def options(self, step: GraphLayer) -> Options:
         """Return the fields to write for a layer."""
         return {one.name: ACTIVATION_NUMBERS[step.layer.activation] if one is ACTIVATION
                 else step.option(one.option, one.missing) for one in self.fields
@@ -113,7 +113,7 @@ def refuse_to_write(step: GraphLayer, why: str) -> ModelError:
     return ModelError(f"{step.graph.name}: layer {layer.index} {layer.op} {layer.name!r}{why}")
 
 
-def _check_order(step: GraphLayer) -> dict[str, Any]:
+def _check_order(step: GraphLayer) -> Options:
     if step.option("order", "dcr") != "dcr":
         raise refuse_to_write(step, ": .tflite splits blocks before channels")
     return {}

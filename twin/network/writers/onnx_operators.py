@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from twin.network.graph import Options
 from twin.network.readers.onnx_layout import keeps_order
 from twin.network.readers.onnx_rows import RESIZES, ROWS
 from twin.network.writers.onnx_output import TO_FILE, Output, to_file_axis
@@ -15,7 +15,7 @@ from twin.network.writers.onnx_output import TO_FILE, Output, to_file_axis
 Encode = Callable[[Output], None]
 
 
-def _window(output: Output) -> dict[str, Any]:
+def _window(output: Output) -> Options:
     window = output.layer.sliding_window
     top, bottom, left, right = window.padding
     return {"kernel_shape": window.kernel, "strides": window.stride,

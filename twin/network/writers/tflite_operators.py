@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import frozen
-from twin.network.graph import GraphLayer, Quantization, TensorIds
+from twin.network.graph import GraphLayer, Options, Quantization, TensorIds
 from twin.network.readers.tflite_rows import ACTIVATION_NUMBERS, ROWS, Row, refuse_to_write
 
 
@@ -50,7 +50,7 @@ class Encoded:
     inputs: TensorIds
     outputs: TensorIds
     table: str | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Options = field(default_factory=dict)
 
 
 Encoder = Callable[[Encoding], Encoded]
@@ -85,7 +85,7 @@ def _padding(step: Encoding, size: tuple[int, ...]) -> int:
                           f"accepted: none, or SAME, which is {same} here")
 
 
-def _window_options(step: Encoding, place: tuple[int, ...]) -> dict[str, Any]:
+def _window_options(step: Encoding, place: tuple[int, ...]) -> Options:
     window = step.layer.sliding_window
     return {"padding": _padding(step, place),
             "stride_w": window.stride[1], "stride_h": window.stride[0],
@@ -108,7 +108,7 @@ def _with_bias(step: Encoding) -> tuple[int, ...]:
 
 def _conv(step: Encoding) -> Encoded:
     size = step.source.shape[1:3]
-    depthwise: dict[str, Any] = {}
+    depthwise: Options = {}
     if step.op == "depthwise_conv_2d":
         depthwise["depth_multiplier"] = step.shape[3] // step.layer.groups
     return _same(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hwmodels.frozen import frozen
-from hwmodels.kernel import Block
+from hwmodels.kernel import Blocks
 from twin.runtimes.cmsis_nn.sequences import CODE, copy_loop, row_load, row_moves, row_store
 from twin.runtimes.lowering.blocks import block, straight
 from twin.runtimes.lowering.geometry import Geometry
@@ -110,7 +110,7 @@ def _positions(columns: Columns, period: int, row: int, column: int, slot: int, 
 
 
 def gather_blocks(code: Mapping[str, str], columns: Columns, repeats: int, calls: int
-                  ) -> tuple[Block, ...]:
+                  ) -> Blocks:
     """Return the blocks that gather every output position `repeats` times.
 
     Parameters

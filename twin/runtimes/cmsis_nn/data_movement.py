@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Blocks, Lowered
 from twin.runtimes.cmsis_nn.sequences import CODE, bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import BRANCH, block, draft_kernel, join, plain
@@ -37,7 +37,7 @@ def _build(name: str, site: Site, *drafts: Any) -> Lowered:
                          assumed=has_extension(site.isa, "mve")),)
 
 
-def _runs(dialect: str, size_bytes: int, count: int) -> tuple[Block, ...]:
+def _runs(dialect: str, size_bytes: int, count: int) -> Blocks:
     """Blocks of `count` copies with the loop around them."""
     return (block("run", join(bookkeeping(dialect, 3, 1, 6), BRANCH[dialect]), count,
                   min(1, count), _CAUSE), *copy_blocks(dialect, size_bytes, count))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from hwmodels.kernel import Block, Kernel, Lowered
+from hwmodels.kernel import Blocks, Kernel, Lowered
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     bias_load,
@@ -130,7 +130,7 @@ def _group(dialect: str, shape: _Rows, count: int, trips: int, start: int) -> tu
           for k in range(count)])
 
 
-def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[Block, ...]:
+def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> Blocks:
     """Return the inner loops of dot products.
 
     Parameters

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Blocks, Lowered
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, requantise_tensor
 from twin.runtimes.lowering import Codes, Kernels, Lowering, Site
@@ -28,7 +28,7 @@ def _add(dialect: str) -> str:
     return "ldr r3, [r0]; adds r0, #4; adds r2, r2, r3; cmp r0, r1; bne 0b"
 
 
-def _rows(dialect: str, rows: int, columns: int, calls: int) -> tuple[Block, ...]:
+def _rows(dialect: str, rows: int, columns: int, calls: int) -> Blocks:
     """Blocks of `calls` products of a vector with a matrix, results requantised."""
     at_once = 2 if dialect == "dsp" else 3
     groups, last = divmod(rows, at_once)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import Any
 
-from hwmodels.kernel import Block
+from hwmodels.kernel import Block, Blocks
 from twin.runtimes.lowering.blocks import CALL, RETURN, block, join, plain, read_code, spills
 from twin.runtimes.lowering.nests import Move, load, repeat
 
@@ -98,7 +98,7 @@ def in_fours(dialect: str, length: int) -> tuple[int, int]:
 
 
 def column_loops(dialect: str, name: str, columns: int, entries: int,
-                 codes: tuple[str, str, str], peeled: bool = False) -> tuple[Block, ...]:
+                 codes: tuple[str, str, str], peeled: bool = False) -> Blocks:
     """Return the loops over the columns of a product: by 16, 4 and 1 with DSP, else by 1.
 
     Parameters

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from hwmodels.board.facts import Core
 from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
-from hwmodels.kernel import Block, Kernel, Lowered
+from hwmodels.kernel import Block, Blocks, Kernel, Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import GraphLayer
 from twin.network.operators import is_assumed
@@ -209,7 +209,7 @@ def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:
     return kinds
 
 
-def _mix(amounts: Amounts, site: Site) -> tuple[Block, ...]:
+def _mix(amounts: Amounts, site: Site) -> Blocks:
     """Return counted instructions as blocks; a vector's elements are no registers of its access."""
     vectors = "mve" in load_isa(site.isa).extensions
     return mix(plain(site.dialect), amounts.instructions if vectors else
@@ -224,7 +224,7 @@ def _scale(block: Block, scale: float) -> Block:
     return replace(block, trips=trips, entries=min(block.entries, trips))
 
 
-def _replace_blocks(lowered: Lowered, amounts: Amounts, blocks: tuple[Block, ...]) -> Kernel:
+def _replace_blocks(lowered: Lowered, amounts: Amounts, blocks: Blocks) -> Kernel:
     """Return one kernel with the accesses of the lowered ones and the counted instructions."""
     first = lowered[0]
     operands = {operand.name: operand for kernel in lowered for operand in kernel.operands}

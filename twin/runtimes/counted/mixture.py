@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.kernel import Block
+from hwmodels.kernel import Block, Blocks
 from twin.runtimes.lowering.blocks import spread
 
 MULTIPLE = 4
@@ -57,7 +57,7 @@ def widen(amounts: Mapping[str, int], loads: int, stores: int) -> dict[str, int]
     return parted
 
 
-def mix(dialect: str, amounts: Mapping[str, int]) -> tuple[Block, ...]:
+def mix(dialect: str, amounts: Mapping[str, int]) -> Blocks:
     """Return blocks that execute so many instructions of each class.
 
     Parameters

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from hwmodels.kernel import Nest, Operand
+from hwmodels.kernel import Nests, Operand
 from twin.network.graph import GraphLayer
 from twin.runtimes.counted.learnt import LearntKernel, LearntOperand, total
 from twin.runtimes.lowering import Site
@@ -29,7 +29,7 @@ _CHUNK_BYTES = 32
 _ROLES = ("weights", "bias", "parameters", "input", "scratch", "output")
 
 
-def walk(kernel: LearntKernel, site: Site, terms: Mapping[str, float]) -> tuple[Nest, ...]:
+def walk(kernel: LearntKernel, site: Site, terms: Mapping[str, float]) -> Nests:
     """Return the accesses of a layer.
 
     Parameters

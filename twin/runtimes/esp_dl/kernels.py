@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Blocks, Lowered
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import traits
 from twin.runtimes.esp_nn.others import KERNELS as NN
@@ -49,7 +49,7 @@ def _output(site: Site) -> Level:
 
 
 def _products(site: Site, depth: int, taps: int, groups: int, rest: int,
-              pixels: int) -> tuple[Block, ...]:
+              pixels: int) -> Blocks:
     """Return the products of all pixels: 16 outputs a vector, then the rest one by one."""
     sixteens, left = divmod(depth, LANES)
     return (

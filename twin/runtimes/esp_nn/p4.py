@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Block, Blocks, Lowered
 from twin.runtimes.esp_nn_ansi.kernels import dense_accesses, pool_accesses
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
@@ -34,7 +34,7 @@ def _loop(name: str, level: str, trips: int, entries: int) -> Block:
     return looped(name, _LEVELS[level], trips, entries)
 
 
-def _dot(name: str, length: int, times: int) -> tuple[Block, ...]:
+def _dot(name: str, length: int, times: int) -> Blocks:
     """Return a dot product so often: 32 or 16 values a turn, the first before it, the rest after.
 
     The loop of 32 takes sixteen more behind it; what is left is multiplied one by one.
@@ -48,7 +48,7 @@ def _dot(name: str, length: int, times: int) -> tuple[Block, ...]:
             _loop(f"{name} left over", "one", times * (length % LANES), times))
 
 
-def _rest(name: str, length: int, times: int) -> tuple[Block, ...]:
+def _rest(name: str, length: int, times: int) -> Blocks:
     """Return what loops of 16 leave of a row so often: four a turn, then one by one."""
     fours, ones = divmod(length % LANES, 4)
     return (run_through(f"{name} left over", _LEVELS["rest_entered"],
@@ -80,7 +80,7 @@ def lower_conv(first: bool, site: Site) -> Lowered:
         shape.products * depth),)
 
 
-def _pixel_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
+def _pixel_blocks(shape: Geometry, pixels: int) -> Blocks:
     """Return a dot product for each output of a 1x1 convolution."""
     depth, outputs = shape.input_channels, shape.outputs
     return (_loop("sums of filters", "sum_four", shape.output_channels * depth // 4, 1),
@@ -92,7 +92,7 @@ def _pixel_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
             _loop("pixel", "pixel", pixels, shape.output_rows))
 
 
-def _row_blocks(shape: Geometry, row: int) -> tuple[Block, ...]:
+def _row_blocks(shape: Geometry, row: int) -> Blocks:
     """Return a dot product for each window row.
 
     Where windows reach past the input, its last column of outputs is computed in scalar code, its
@@ -120,7 +120,7 @@ def _row_blocks(shape: Geometry, row: int) -> tuple[Block, ...]:
             _loop("pixel", "pixel", shape.positions, shape.output_rows))
 
 
-def _tile_blocks(shape: Geometry) -> tuple[Block, ...]:
+def _tile_blocks(shape: Geometry) -> Blocks:
     """Return padded windows of fewer than 16 values: the input copied with 16 channels, by rows."""
     top, _, side, _ = shape.window.padding
     tile = replace(shape, input_rows=shape.input_rows + 2 * top, input_channels=LANES,
@@ -132,7 +132,7 @@ def _tile_blocks(shape: Geometry) -> tuple[Block, ...]:
                   * tile.input_columns, tile.input_rows), *_row_blocks(tile, row * LANES))
 
 
-def _column_blocks(shape: Geometry, pixels: int, window: int) -> tuple[Block, ...]:
+def _column_blocks(shape: Geometry, pixels: int, window: int) -> Blocks:
     """Return windows copied to a column each, and a dot product for each output."""
     outputs, taps = shape.outputs, shape.taps * shape.batches
     inside, depth = shape.taps_run, shape.input_channels
@@ -147,7 +147,7 @@ def _column_blocks(shape: Geometry, pixels: int, window: int) -> tuple[Block, ..
             _loop("pixel", "copied_pixel", pixels, shape.output_rows))
 
 
-def _batch_blocks(shape: Geometry, pixels: int) -> tuple[Block, ...]:
+def _batch_blocks(shape: Geometry, pixels: int) -> Blocks:
     """Return vectors of 16 positions, turned, filters broadcast value by value; scalar ends."""
     batches, left = divmod(pixels, LANES)
     depth, channels = shape.input_channels, shape.output_channels

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Blocks, Lowered
 from twin.runtimes.esp_nn import p4
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.esp_nn_ansi.kernels import window_blocks
@@ -70,7 +70,7 @@ def _lower_conv(site: Site) -> Lowered:
     rows = shape.rows_run * shape.output_channels
     inner = (innermost("multiply-accumulate, four", _QUAD, taps * quads, taps, site, 8),
              innermost("multiply-accumulate", _LEFT, taps * left, taps, site, 2))
-    around: tuple[Block, ...] = (
+    around: Blocks = (
         run_through("fours entered", _LEVELS["quads_entered"][one], taps if quads else 0),)
     around += () if one else (
         run_through("left over entered", _LEVELS["left_entered"], taps if left else 0),
@@ -138,7 +138,7 @@ def _lower_conv_pie(site: Site) -> Lowered:
         resolve(*accesses), shape.products * depth),)
 
 
-def _pointwise_blocks(shape: Geometry) -> tuple[Block, ...]:
+def _pointwise_blocks(shape: Geometry) -> Blocks:
     """Eight positions at once, channels turned to lie beside each other; the rest one by one."""
     groups, left = divmod(shape.positions, 8)
     channels, eights = shape.output_channels, -(-shape.input_channels // 8)
@@ -154,7 +154,7 @@ def _pointwise_blocks(shape: Geometry) -> tuple[Block, ...]:
         looped("output", _LEVELS["single_output"], left * channels, left))
 
 
-def _column_blocks(shape: Geometry, outputs: int, row: int, window: int) -> tuple[Block, ...]:
+def _column_blocks(shape: Geometry, outputs: int, row: int, window: int) -> Blocks:
     """Windows copied to a column each, and multiplied sixteen at a time."""
     pixels = shape.positions
     filters = shape.output_channels * window
@@ -171,7 +171,7 @@ def _column_blocks(shape: Geometry, outputs: int, row: int, window: int) -> tupl
         looped("pixel", _LEVELS["pixel"], pixels, shape.batches))
 
 
-def _row_blocks(shape: Geometry, outputs: int, row: int, summed: bool) -> tuple[Block, ...]:
+def _row_blocks(shape: Geometry, outputs: int, row: int, summed: bool) -> Blocks:
     """Window rows multiplied sixteen at a time, of an input padded before."""
     vectors, rows = -(-row // 16), outputs * shape.kernel_rows
     filters = shape.output_channels * shape.kernel_rows * row
@@ -204,7 +204,7 @@ def _lower_depthwise_pie(site: Site) -> Lowered:
     groups, pixels = -(-shape.output_channels // lanes), shape.positions
     outputs, inputs = pixels * groups, site.source.elements
     filters = shape.output_channels * shape.window_taps
-    blocks: tuple[Block, ...]
+    blocks: Blocks
     if lanes == 16:
         padded = any(shape.window.padding) or shape.input_channels % 16
         blocks = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Blocks, Lowered
 from twin.network.graph import Layer
 from twin.runtimes.esp_nn_ansi.sequences import (
     INT8,
@@ -88,7 +88,7 @@ def _rows(shape: Geometry, channels: int) -> int:
 
 
 def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
-                  outputs: int) -> tuple[Block, ...]:
+                  outputs: int) -> Blocks:
     """Return the levels around a window: its rows, outputs, pixels, lines, the call.
 
     Parameters

@@ -32,7 +32,12 @@ from twin.runtimes.ethos_u.commands import Stream, read_stream
 from twin.runtimes.ethos_u.counters import FIGURES, count_run, list_totals
 from twin.runtimes.ethos_u.tasks import make_tasks
 from twin.runtimes.ethos_u.traffic import MODES
-from twin.runtimes.ethos_u.vela import Compilation, check_memory_mode, compile_network
+from twin.runtimes.ethos_u.vela import (
+    Compilation,
+    Sources,
+    check_memory_mode,
+    compile_network,
+)
 
 COMPILED = "ethos_u"
 """Operator of a graph that is a command stream: its first input, a constant."""
@@ -52,7 +57,7 @@ class _Region:
 
     layers: tuple[int, ...]
     stream: Stream
-    sources: tuple[tuple[int, int], ...]
+    sources: Sources
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,9 @@ TIME_LIMIT_S = 600
 MEMORY_LIMIT_BYTES = 8 << 30
 """Of the compiler's address space."""
 
+Sources = tuple[tuple[int, int], ...]
+"""Byte of a command, and the operator of the network it comes from."""
+
 OPTIMISE = ("Performance", "Size")
 
 
@@ -56,7 +59,7 @@ class Compilation:
 
     version: str
     file: CompiledFile
-    sources: tuple[tuple[tuple[int, int], ...], ...]
+    sources: tuple[Sources, ...]
     warnings: tuple[str, ...]
     summary: NamedTexts
 
@@ -304,7 +307,7 @@ def _list_warnings(text: str) -> list[str]:
             if line.startswith("Warning:") and "on the CPU" in line.replace("on CPU", "on the CPU")]
 
 
-def _read_sources(text: str, streams: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+def _read_sources(text: str, streams: int) -> tuple[Sources, ...]:
     """Return, for each stream, bytes of commands and operators of the network, from the database.
 
     A command is of an operation of the optimised network, that of an operator of the source, whose
@@ -319,7 +322,7 @@ def _read_sources(text: str, streams: int) -> tuple[tuple[tuple[int, int], ...],
 
 
 def _list_sources(database: ElementTree.Element,
-                  streams: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+                  streams: int) -> tuple[Sources, ...]:
     tables = {table.get("name"): list(csv.DictReader((table.text or "").strip().splitlines()))
               for table in database.iter("table")}
     places = {row["id"]: int(row["ext_key"]) for row in tables.get("source", ())

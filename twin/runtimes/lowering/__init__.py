@@ -13,7 +13,7 @@ from functools import lru_cache
 from hwmodels.errors import KernelError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
-from hwmodels.kernel import Lowered, Operand
+from hwmodels.kernel import Lowered, Operand, Operands
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import GraphLayer
 from twin.runtimes.lowering.geometry import Geometry, read_geometry, read_rows
@@ -41,7 +41,7 @@ class Site(GraphLayer):
 
     isa: str
     fpu: str | None
-    operands: tuple[Operand, ...]
+    operands: Operands
     soft_float: str = "libgcc"
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import load_isa
-from hwmodels.kernel import Block, Kernel, Nest
+from hwmodels.kernel import Block, Blocks, Kernel, Nests
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.nests import count_blocks, resolve
 
@@ -149,8 +149,8 @@ def straight(name: str, code: str, trips: int, taken: int = 0, cause: str | None
     return block(name, code, trips, trips - taken, cause)
 
 
-def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
-                 nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
+def build_kernel(name: str, family: str, site: Site, blocks: Blocks,
+                 nests: Nests, macs: int = 0, assumed: bool = False) -> Kernel:
     """Return a kernel with the operands its accesses name and its code's footprint.
 
     Parameters
@@ -206,7 +206,7 @@ def count_instructions(code: str) -> int:
     return sum(1 for part in code.replace("\n", ";").split(";") if part.strip())
 
 
-def _operand_names(nests: tuple[Nest, ...]) -> set[str]:
+def _operand_names(nests: Nests) -> set[str]:
     names: set[str] = set()
     for nest in nests:
         if hasattr(nest, "operand"):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hwmodels.kernel import Block
+from hwmodels.kernel import Blocks
 from twin.network.graph import Shape
 from twin.runtimes.lowering.blocks import block, join, read_code
 from twin.runtimes.lowering.nests import Move, load, repeat, store
@@ -48,7 +48,7 @@ def split_copy(dialect: str, size_bytes: int) -> tuple[int, int, int]:
     return 0, (size_bytes >> 1) & 1, size_bytes & 1
 
 
-def copy_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
+def copy_blocks(dialect: str, size_bytes: int, calls: int) -> Blocks:
     """Return the blocks of `calls` copies of `size_bytes` each."""
     words, _, tail_bytes = split_copy(dialect, size_bytes)
     lines, singles = divmod(words, 4)
@@ -95,7 +95,7 @@ def copy_moves(dialect: str, size_bytes: int, source: Move, target: Move) -> tup
     return tuple(moves)
 
 
-def fill_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
+def fill_blocks(dialect: str, size_bytes: int, calls: int) -> Blocks:
     """Return the blocks of `calls` fills of `size_bytes` each, widths as a copy would use."""
     words, halves, tail = split_copy(dialect, size_bytes)
     text = dialect if dialect in _CODE.fill_word else "thumb2"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
-from hwmodels.kernel import Access, Block, Guard, Loop, Nest
+from hwmodels.kernel import Access, Block, Blocks, Guard, Loop, Nest, Nests
 from twin.network.graph import Shape
 
 
@@ -140,7 +140,7 @@ def over_axes(shape: Shape, /, *body: Any) -> tuple[Any, ...]:
     return body
 
 
-def count_blocks(*drafts: Any, outside: int = 1, extent: int = 1) -> tuple[Block, ...]:
+def count_blocks(*drafts: Any, outside: int = 1, extent: int = 1) -> Blocks:
     """Return the blocks of drafts, in order: steps with the trips that follow from their loops.
 
     Parameters
@@ -164,7 +164,7 @@ def count_blocks(*drafts: Any, outside: int = 1, extent: int = 1) -> tuple[Block
     return tuple(blocks)
 
 
-def resolve(*drafts: Any) -> tuple[Nest, ...]:
+def resolve(*drafts: Any) -> Nests:
     """Return the accesses of drafts: loops of extent 0 gone, of 1 unwrapped, no instructions."""
     return tuple(_resolve(drafts, ()))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hwmodels.kernel import Access, Kernel, Loop, Lowered, Nest
+from hwmodels.kernel import Access, Kernel, Loop, Lowered, Nest, Nests
 from twin.runtimes.lowering import MOST_KEPT, Lowering, Site
 
 _OPERAND = "weights"
@@ -49,7 +49,7 @@ def _pass_once(kernel: Kernel, passes: int) -> Kernel:
                                   *_without_weights(kernel.nests)))
 
 
-def _without_weights(nests: Sequence[Nest]) -> tuple[Nest, ...]:
+def _without_weights(nests: Sequence[Nest]) -> Nests:
     left: list[Nest] = []
     for nest in nests:
         if isinstance(nest, Access):

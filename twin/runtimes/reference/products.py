@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Blocks, Lowered
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
 from twin.runtimes.lowering.geometry import has_bias, has_one_scale
@@ -68,7 +68,7 @@ def _lower_batch_matmul(site: Site) -> Lowered:
 
 
 def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, biased: bool
-                   ) -> tuple[Block, ...]:
+                   ) -> Blocks:
     """Return the blocks of `vectors` x `rows` dot products of length `columns`.
 
     Parameters

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from hwmodels.kernel import Block, Lowered
+from hwmodels.kernel import Block, Blocks, Lowered
 from twin.runtimes.lowering import MOST_KEPT, Kernels, Lowering, Site, assume
 from twin.runtimes.lowering.blocks import block, join
 from twin.runtimes.lowering.geometry import (
@@ -144,7 +144,7 @@ def finish_output(machine: Machine, counts: Table, has_bias: bool) -> str:
 
 
 def _window_blocks(machine: Machine, levels: dict[str, Table], shape: Geometry,
-                   per_output: str, inner: Block) -> tuple[Block, ...]:
+                   per_output: str, inner: Block) -> Blocks:
     """Blocks of the loops around `inner`, which runs per window position inside the input."""
     pixels, outputs = shape.positions, shape.output_channels
     taps, inside = (shape.taps * shape.batches * outputs, shape.taps_run * outputs)

@@ -6,7 +6,18 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hwmodels.frozen import frozen
-from hwmodels.kernel import Access, Block, Kernel, Loop, Lowered, Nest, Operand, split_runs
+from hwmodels.kernel import (
+    Access,
+    Block,
+    Kernel,
+    Loop,
+    Lowered,
+    Nest,
+    Nests,
+    Operand,
+    Operands,
+    split_runs,
+)
 from twin.deployment.placement import Placement
 from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import is_alias, layer_macs
@@ -39,6 +50,9 @@ class Extent:
 
 MemoryOf = Callable[[int], str]
 """Name of the board's memory that holds an address."""
+
+Around = tuple[tuple[int, int], ...]
+"""Index and turns of each loop around an access."""
 
 
 def read_kernels(image: Elf, graph: Graph, placement: Placement, constants: Image,
@@ -152,7 +166,7 @@ def _find_extents(image: Elf, graph: Graph, layer: Layer, position: int,
 
 
 def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
-                   memory_of: MemoryOf) -> tuple[tuple[Nest, ...], tuple[Operand, ...]]:
+                   memory_of: MemoryOf) -> tuple[Nests, Operands]:
     """Return nests of accesses, and the operands they touch from first byte to last.
 
     Parameters
@@ -179,7 +193,7 @@ def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
     return _rebase(nests, {name: low for name, (low, _) in spans.items()}), operands
 
 
-def _rebase(nests: Sequence[Nest], lows: dict[str, int]) -> tuple[Nest, ...]:
+def _rebase(nests: Sequence[Nest], lows: dict[str, int]) -> Nests:
     """Offsets from an operand's first byte that is touched."""
     return tuple([
         Loop(extent=nest.extent, body=_rebase(nest.body, lows)) if isinstance(nest, Loop)
@@ -196,8 +210,7 @@ class _Placer:
         self.starts = [one.start for one in extents]
         self.spans: dict[str, list[int]] = {}
 
-    def place(self, events: Sequence[Event], around: tuple[tuple[int, int], ...]
-              ) -> tuple[Nest, ...]:
+    def place(self, events: Sequence[Event], around: Around) -> Nests:
         """Nests of events inside loops of (index, turns)."""
         nests: list[Nest] = []
         for event in events:
@@ -212,7 +225,7 @@ class _Placer:
                     nests.append(Loop(extent=event.count, body=body))
         return tuple(nests)
 
-    def _access(self, touch: Touch, around: tuple[tuple[int, int], ...]) -> Access:
+    def _access(self, touch: Touch, around: Around) -> Access:
         address, steps = _line_of(touch.address, around)
         if address is None:
             address = next(one.start for one in self.extents if one.name == "stack")
@@ -226,7 +239,7 @@ class _Placer:
                       offset_bytes=offset, steps_bytes=tuple(steps))
 
     def _widen(self, name: str, low: int, size_bytes: int, steps: Sequence[int],
-               around: tuple[tuple[int, int], ...]) -> None:
+               around: Around) -> None:
         """Let an operand reach as far as an access does over its loops."""
         end = low + size_bytes
         for step, (_, turns) in zip(steps, around, strict=True):

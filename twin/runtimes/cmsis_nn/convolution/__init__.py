@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel, Lowered, Nest
+from hwmodels.kernel import Blocks, Kernel, Lowered, Nests
 from twin.runtimes.cmsis_nn.convolution.product import Product, product_drafts
 from twin.runtimes.cmsis_nn.convolution.product_mve import (
     ProductMve,
@@ -83,8 +83,8 @@ def _is_one_row(shape: Geometry) -> bool:
             and window.stride[1] * shape.input_channels % 4 == 0)
 
 
-def _build_pointwise(shape: Geometry, site: Site, blocks: tuple[Block, ...],
-                     nests: tuple[Nest, ...]) -> Kernel:
+def _build_pointwise(shape: Geometry, site: Site, blocks: Blocks,
+                     nests: Nests) -> Kernel:
     fast = shape.window.stride == (1, 1)
     return build_kernel(
         "arm_convolve_1x1_s8_fast" if fast else "arm_convolve_1x1_s8", "pointwise", site,
@@ -110,7 +110,7 @@ def _lower_pointwise(shape: Geometry, site: Site, widened: bool) -> Kernel:
 
 
 @lru_cache(maxsize=256)
-def _plan_pointwise_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+def _plan_pointwise_mve(shape: Geometry) -> tuple[Blocks, Nests]:
     stride_rows, stride_columns = shape.window.stride
     fast = (stride_rows, stride_columns) == (1, 1)
     calls = 1 if fast else shape.output_rows * shape.batches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.frozen import frozen
-from hwmodels.kernel import Block
+from hwmodels.kernel import Blocks
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
     VECTOR_BYTES,
@@ -42,7 +42,7 @@ class ProductMve:
     has_bias: bool
 
 
-def product_blocks_mve(shape: ProductMve) -> tuple[Block, ...]:
+def product_blocks_mve(shape: ProductMve) -> Blocks:
     """Return the blocks of `arm_nn_mat_mult_nt_t_s8`."""
     fours, ones = shape.quads * shape.channels, shape.singles * shape.channels
     per_row = vectors(shape.depth)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.kernel import Block, Kernel, Nest
+from hwmodels.kernel import Blocks, Kernel, Nests
 from twin.runtimes.cmsis_nn.convolution.product_mve import (
     ProductMve,
     product_blocks_mve,
@@ -152,7 +152,7 @@ def _general_drafts(dialect: str, shape: Geometry, groups: int) -> tuple[Any, ..
     return (repeat("batch", shape.batches, repeat("group", groups, *lines)),)
 
 
-def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tuple[Block, ...]:
+def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> Blocks:
     """Collect the window of every output pixel into a column, then widen it."""
     channels = shape.input_channels // groups
     columns = _columns(shape, groups)
@@ -210,7 +210,7 @@ def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, co
 
 
 def _product_blocks(dialect: str, columns: int, filters: int, has_bias: bool, pairs: int,
-                    singles: int, widened: bool) -> tuple[Block, ...]:
+                    singles: int, widened: bool) -> Blocks:
     """Two columns by two weight rows and a last one; for an odd pixel one column by one row."""
     codes, inner = _CODE.codes[dialect], _INNER[widened]
     quads, rest = in_fours(dialect, columns)
@@ -280,7 +280,7 @@ def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
 
 
 @lru_cache(maxsize=256)
-def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+def _plan_mve(shape: Geometry, groups: int) -> tuple[Blocks, Nests]:
     """Return blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
     # Gathering columns is Helium's: no other core loads it.
     from twin.runtimes.cmsis_nn.columns import Columns, gather_blocks

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel, Nest
+from hwmodels.kernel import Block, Blocks, Kernel, Nests
 from twin.runtimes.cmsis_nn.columns import Columns, gather_blocks, gather_drafts
 from twin.runtimes.cmsis_nn.sequences import (
     CODE,
@@ -156,7 +156,7 @@ def lower_column_mve(shape: Geometry, site: Site) -> Kernel:
 
 
 @lru_cache(maxsize=256)
-def _plan_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+def _plan_mve(shape: Geometry) -> tuple[Blocks, Nests]:
     """Blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
     full, rest = divmod(shape.input_channels, _BLOCK_CHANNELS)
     blocks: list[Block] = [block("call", _CODE.entry_mve, 1, cause="kernel_call")]
@@ -174,7 +174,7 @@ def _plan_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
     return tuple(blocks), resolve(*drafts)
 
 
-def _slice_blocks(columns: Columns, slices: int) -> tuple[Block, ...]:
+def _slice_blocks(columns: Columns, slices: int) -> Blocks:
     """Blocks of `slices` channel blocks over all output positions."""
     shape = columns.shape
     taps = shape.window_taps
