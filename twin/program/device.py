@@ -7,7 +7,7 @@ core's modelled cycles; a counter's rate is its clock over the core's, as the bo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hwmodels.frozen import frozen
 
@@ -52,6 +52,10 @@ class Device:
 
     def __init__(self, around: Surroundings, words: list[str]) -> None:
         self.around, self.base = around, int(words[0], 16)
+        self.set_up(*words[1:])
+
+    def set_up(self, *facts: Any, **named: Any) -> None:
+        """Take what its part's file states besides the base address."""
 
     def __getitem__(self, offset: int) -> int:
         """Return what a register of its own holds."""
@@ -86,10 +90,11 @@ class Counter(Device):
     channels: ClassVar[int] = 4
     bits = 32
 
+    rate_hz, runs, start, count = 1e6, True, 0, 0
+
     def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.rate_hz, self.runs, self.start, self.count = 1e6, True, 0, 0
         self.alarms: dict[int, int] = {}
+        super().__init__(around, words)
 
     def now(self) -> int:
         """Return what it counted so far."""

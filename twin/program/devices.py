@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twin.program.device import LOW_WORD, Counter, Device, Surroundings
+from twin.program.device import LOW_WORD, Counter, Device
 from twin.program.esp_devices import EspClock, EspFlash, EspInterrupts, EspSoftware, EspSystimer
 from twin.program.part import read_field
 
@@ -20,11 +20,11 @@ class Stm32Timer(Device):
 
     CR1, DIER, SR, EGR, CNT, PSC, ARR = 0, 0x0C, 0x10, 0x14, 0x24, 0x28, 0x2C
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.interrupt, self.dividers = int(words[1]), [read_field(one) for one in words[2:]]
-        self.start = self.count = self.turns = 0
-        self.prescaler = 0
+    start = count = turns = prescaler = 0
+
+    def set_up(self, interrupt: str, *dividers: str) -> None:
+        """Take its interrupt and the fields that divide its clock."""
+        self.interrupt, self.dividers = int(interrupt), [*map(read_field, dividers)]
 
     def _cycles_each(self) -> int:
         """Return the core cycles of one count."""
@@ -100,9 +100,9 @@ class RpTimer(Counter):
 
     LATCH, ARMED, HIGH, LOW = 0x08, 0x20, 0x24, 0x28
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.interrupt, self.raw = int(words[1]), int(words[2], 16)
+    def set_up(self, interrupt: str, raw: str) -> None:
+        """Take its first interrupt, and the offset of what is raised."""
+        self.interrupt, self.raw = int(interrupt), int(raw, 16)
 
     def read(self, offset: int) -> int | None:
         """Return the time, and which alarms are armed or raised."""
@@ -161,9 +161,9 @@ class NrfCounter(Counter):
     INTENSET, INTENCLR, COUNTER, CC, PRESCALER_RTC, PRESCALER = (0x304, 0x308, 0x504, 0x540, 0x508,
                                                                  0x510)
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.interrupt, self.clock_hz, self.runs = int(words[1]), float(words[2]), False
+    def set_up(self, interrupt: str, clock_hz: str) -> None:
+        """Take its interrupt and clock, by which it is an RTC or a TIMER."""
+        self.interrupt, self.clock_hz, self.runs = int(interrupt), float(clock_hz), False
         self.slow = self.clock_hz < 1e6
         self.stop_offset, self.clear_offset = (4, 8) if self.slow else (4, 0x0C)
         self.bits = 24 if self.slow else 32
@@ -271,8 +271,8 @@ class RpSio(Device):
     size_bytes = 0x1000
     FIFO_STATE, FIFO_WRITE, FIFO_READ, DIVIDER, LOCKS = 0x50, 0x54, 0x58, 0x60, 0x100
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
+    def set_up(self) -> None:
+        """Begin with every lock free and nothing in the mailbox."""
         self.locked: set[int] = set()
         self.mailbox: list[int] = []
 

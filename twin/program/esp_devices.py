@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twin.program.device import LOW_WORD, Counter, Device, Surroundings
+from twin.program.device import LOW_WORD, Counter, Device
 
 
 class EspSystimer(Counter):
@@ -13,9 +13,11 @@ class EspSystimer(Counter):
     OPERATE, TARGETS, CONFIGURE, VALUES, LOAD = 0x04, 0x1C, 0x34, 0x40, 0x50
     ENABLE, RAW, CLEAR, STATE = 0x64, 0x68, 0x6C, 0x70
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.source, self.rate_hz = int(words[1]), 16e6
+    rate_hz = 16e6
+
+    def set_up(self, source: str) -> None:
+        """Take the first of its interrupts."""
+        self.source = int(source)
 
     def read(self, offset: int) -> int | None:
         """Return that a value may be read, and which targets were met."""
@@ -57,10 +59,7 @@ class EspClock(Counter):
     """The slow clock of an ESP32-C3 while it is awake: 136 kHz, read where it was latched."""
 
     UPDATE, LOW, HIGH = 0x0C, 0x10, 0x14
-
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.rate_hz = 136e3
+    rate_hz = 136e3
 
     def write(self, offset: int, value: int) -> None:
         """Latch the time."""
@@ -74,9 +73,9 @@ class EspFlash(Device):
     COMMAND, OPCODE, DATA, USER, IDENTIFY = 0x00, 0x20, 0x58, 1 << 18, 1 << 28
     READ_ID, READS = 0x9F, (0x03, 0x0B, 0x3B, 0x6B, 0xBB, 0xEB)
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.identity = int(words[1], 16)
+    def set_up(self, identity: str) -> None:
+        """Take what it says it is."""
+        self.identity = int(identity, 16)
 
     def read(self, offset: int) -> int | None:
         """Return that a command is done."""
@@ -99,9 +98,9 @@ class EspSoftware(Device):
 
     size_bytes = 0x400
 
-    def __init__(self, around: Surroundings, words: list[str]) -> None:
-        super().__init__(around, words)
-        self.first, self.source = int(words[1], 16), int(words[2])
+    def set_up(self, first: str, source: str) -> None:
+        """Take the offset of the first register, and its interrupt."""
+        self.first, self.source = int(first, 16), int(source)
 
     def write(self, offset: int, value: int) -> None:
         """Raise one."""

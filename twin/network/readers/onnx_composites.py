@@ -13,7 +13,13 @@ from functools import partial
 import numpy as np
 
 from twin.network.readers.onnx_einsum import write_einsum
-from twin.network.readers.onnx_nodes import MICROSOFT, Node, OnnxModel, Rewriter
+from twin.network.readers.onnx_nodes import (
+    MICROSOFT,
+    Node,
+    OnnxModel,
+    Rewriter,
+    read_batch_norm,
+)
 
 
 def write_out(model: OnnxModel) -> None:
@@ -47,10 +53,10 @@ def _scaled(rewriter: Rewriter, source: str, scale: str, bias: str) -> list[Node
 
 
 def _layer_normalization(rewriter: Rewriter) -> list[Node] | None:
-    node, model = rewriter.node, rewriter.model
-    if any(name and (name in model.outputs) for name in node.outputs[1:]):
+    node = rewriter.node
+    if any(name and (name in rewriter.model.outputs) for name in node.outputs[1:]):
         return None
-    rank = len(model.shapes[node.source])
+    rank = len(rewriter.shape)
     first = node.option("axis", -1) % rank
     whole = _normalise(rewriter, node.source, list(range(first, rank)),
                        node.option("epsilon", 1e-5))
@@ -58,12 +64,11 @@ def _layer_normalization(rewriter: Rewriter) -> list[Node] | None:
 
 
 def _rms_normalization(rewriter: Rewriter) -> list[Node]:
-    node, model = rewriter.node, rewriter.model
-    shape = model.shapes[node.source]
+    node, shape = rewriter.node, rewriter.shape
     first = node.option("axis", -1) % len(shape)
     squared = rewriter.add("Pow", [node.source, rewriter.constant(2.0)], shape)
     mean = rewriter.reduce("ReduceMean", squared, list(range(first, len(shape))))
-    kept = model.shapes[mean]
+    kept = rewriter.model.shapes[mean]
     safe = rewriter.add("Add", [mean, rewriter.constant(node.option("epsilon", 1e-5))], kept)
     whole = rewriter.add("Div", [node.source, rewriter.add("Sqrt", [safe], kept)], shape)
     return _scaled(rewriter, whole, node.inputs[1], "")
@@ -89,15 +94,15 @@ def _channels(rewriter: Rewriter, place: int, rank: int) -> str:
 
 def _instance_normalization(rewriter: Rewriter) -> list[Node]:
     node = rewriter.node
-    rank = len(rewriter.model.shapes[node.source])
+    rank = len(rewriter.shape)
     whole = _normalise(rewriter, node.source, list(range(2, rank)), node.option("epsilon", 1e-5))
     return _scaled(rewriter, whole, _channels(rewriter, 1, rank), _channels(rewriter, 2, rank))
 
 
 def _group_normalization(rewriter: Rewriter) -> list[Node] | None:
-    node, model = rewriter.node, rewriter.model
-    shape, groups = model.shapes[node.source], node.attributes["num_groups"]
-    if model.shapes[node.inputs[1]] != (shape[1],):
+    node, shape = rewriter.node, rewriter.shape
+    groups = node.attributes["num_groups"]
+    if rewriter.model.shapes[node.inputs[1]] != (shape[1],):
         return None
     apart = rewriter.add("Reshape", [node.source],
                          (shape[0], groups, math.prod(shape[1:]) // groups))
@@ -109,24 +114,21 @@ def _group_normalization(rewriter: Rewriter) -> list[Node] | None:
 
 def _batch_normalization(rewriter: Rewriter) -> list[Node] | None:
     """Scale and shift by constants, where no convolution took it up."""
-    node, model = rewriter.node, rewriter.model
-    parts = [model.constants.get(name) for name in node.inputs[1:5]]
-    if any(part is None for part in parts):
+    parts = read_batch_norm(rewriter.model, rewriter.node)
+    if not parts:
         return None
-    gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
-    factor = gamma / np.sqrt(variance + node.option("epsilon", 1e-5))
-    behind = (-1, *(1,) * (len(model.shapes[node.source]) - 2))
-    return _scaled(rewriter, node.source, rewriter.constant(factor.reshape(behind)),
+    factor, beta, mean = parts
+    behind = (-1, *(1,) * (len(rewriter.shape) - 2))
+    return _scaled(rewriter, rewriter.node.source, rewriter.constant(factor.reshape(behind)),
                    rewriter.constant((beta - mean * factor).reshape(behind)))
 
 
 def _norm(rewriter: Rewriter, op: str, root: bool) -> list[Node] | None:
     """Sum of squares or magnitudes along axes, with or without the root."""
-    node, model = rewriter.node, rewriter.model
-    shape = model.shapes[node.source]
+    node, shape = rewriter.node, rewriter.shape
     axes = node.option("axes")
     if node.input(1):
-        given = model.constants.get(node.inputs[1])
+        given = rewriter.model.constants.get(node.inputs[1])
         if given is None:
             return None
         axes = given.reshape(-1).tolist()

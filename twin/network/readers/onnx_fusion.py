@@ -10,7 +10,7 @@ import numpy as np
 from twin.network.operators import ACTIVATION_BOUNDS
 from twin.network.readers.onnx_composites import write_out
 from twin.network.readers.onnx_gelu import fuse_gelu
-from twin.network.readers.onnx_nodes import Node, OnnxModel
+from twin.network.readers.onnx_nodes import Node, OnnxModel, read_batch_norm
 from twin.network.readers.refusal import UnsupportedError
 
 ACTIVATED = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub", "Mul", "AveragePool",
@@ -69,24 +69,20 @@ def _fold_batch_normalisation(model: OnnxModel) -> None:
     kept = []
     for node in model.nodes:
         conv = makers.get(node.source) if node.op == "BatchNormalization" else None
-        parts = [model.constants.get(name) for name in node.inputs[1:5]]
+        parts = read_batch_norm(model, node) if conv is not None else ()
         weights = None if conv is None else model.constants.get(conv.input(1))
-        if (conv is None or conv.op != "Conv" or weights is None
-                or any(part is None for part in parts)
+        if (conv is None or conv.op != "Conv" or weights is None or not parts
                 or len(consumers[node.source]) > 1 or node.source in model.outputs):
             kept.append(node)
             continue
-        gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
-        factor = gamma / np.sqrt(variance + node.option("epsilon", 1e-5))
+        factor, beta, mean = parts
         bias = np.asarray(model.constants.get(conv.input(2), 0.0), np.float64)
         shape = (-1,) + (1,) * (weights.ndim - 1)
         # A new name: another convolution may share the old weights.
         names = [f"{node.result}/weights", f"{node.result}/bias"]
         values = [weights * factor.reshape(shape), beta + (bias - mean) * factor]
         for name, value in zip(names, values, strict=True):
-            model.constants[name] = value.astype(weights.dtype)
-            model.shapes[name] = model.constants[name].shape
-            model.dtypes[name] = str(weights.dtype)
+            model.add_constant(name, value.astype(weights.dtype))
         conv.inputs, conv.outputs = [conv.source, *names], list(node.outputs[:1])
     model.nodes = kept
 
@@ -115,9 +111,8 @@ def _invert_divisors(model: OnnxModel) -> None:
     for node in model.nodes:
         divisor = model.constants.get(node.input(1)) if node.op == "Div" else None
         if divisor is not None and divisor.dtype.kind == "f" and divisor.all():
-            name = f"{node.result}/reciprocal"
-            model.constants[name] = (1 / divisor).astype(divisor.dtype)
-            model.shapes[name], model.dtypes[name] = divisor.shape, str(divisor.dtype)
+            name = model.add_constant(f"{node.result}/reciprocal",
+                                      (1 / divisor).astype(divisor.dtype))
             node.op, node.inputs, node.proto = "Mul", [node.source, name], None
 
 

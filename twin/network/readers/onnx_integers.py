@@ -182,7 +182,7 @@ def _dequantise_later(model: OnnxModel) -> None:
     for node in model.nodes:
         made.append(node)
         if (node.op == "DequantizeLinear" and node.source not in model.constants
-                and _is_whole(model, node)):
+                and model.scalar(node.inputs[1]) is not None):
             real[node.result] = node
         before = real.get(node.input(0)) if node.op in _MOVING else None
         if before is None or any(reader.op == "QuantizeLinear"
@@ -211,7 +211,7 @@ def _quantise_earlier(model: OnnxModel) -> None:
 
     for node in reversed(model.nodes):
         made.append(node)
-        if node.op == "QuantizeLinear" and _is_whole(model, node):
+        if node.op == "QuantizeLinear" and model.scalar(node.inputs[1]) is not None:
             note(node)
         end = ends.pop(node.result, None) if node.op in _MOVING else None
         maker = makers.get(node.input(0))
@@ -226,12 +226,6 @@ def _quantise_earlier(model: OnnxModel) -> None:
         made.append(first)
         note(first)
     model.nodes = [node for node in reversed(made) if id(node) not in gone]
-
-
-def _is_whole(model: OnnxModel, node: Node) -> bool:
-    """Whether a quantiser has one scale for all of a tensor."""
-    scale = model.constants.get(node.inputs[1])
-    return scale is not None and scale.size == 1
 
 
 def _describe(model: OnnxModel, name: str, like: str, dtype: str) -> None:

@@ -105,6 +105,18 @@ class OnnxModel:
         return None if values is None or values.size != 1 else float(values.reshape(-1)[0])
 
 
+def read_batch_norm(model: OnnxModel, node: Node) -> tuple[np.ndarray, ...]:
+    """Return gamma / sqrt(variance + epsilon), beta and mean by channel; () of what is computed.
+
+    A batch normalisation is y = factor (x - mean) + beta.
+    """
+    parts = [model.constants.get(name) for name in node.inputs[1:5]]
+    if any(part is None for part in parts):
+        return ()
+    gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
+    return gamma / np.sqrt(variance + node.option("epsilon", 1e-5)), beta, mean
+
+
 def to_proto(node: Node) -> Any:
     """Return the node as the onnx package has it, with its present inputs."""
     import onnx
@@ -136,6 +148,11 @@ class Rewriter:
         self.model = model
         self.node = node
         self.made: list[Node] = []
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of what the node reads first."""
+        return self.model.shapes[self.node.source]
 
     def constant(self, values: np.ndarray | float | Sequence[int], dtype: str = "") -> str:
         """Add a constant and return its name."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hwmodels.errors import KernelError
+from hwmodels.errors import KernelError, reworded
 from hwmodels.frozen import record
-from hwmodels.isa.instruction import parse_code
+from hwmodels.isa.instruction import Instruction, parse_code
 from hwmodels.isa.mnemonics import Word
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
@@ -23,7 +23,7 @@ from twin.program.image.read.sources import (
     source_of,
     split_operands,
 )
-from twin.program.image.read.values import DATA, Value, add
+from twin.program.image.read.values import DATA, Value, add, are_known
 
 _SIZES = {"b": (1, False), "sb": (1, True), "h": (2, False), "sh": (2, True), "": (4, True)}
 _SCALAR_ACCESS = re.compile(r"^(ldr|str)(sb|sh|b|h|)(t?)$")
@@ -78,7 +78,7 @@ class Near:
 
 def near(base: Value) -> Value | Near:
     """Return an address data decide, in a table whose place is known if it is."""
-    return Near(base) if type(base) in (int, tuple) else base
+    return Near(base) if are_known(base) else base
 
 
 def indexed(base: Value, offset: Value) -> Value | Near:
@@ -145,19 +145,22 @@ def _block(base: str, tokens: list[str], listed: Listed) -> Operation:
                     register if steps else -1, after)
 
 
+def parse_listed(listed: Listed) -> tuple[Instruction, list[int]]:
+    """Return an instruction, and the places of single registers it writes."""
+    with reworded(KernelError, FirmwareError, f"0x{listed.address:08x}: "):
+        one = parse_code(listed.text)[0]
+    return one, [SINGLES + int(name[1:]) for name in one.writes if re.fullmatch(r"s\d+", name)]
+
+
 def _vector(word: Word, tokens: list[str], listed: Listed) -> Operation:
     """Return loads and stores of float and vector registers."""
-    try:
-        one = parse_code(listed.text)[0]
-    except KernelError as error:
-        raise FirmwareError(f"0x{listed.address:08x}: {error}") from error
+    one, singles = parse_listed(listed)
     place = next((i for i, token in enumerate(tokens) if token.startswith("[")), None)
     if place is None:
         raise FirmwareError(f"0x{listed.address:08x}: {listed.text!r} is not understood")
     address, stepped, after = _address(tokens[place:], listed)
     is_load = one.kind == "load"
     size = one.loaded_bytes or one.stored_bytes
-    singles = [SINGLES + int(name[1:]) for name in one.writes if re.fullmatch(r"s\d+", name)]
     stored = SINGLES + int(tokens[0][1:]) if not one.vector and tokens[0][0] == "s" else -1
 
     def run(machine: Any) -> None:

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from hwmodels.errors import KernelError
-from hwmodels.isa.instruction import Instruction, parse_code
+from hwmodels.errors import KernelError, reworded
 from hwmodels.isa.mnemonics import Word, read_word
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.program.image.read.accesses import compile_access
+from twin.program.image.read.accesses import compile_access, parse_listed
 from twin.program.image.read.sources import (
     LR,
     REGISTERS,
@@ -36,6 +35,7 @@ from twin.program.image.read.values import (
     STALE,
     Value,
     add,
+    are_known,
     base_of,
     lost,
     subtract,
@@ -47,10 +47,8 @@ from twin.program.image.read.values import (
 def read_mnemonic(listed: Listed) -> tuple[Word, str]:
     """Return the mnemonic taken apart, and its condition, "" for none."""
     vector = bool(re.search(r"\bq[0-7]\b", listed.operands))
-    try:
+    with reworded(KernelError, FirmwareError, f"0x{listed.address:08x}: "):
         word = read_word(listed.mnemonic, vector, listed.text)
-    except KernelError as error:
-        raise FirmwareError(f"0x{listed.address:08x}: {error}") from error
     name = listed.mnemonic.split(".")[0]
     return word, name[-2:] if word.conditional and word.base != "it" else ""
 
@@ -129,7 +127,7 @@ def _compile(word: Word, listed: Listed) -> Operation:
 # ---- arithmetic ----
 
 def _or(scope: Any, left: Value, right: Value) -> Value:
-    if type(left) in (int, tuple) and type(right) in (int, tuple):
+    if are_known(left, right):
         if left == 0 or right == 0:
             return right if left == 0 else left
         return wrap(scope.pin(left) | scope.pin(right))
@@ -137,14 +135,13 @@ def _or(scope: Any, left: Value, right: Value) -> Value:
 
 
 def _exclusive(scope: Any, left: Value, right: Value) -> Value:
-    if type(left) in (int, tuple) and type(right) in (int, tuple):
+    if are_known(left, right):
         return wrap(scope.pin(left) ^ scope.pin(right))
     return lost(left, right)
 
 
 def _unsigned_quotient(scope: Any, left: Value, right: Value) -> Value:
-    if type(left) in (int, tuple) and type(right) in (int, tuple) \
-            and base_of(left) >= 0 and base_of(right) >= 0:
+    if are_known(left, right) and base_of(left) >= 0 and base_of(right) >= 0:
         scope.require(left)
         return scope.divide(left, right)
     return lost(left, right)
@@ -277,7 +274,7 @@ def _extension(base: str, tokens: list[str], listed: Listed) -> Operation:
 
     def run(machine: Any) -> None:
         value = source(machine)
-        if type(value) in (int, tuple):
+        if are_known(value):
             scope = machine.scope
             value = scope.halve_unsigned(value, low) if low else value
             value = scope.narrow(value, width) if signed else scope.mask(value, (1 << width) - 1)
@@ -323,13 +320,9 @@ def _between_files(tokens: list[str]) -> Operation:
 
 def _blind(listed: Listed) -> Operation:
     """Return an instruction of which only is known what it reads and writes."""
-    try:
-        one: Instruction = parse_code(listed.text)[0]
-    except KernelError as error:
-        raise FirmwareError(f"0x{listed.address:08x}: {error}") from error
+    one, singles = parse_listed(listed)
     reads = [REGISTERS[name] for name, _ in one.reads if name in REGISTERS]
     writes = [REGISTERS[name] for name in one.writes if name in REGISTERS]
-    singles = [SINGLES + int(name[1:]) for name in one.writes if re.fullmatch(r"s\d+", name)]
 
     def run(machine: Any) -> None:
         state = machine.state

@@ -7,7 +7,7 @@ from typing import Any
 
 from hwmodels.program.listing import Listed
 from twin.errors import FirmwareError
-from twin.program.image.read.values import DATA, Value, lost, times, wrap
+from twin.program.image.read.values import DATA, Value, are_known, lost, times, wrap
 
 Operation = Callable[[Any], None]
 Source = Callable[[Any], Any]
@@ -79,7 +79,7 @@ def source_of(tokens: list[str], listed: Listed) -> Source:
 
 def shift(scope: Any, kind: str, value: Value, amount: Value) -> Value:
     """Return a value shifted; rotations and shifts that data decide give data."""
-    if type(amount) not in (int, tuple) or type(value) not in (int, tuple):
+    if not are_known(amount, value):
         return 0 if value == 0 else lost(value, amount)
     bits = scope.pin(amount) & 0xFF
     if kind == "lsl":

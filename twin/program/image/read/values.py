@@ -85,9 +85,14 @@ def at(value: Value, index: int, turn: int) -> Value:
     return line(base, terms)
 
 
+def are_known(*values: object) -> bool:
+    """Whether values are numbers, or change by known steps with turns of loops."""
+    return all(type(value) in (int, tuple) for value in values)
+
+
 def base_of(value: Value) -> int:
     """Return a known value in the first turn of every loop."""
-    assert type(value) in (int, tuple), value
+    assert are_known(value), value
     return value if type(value) is int else value[0]  # type: ignore[return-value,index]
 
 
@@ -205,7 +210,7 @@ class Scope:
 
     def is_lower(self, left: Value, right: Value) -> bool | None:
         """Whether left < right, as unsigned numbers; None when data decide."""
-        if type(left) not in (int, tuple) or type(right) not in (int, tuple):
+        if not are_known(left, right):
             return None
         signs = [self._is_negative(value) for value in (left, right)]
         return self.is_less(left, right) if signs[0] == signs[1] else signs[1]
@@ -233,7 +238,7 @@ class Scope:
         """Low and high word of a product, as division by a constant takes it."""
         if type(left) is not int:
             left, right = right, left
-        if type(left) is not int or type(right) not in (int, tuple):
+        if type(left) is not int or not are_known(right):
             return lost(left, right), lost(left, right)
         if not signed:
             if self._is_negative(right):
@@ -275,7 +280,7 @@ class Scope:
 
     def divide(self, value: Value, divisor: Value) -> Value:
         """Signed quotient, rounded to zero; 0 for a divisor of 0, as the cores have it."""
-        if type(value) not in (int, tuple) or type(divisor) not in (int, tuple):
+        if not are_known(value, divisor):
             return lost(value, divisor)
         by = self.pin(divisor)
         if by == 0:
@@ -298,7 +303,7 @@ class Scope:
             return wrap(value & mask)
         if type(value) is int:
             value, mask = mask, value
-        if type(value) is not tuple or type(mask) not in (int, tuple):
+        if type(value) is not tuple or not are_known(mask):
             return 0 if 0 in (value, mask) else lost(value, mask)
         bits = self.pin(mask)
         if bits >= 0 and bits & (bits + 1) == 0:
@@ -312,7 +317,7 @@ class Scope:
 
     def narrow(self, value: Value, bits: int) -> Value:
         """Return the low bits of a value, sign extended."""
-        if type(value) not in (int, tuple):
+        if not are_known(value):
             return value
         half = 1 << (bits - 1)
         if type(value) is tuple and -half <= value[0] < half:

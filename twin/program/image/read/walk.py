@@ -23,6 +23,7 @@ from twin.program.image.read.values import (
     Scope,
     Value,
     add,
+    are_known,
     at,
     base_of,
     subtract,
@@ -155,7 +156,7 @@ class Walker:
     def store(self, address: Value | Near, size_bytes: int, value: Value) -> None:
         """Store; on the stack what is stored is kept."""
         self._touch(True, size_bytes, address)
-        if type(address) not in (int, tuple):
+        if not are_known(address):
             return
         base = base_of(address)  # type: ignore[arg-type]
         if not self._floor <= base < self._stack:
@@ -307,7 +308,7 @@ class Walker:
     def _guess(value: Value, gain: Value, index: int) -> Value:
         if gain == STALE:
             return STALE
-        if not gain or type(value) not in (int, tuple):
+        if not gain or not are_known(value):
             return value
         moving: Line = (0, ((index, gain),))  # type: ignore[assignment]
         return add(value, moving)
@@ -324,8 +325,7 @@ class Walker:
                     del gains[place]
                     right = False
                 continue
-            gap = subtract(new, old) if type(new) in (int, tuple) and type(old) in (int, tuple) \
-                else (0 if new is old else DATA)
+            gap = subtract(new, old) if are_known(new, old) else 0 if new is old else DATA
             if gap == gain or (new is DATA and old is DATA):
                 continue
             right = False
