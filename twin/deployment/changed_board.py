@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from hwmodels.board.facts import Board
@@ -27,7 +27,7 @@ def change_own_board(before: _Draft, settings: Settings) -> _Draft:
             f"{before.board.name}: {error.path}: no such path; "
             f"{name_near_paths(error.path, before.board)}", error.path) from None
     own = before.own_scale or other_scale(before.board, board)
-    return dataclasses.replace(
+    return replace(
         before, board=board, scale_stated=scale_stated,
         own_scale=None if scale_stated or own == board.power.voltage_scale else own)
 

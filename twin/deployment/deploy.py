@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     if runtime == BEST:
         runtime = find_best(graph, machine, weights, arena)
     placed, notes = place_under(graph, machine, runtime, weights, arena)
-    return dataclasses.replace(placed.noted((*graph.notes, *notes), first=True),
+    return replace(placed.noted((*graph.notes, *notes), first=True),
                                chosen=notes, own_scale=other_scale(stated, placed.board),
                                original=original if rewritten else None,
                                rewritten=tuple(rewritten.items()))
@@ -121,7 +121,7 @@ def deploy_towards(model: str | Path | Graph, board: str | Path | Board,
 
 def note_choice(made: Deployment, notes: tuple[str, ...]) -> Deployment:
     """Return a deployment that says first what was chosen for it, and why."""
-    return dataclasses.replace(made.noted(notes, first=True), chosen=notes)
+    return replace(made.noted(notes, first=True), chosen=notes)
 
 
 def _find_able(graph: Graph, board: Board, kernels: Mapping[str, str]) -> str | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -279,12 +279,12 @@ class Draft:
         """Return a deployment with more notes, which change nothing that was computed of it."""
         if not notes:
             return self
-        return self._carry(dataclasses.replace(self, notes=(
+        return self._carry(replace(self, notes=(
             (*notes, *self.notes) if first else (*self.notes, *notes))))
 
     def repriced(self, board: Board, runtime: Runtime) -> Self:
         """Return a deployment at other prices, which change nothing of where anything is."""
-        return self._carry(dataclasses.replace(self, board=board, runtime=runtime))
+        return self._carry(replace(self, board=board, runtime=runtime))
 
     def _carry(self, other: Self) -> Self:
         """Give what was worked out of this deployment to one that is placed the same."""

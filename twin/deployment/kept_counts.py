@@ -9,12 +9,12 @@ counted again.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import json
 import os
 import time
 import zlib
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,10 +27,10 @@ from hwmodels.kernels.store import Store, write_private
 if TYPE_CHECKING:
     from hwmodels.core.timing import CoreTiming
 
-_CACHE_FIELDS = tuple(one.name for one in dataclasses.fields(Cache)
+_CACHE_FIELDS = tuple(one.name for one in fields(Cache)
                       if one.name not in ("hit_cycles", "critical_word_first"))
 
-_MEMORY_FIELDS = tuple(one.name for one in dataclasses.fields(Memory) if one.name not in (
+_MEMORY_FIELDS = tuple(one.name for one in fields(Memory) if one.name not in (
     "bus", "clock", "latency_cycles", "line_latency_cycles", "wait_states", "prefetch",
     "bytes_per_cycle", "serial", "sdram", "read_charge_pc"))
 """All that is not timing, nor a note: a fact that is new is taken to change what is met."""

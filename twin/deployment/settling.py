@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import TypeVar
 
 from hwmodels.board.facts import FLASH_ROLES
@@ -35,7 +35,7 @@ def settle(draft: _Draft, *, arena: bool, weights: bool) -> _Draft:
     """
     chosen, notes = draft.target.settle(draft, asked=not arena)
     if chosen != draft.arena:
-        draft = dataclasses.replace(draft, arena=chosen)
+        draft = replace(draft, arena=chosen)
     draft = draft.noted(notes)
     if not draft.runtime.splits_memories:
         check_draft(draft)
@@ -57,10 +57,10 @@ def _split(draft: _Draft, *, arena: bool, weights: bool) -> _Draft:
         from twin.deployment.split import further_memories
 
         if arena and draft.arena in full:
-            draft = dataclasses.replace(
+            draft = replace(
                 draft, arena_spill=further_memories(draft.board, draft.arena))
         if weights and draft.weights in full:
-            draft = dataclasses.replace(
+            draft = replace(
                 draft, weights_spill=further_memories(draft.board, draft.weights))
     if draft.arena_spill or draft.weights_spill:
         from twin.deployment.split import describe_split

@@ -16,9 +16,9 @@ that of the power besides. All of it is worked out for many configurations at on
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ class Doubt:
     def layer_band(self) -> Band:
         """How far intervals of layers reach: as published layers say, or a user's own rows."""
         band = self.calibration.entry.time.band.band()
-        return band if self.calibration.origin != "shipped" else dataclasses.replace(
+        return band if self.calibration.origin != "shipped" else replace(
             band, down=LAYER_REACH, up=LAYER_REACH)
 
 
@@ -322,7 +322,7 @@ def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
     def raise_low(band: Band, less: Floats, then: Floats, now: Floats, sd: Floats) -> Band:
         with np.errstate(divide="ignore", invalid="ignore"):
             down: Any = np.fmin(band.down, (less - np.log(then / now)) / sd)
-        return dataclasses.replace(band, down=down)
+        return replace(band, down=down)
 
     whole = raise_low(whole, even_sides(usual, warm.unlearned_part).down * warm.total,
                       filled.totals.sum(axis=1), work.totals.sum(axis=1), found.total)
@@ -426,15 +426,15 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     found = deviate(item, doubted, work)
     own, rivals = deviate_layers(item, doubted, work, found), count_rivals(item, work)[0]
     band, layer_band = choose_bands(item, doubted, work, found, own)
-    band = dataclasses.replace(band, down=np.ravel(band.down)[0], up=np.ravel(band.up)[0])
+    band = replace(band, down=np.ravel(band.down)[0], up=np.ravel(band.up)[0])
     downs = np.broadcast_to(layer_band.down, own.shape)[0]
     (sds,), sd, priced = own, float(found.total[0]), float(found.priced[0])
     if found.unlearned_part[0] >= 0.5:
-        band = dataclasses.replace(band, basis="model-based")
+        band = replace(band, basis="model-based")
     whole = bound(prediction.time_us, sd, band)
     terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])
     energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
-                           dataclasses.replace(layer_band, down=downs),
+                           replace(layer_band, down=downs),
                            least=doubted.least_power)
     doubtful = {*entry.time.tied, *entry.time.strained(TIME_PRICES)}  # no findings of an overlay
     unclear = {name: share for name, share, left in zip(
@@ -443,7 +443,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         and share * left >= NOTABLE_UNLEARNED}
     return Certainty(
         calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
-        time_us=dataclasses.replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
+        time_us=replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
                                     high=whole.high * float(rivals.max() / rivals[0])),
         errors=band.count, measured=calibration.measured,
         boards=len(entry.support.boards),
@@ -453,7 +453,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
         publisher=entry.publisher, publisher_factor=entry.publisher_factor,
         layers=tuple(LayerCertainty(energy_uj=energy, time_us=bound(
-            layer.time_us, sd, dataclasses.replace(layer_band, down=down)))
+            layer.time_us, sd, replace(layer_band, down=down)))
             for layer, sd, down, energy in zip(prediction.layers, sds.tolist(), downs.tolist(),
                                                energies[1:], strict=True)),
         extrapolating=tuple(text for holds, text in find_reasons(doubted, work, found)

@@ -9,7 +9,6 @@ are columns, whatever their clocks (`accelerator.batch`).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -213,7 +212,7 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
             maker.make(group)
     if maker.failures and errors == "raise":
         raise min(maker.failures, key=lambda one: one.row).error
-    return dataclasses.replace(batch, level=maker.level, failures=tuple(
+    return replace(batch, level=maker.level, failures=tuple(
         sorted(maker.failures, key=lambda one: one.row)))
 
 
@@ -311,7 +310,7 @@ class _Maker:
     def _predict(self, deployment: Deployment, row: int) -> None:
         """Predict a configuration; what another voltage scale would save is not asked."""
         if deployment.own_scale is not None:
-            deployment = dataclasses.replace(deployment, own_scale=None)
+            deployment = replace(deployment, own_scale=None)
         made = predict_calibrated(deployment, temperature=self.temperature,
                                   calibration=self.calibration)
         fill_row(self.batch, row, made)

@@ -8,9 +8,9 @@ for one prediction.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from calibration.fitting.intervals import Interval
@@ -97,7 +97,7 @@ def _apply(priced: Same[tuple[Board, Runtime]], times: NamedNumbers,
                   for price, families in FAMILIES_OF.items() for family in families}
     efficiency |= {WIDE: runtime.efficiency.get("conv", 1.0) * time.get(WIDE, 1.0),
                    STREAM: time.get(STREAM, 1.0) / time.get("memory", 1.0)}
-    return (dataclasses.replace(
+    return (replace(
                 runtime, efficiency=efficiency,
                 dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
             _reprice(board, float(time.get("memory", 1.0)),
@@ -114,7 +114,7 @@ def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
         stated.append(EventPrice(
             event=event, place=place, cycles=price.cycles * scale, clock=price.clock,
             pj=None if price.pj is None else price.pj * scale * powers[power_of(event)]))
-    return dataclasses.replace(board, prices=tuple(stated))
+    return replace(board, prices=tuple(stated))
 
 
 def grade_prediction(prediction: Prediction) -> str:
@@ -167,7 +167,7 @@ def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Predict
         text += f"; the board's own {own} does not"
     else:
         text += f": {_describe_saving(prediction, kept)}{_describe_delay(prediction, kept)}"
-    return dataclasses.replace(prediction, voltage=text)
+    return replace(prediction, voltage=text)
 
 
 def _describe_saving(prediction: Prediction, kept: Prediction) -> str:
@@ -222,7 +222,7 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     if made.tasks and chosen is None and calibration not in (None, NONE):
         from twin.pricing.accelerator.certainty import assure_tasks
 
-        made = dataclasses.replace(made, certainty=assure_tasks(made))
+        made = replace(made, certainty=assure_tasks(made))
     if deployment.own_scale is None:
         return made
     return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature)
@@ -239,7 +239,7 @@ def _predict_stated(deployment: Deployment, temperature: str,
                              choose_kernel_prices(deployment, wanted))
     made = predict(deployment, temperature=temperature)
     notes = () if wanted in (None, NONE) else note_missing(deployment)
-    return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
+    return replace(made, warnings=(*made.warnings, *notes)) if notes else made
 
 
 def _predict_read(deployment: Deployment, powers: Calibration | None, temperature: str,
@@ -255,7 +255,7 @@ def _predict_read(deployment: Deployment, powers: Calibration | None, temperatur
     made = predict(apply_factors(deployment, times, drawn) if times or drawn else deployment,
                    temperature=temperature)
     certainty = assure_program(made, powers if drawn else None, times)
-    return dataclasses.replace(made, deployment=deployment, certainty=certainty, warnings=(
+    return replace(made, deployment=deployment, certainty=certainty, warnings=(
         *made.warnings, *(note_currents(made, powers) if powers and drawn else ()),
         *(f"extrapolating: {reason}" for reason in certainty.extrapolating)))
 
@@ -285,7 +285,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     if chosen.origin != "shipped" and not deployment.accelerated:
         warnings += _compare_before(raw.time_us, certainty.time_us, chosen.origin,
                                     predict_calibrated(deployment, temperature=temperature))
-    return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
+    return replace(raw, deployment=deployment, certainty=certainty,
                                warnings=(*kept, *warnings))
 
 
@@ -325,7 +325,7 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
     if calibration is None:
         return predict(deployment, temperature=temperature)
     raw = predict(apply_calibration(deployment, calibration), temperature=temperature)
-    return dataclasses.replace(raw, deployment=deployment)
+    return replace(raw, deployment=deployment)
 
 
 def predict_other(prediction: Prediction, model: str, calibration: Calibration,

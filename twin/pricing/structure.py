@@ -11,13 +11,12 @@ allocating for streams.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.board.npu import Npu
@@ -244,7 +243,7 @@ def _plan_facts(npu: Npu) -> Npu:
         for pool in npu.pools))
 
 
-_DEPLOYMENT_FIELDS = tuple(one.name for one in dataclasses.fields(Deployment) if one.name not in (
+_DEPLOYMENT_FIELDS = tuple(one.name for one in fields(Deployment) if one.name not in (
     "graph", "board", "runtime", "notes", "chosen", "own_scale", "scale_stated", "original",
     "rewritten"))
 """All that decides what is counted."""

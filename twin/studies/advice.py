@@ -6,9 +6,9 @@ of effort, so that a setting is found before a network is trained again.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hwmodels.frozen import NamedTexts, frozen, record
@@ -101,7 +101,7 @@ class Advice:
         """Single changes and pairs together, held to the limits of what is known, best first."""
         known, changes = self.known, (*self.changes, *self.pairs)
         return tuple(rank_changes(changes if known == self.limits else (
-            dataclasses.replace(one, row=judge(one.row, known)) for one in changes), known))
+            replace(one, row=judge(one.row, known)) for one in changes), known))
 
     @property
     def best(self) -> Change | None:
@@ -222,7 +222,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
             paired += _pair(search, found, effort, best_only)
         if not thorough and any(one.row.sure for one in (*sure, *paired)):
             break
-    singles, both = (tuple(dataclasses.replace(one, row=judge(one.row, asked))
+    singles, both = (tuple(replace(one, row=judge(one.row, asked))
                            for one in rank_changes(changes, limits))
                      for changes in (found, paired))
     return Advice(deployment=deployment, limits=asked, before=before, changes=singles, pairs=both,
@@ -424,7 +424,7 @@ def _pair(search: _Search, singles: Sequence[Change], effort: str,
                 continue
             figures: dict[str, Any] = {name: _multiply(one.row, other.row, before, name)
                                        for name in QUANTITIES[:4]}
-            far = excess(dataclasses.replace(one.row, **figures), limits)
+            far = excess(replace(one.row, **figures), limits)
             risk = one.risks_accuracy or other.risks_accuracy
             promised.append(((far > 0, risk, one.lost + other.lost if far <= 0 else 0.0, far),
                              one, other))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import cast
 
 from calibration.fitting.intervals import BASES, Basis, Interval
@@ -168,7 +168,7 @@ def relate_times(before: Row, after: Row) -> Interval | None:
             one for one in row.inputs if one[0].startswith("network."))]))
         for row in (before, after)))
     together = (after.time.low / before.time.low, after.time.high / before.time.high)
-    return dataclasses.replace(found, low=min(found.low, *together),
+    return replace(found, low=min(found.low, *together),
                                high=max(found.high, *together))
 
 

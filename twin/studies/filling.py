@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from calibration.fitting.bands import NORMAL_REACH
 from calibration.fitting.intervals import Interval
@@ -65,7 +65,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, s
 
 def weigh(row: Row, graph: Graph) -> Row:
     """Return a row with the precision and the bytes of the parameters of its network."""
-    return dataclasses.replace(row, precision=name_precision(graph),
+    return replace(row, precision=name_precision(graph),
                                parameter_bytes=parameter_bytes(graph, graph.layers))
 
 
@@ -96,7 +96,7 @@ def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
     cycles = float(batch.time_us[number]) * (row.clock_hz or math.nan) * 1e-6
     causes = {f"{CAUSE}.{cause}": float(us) for cause, us in zip(
         CAUSES, batch.cause_us[number], strict=True) if us}
-    filled = dataclasses.replace(
+    filled = replace(
         row, grade=lower_grade(row.grade, extrapolates=bool(batch.extrapolates[number])),
         time_us=float(batch.time_us[number]), time=time, basis=row.basis if time else "",
         energy_uj=_known(batch.energy_uj[number]),
@@ -112,7 +112,7 @@ def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
         return filled
     energy_uj, energy = whole_energy(idle, filled.energy_uj, batch.time_us[number].item(),
                                      filled.energy, time)
-    return dataclasses.replace(filled, idle_mw=idle.mw, energy=energy, energy_uj=energy_uj)
+    return replace(filled, idle_mw=idle.mw, energy=energy, energy_uj=energy_uj)
 
 
 def add_duty(row: Row, board: Board, duty: Duty | None,
@@ -128,7 +128,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
     if duty is None:
         return row
     rest = find_rest(board, sleep, row.clock_hz)
-    row = dataclasses.replace(row, sleep="not known" if rest is None else rest.state,
+    row = replace(row, sleep="not known" if rest is None else rest.state,
                               wake_up_us=0.0 if rest is None else rest.wake_up_us)
     idle = None if row.clock_hz is None else idle_power_mw(board, row.clock_hz)
     if rest is None or idle is None or row.time_us is None or row.energy_uj is None:
@@ -156,7 +156,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
         f"a cell in mAh without @VOLTS has {CELL_V:g} V (assumed)" * duty.assumes_volts,
         rest.basis)
     wake_mw = idle * rest.wake_up_us / duty.every_us
-    return dataclasses.replace(
+    return replace(
         row, mean_mw=mean_mw, mean=mean, life_days=days, life=life, wake_mw=wake_mw,
         life_basis="; ".join(filter(None, taken)),
         asleep_mw=mean_mw - wake_mw - row.energy_uj * 1e3 / duty.every_us)

@@ -5,11 +5,11 @@ Nothing here is a rule of thumb: each figure is counted in rows of studies that 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
@@ -231,7 +231,7 @@ def _decide(sources: Sequence[tuple[Study, Table]]) -> dict[str, tuple[Decision,
                 known.add(model)
                 found[f"{name_model(model)} in {study.name}"] = decide([
                     row if row.model == model and not _changes(study, row)
-                    else dataclasses.replace(row, failure="other") for row in table.rows])
+                    else replace(row, failure="other") for row in table.rows])
     return found
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property, partial
 from typing import TypeVar
 
@@ -204,7 +203,7 @@ class Deployer:
             like = self._describe(points[0], one)
             for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
                 if numbers[row] not in found:
-                    filled = fill_row(dataclasses.replace(
+                    filled = fill_row(replace(
                         like, clock_hz=own_hz, inputs=name_inputs(points[row])), batch, row,
                         one.board)
                     found[numbers[row]] = self._finish(filled, one.board)
@@ -240,14 +239,14 @@ class Deployer:
 
     def predict_one(self, deployment: Deployment) -> Prediction:
         """Return the prediction of a deployment at these prices."""
-        return predict_calibrated(dataclasses.replace(deployment, own_scale=None),
+        return predict_calibrated(replace(deployment, own_scale=None),
                                   temperature=self.temperature, calibration=self.calibration)
 
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
         board = deployment.board
         filled = fill_row(self._describe(point, deployment), batch, number, board)
         if "program" in point:  # which of its instructions are of calls is not known
-            filled = dataclasses.replace(filled, overhead_us=None)
+            filled = replace(filled, overhead_us=None)
         return self._finish(filled, board)
 
     def _finish(self, row: Row, board: Board) -> Row:
@@ -255,7 +254,7 @@ class Deployer:
         rest, setup_us = find_rest(board, self.sleep), dict(row.variables).get(SETUP)
         if self.temperature == "cold" and rest is not None and setup_us and row.time_us:
             total_us = math.fsum(us for _, us in list_parts(rest, setup_us, row.time_us))
-            row = dataclasses.replace(row, variables=tuple(sorted(
+            row = replace(row, variables=tuple(sorted(
                 (*row.variables, (COLD_START, total_us)))))
         return add_duty(row, board, self.duty, self.sleep)
 
@@ -267,14 +266,14 @@ class Deployer:
         if self.judge is not None:
             asked = {**self.defaults, **point}
             found = self.judge.rate(self.read_graph(asked["model"]), asked)
-            row = dataclasses.replace(row, accuracy=found.share, accuracy_range=found.interval,
+            row = replace(row, accuracy=found.share, accuracy_range=found.interval,
                                       accuracy_by=found.by)
         measured = measure_variables(deployment, cold=self.temperature == "cold")
         if isinstance(brought, Brought):
-            row = dataclasses.replace(row, runtime=f"{brought.name} ({brought.file})")
+            row = replace(row, runtime=f"{brought.name} ({brought.file})")
             if brought.prepare is not None:
                 measured[SETUP] = self.predict_one(brought.prepare(deployment.board)).time_us
-        return dataclasses.replace(row, variables=tuple(sorted(measured.items())))
+        return replace(row, variables=tuple(sorted(measured.items())))
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
         """Return the row of a point that was refused."""

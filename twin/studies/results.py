@@ -5,11 +5,10 @@ A row is flat, so that a table is one Parquet or CSV file anything can read.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import asdict, field, fields
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,7 +109,7 @@ FURTHER: dict[str, str] = {
                      "life_high_days", "life_level"), "")}
 """Columns only some rows have, or files of this version; as `COLUMNS`."""
 
-_KINDS = {field.name: field.type for field in dataclasses.fields(Row)}
+_KINDS = {field.name: field.type for field in fields(Row)}
 _TEXTS = (*(name for name, kind in _KINDS.items() if kind == "str"), "placement", "violations",
           "meets")
 _WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
@@ -227,7 +226,7 @@ def to_arrow(table: Table) -> pyarrow.Table:
 
 def list_settings(table: Table) -> JsonObject:
     """Return what a table is beside its rows."""
-    return {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
+    return {"limits": asdict(table.limits), "objectives": table.objectives,
             "axes": table.axes, "schema": 1}
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
 
 from calibration.fitting.intervals import Interval
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
@@ -165,7 +165,7 @@ class Row:
     violations: tuple[str, ...] = ()
     probability: float | None = None
     front: str = ""
-    draw: tuple[float, ...] = dataclasses.field(default=(), repr=False, compare=False)
+    draw: tuple[float, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def network(self) -> str:
@@ -273,12 +273,12 @@ def mixes_boundaries(rows: Iterable[Row]) -> bool:
 def judge(row: Row, limits: Limits) -> Row:
     """Return a row with what it violates and the probability of meeting every limit."""
     if row.failure:
-        return dataclasses.replace(row, violations=(), probability=None)
+        return replace(row, violations=(), probability=None)
     row = bound_mean(row, limits)
     limits = limits.after(row.wake_up_us)
     broken = tuple(name for name, limit in limits.list_limits()
                    if (value := getattr(row, name)) is None or value > limit)
-    return dataclasses.replace(row, violations=broken, probability=_chance(row, limits, broken))
+    return replace(row, violations=broken, probability=_chance(row, limits, broken))
 
 
 def bound_mean(row: Row, limits: Limits) -> Row:
@@ -287,7 +287,7 @@ def bound_mean(row: Row, limits: Limits) -> Row:
         return row
     found = find_least_mean(row, limits.every_us or math.inf)
     return found if (found.mean_mw or 0.0) > (limits.max_mean_mw or math.inf) else (
-        dataclasses.replace(row, mean_mw=None, mean=None))
+        replace(row, mean_mw=None, mean=None))
 
 
 def find_least_mean(row: Row, every_us: float) -> Row:
@@ -295,8 +295,8 @@ def find_least_mean(row: Row, every_us: float) -> Row:
     if row.sleep != NOT_KNOWN or row.energy_uj is None:
         return row
     share = 1e3 / every_us
-    return dataclasses.replace(row, mean_mw=row.energy_uj * share, mean=row.energy and (
-        dataclasses.replace(row.energy, low=row.energy.low * share, high=row.energy.high * share)))
+    return replace(row, mean_mw=row.energy_uj * share, mean=row.energy and (
+        replace(row.energy, low=row.energy.low * share, high=row.energy.high * share)))
 
 
 def limit_known(row: Row, limits: Limits) -> Limits:
@@ -305,9 +305,9 @@ def limit_known(row: Row, limits: Limits) -> Limits:
     Asleep at a current that is not known, the mean power's is one of the energy of an inference.
     """
     if row.sleep == NOT_KNOWN and limits.max_mean_mw and limits.every_us:
-        limits = dataclasses.replace(limits, max_mean_mw=None, max_energy_uj=min(
+        limits = replace(limits, max_mean_mw=None, max_energy_uj=min(
             limits.max_mean_mw * limits.every_us * 1e-3, limits.max_energy_uj or math.inf))
-    return dataclasses.replace(limits, **{
+    return replace(limits, **{
         f"max_{name}": None for name, _ in limits.list_limits()
         if getattr(row, name) is None and (name != "mean_mw" or row.energy_uj is None)})
 

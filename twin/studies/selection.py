@@ -12,9 +12,9 @@ the product of its figures over their limits, what does not fit or cannot run 0.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 from hwmodels.errors import TwinError
@@ -329,7 +329,7 @@ def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
         (one for one in free if one.row.sure), None)
     if best is None:
         return row, ""
-    settled = dataclasses.replace(best.row, model=row.model, board=row.board,
+    settled = replace(best.row, model=row.model, board=row.board,
                                   inputs=(*row.inputs, *best.settings))
     return settled, f"{best.words}; without it {describe_miss(row, limits, 0.0)}"
 

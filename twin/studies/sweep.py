@@ -5,10 +5,10 @@ On the front is what nothing else beats in every objective, marked with how sure
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -115,7 +115,7 @@ def name_network(row: Row) -> str:
 
 def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:
     shown = [number for number, row in enumerate(rows) if not row.failure]
-    marked = [dataclasses.replace(row, front="") for row in rows]
+    marked = [replace(row, front="") for row in rows]
     if not shown or not objectives:
         return marked
     unknown = 0.0, math.inf, math.inf
@@ -133,7 +133,7 @@ def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:
                       if name in UNCERTAIN)
         mark = (CERTAIN if on_front and bounded and not _is_beaten(high[place], rivals)
                 else FRONT if on_front else POSSIBLE)
-        marked[number] = dataclasses.replace(marked[number], front=mark)
+        marked[number] = replace(marked[number], front=mark)
     return marked
 
 

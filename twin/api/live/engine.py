@@ -5,10 +5,10 @@ Runs in a process of its own, which may be ended at any moment; what it keeps on
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from hwmodels.board.file import load_board
@@ -113,7 +113,7 @@ class Engine(Reader):
         if base.loads or any(cache.streaming_lines and cache.enabled
                              for cache in base.board.caches):
             return {"kept": False}  # Other masters ask by time: no count holds at another clock.
-        at_clock = dataclasses.replace(base.replace({path: hertz}), own_scale=None)
+        at_clock = replace(base.replace({path: hertz}), own_scale=None)
         answer = tell_prediction(predict_calibrated(
             at_clock, temperature=state.temperature, calibration=state.calibration))
         return {"kept": True, **{name: answer[name] for name in KEPT}}

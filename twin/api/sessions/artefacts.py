@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -48,9 +48,9 @@ def list_artefacts(prediction: Prediction) -> JsonObject:
 
 def plain(value: Any) -> Any:
     """Return a noun as JSON has it: its public fields, long arrays as their shape and hash."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name))
-                for field in dataclasses.fields(value) if not field.name.startswith("_")}
+                for field in fields(value) if not field.name.startswith("_")}
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, np.generic):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -35,7 +35,7 @@ class NarrowingTable(Table):
     def _without(self, gone: Sequence[str]) -> NarrowingTable:
         fitted = copy.copy(self)
         kept = [column for column in self.columns if str(column.header) not in gone]
-        fitted.columns = [dataclasses.replace(column, _index=place)
+        fitted.columns = [replace(column, _index=place)
                           for place, column in enumerate(kept)]
         return fitted
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -200,7 +200,7 @@ def summarise(table: Table) -> list[str]:
             f"{name} {value}" for name, value in shared.items()))
     many = len(set(map(network_of, rows))) > 1
     idle = list_idle(rows)
-    won = group_by((describe_row(dataclasses.replace(row, inputs=tuple(
+    won = group_by((describe_row(replace(row, inputs=tuple(
         one for one in row.inputs if one[0] not in idle)), changes=not many), what)
         for what, row in list_winners(table))
     return [*lines, *(f"{', '.join(words)}: {text}" for text, words in won.items())]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import fspath
 from typing import Any
 
@@ -146,7 +146,7 @@ def run_study(source: File, folder: File, *, jobs: int = 1,
     study = load_runnable(fspath(source))
     for step in study.postprocess:  # one that does not load is refused before anything runs
         load_step(step)
-    study = study if bring is None else dataclasses.replace(study, brought=bring(study))
+    study = study if bring is None else replace(study, brought=bring(study))
     plan = make_plan(study)
     with open_workers(jobs, cluster) as compute, lock_session(fspath(folder)):
         session = begin_session(fspath(source), study, plan, fspath(folder), command)

@@ -7,13 +7,12 @@ what a row says does not depend on workers, on their number, or on what was inte
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import astuple, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -101,7 +100,7 @@ class Plan:
                 for name, value in asked.point.items()}
         document = [sorted(settings.items()), asked.temperature, repr(self.deployer),
                     self.content.get(self.deployer.calibration), self.identity,
-                    list(asked.labels), dataclasses.astuple(self.hard)]
+                    list(asked.labels), astuple(self.hard)]
         return hashlib.sha256(json.dumps(document).encode()).hexdigest()[:32]
 
 
@@ -175,7 +174,7 @@ def compute(plan: Plan, task: Task) -> tuple[Row, ...]:
     """Return the rows of a task, rejected where a hard limit is violated."""
     deployer = _deployer(plan, task.asked[0].temperature)
     rows = deployer.predict([_with_inputs(plan, one) for one in task.asked])
-    return tuple(_reject(dataclasses.replace(row, inputs=asked.labels,
+    return tuple(_reject(replace(row, inputs=asked.labels,
                                              model=label(asked.point["model"])), plan.hard)
                  for row, asked in zip(rows, task.asked, strict=True))
 
@@ -187,7 +186,7 @@ def _deployer(plan: Plan, temperature: str) -> Deployer:
     """Return the one of this process: a model is read once."""
     key = repr(plan.deployer), temperature
     if key not in _DEPLOYERS:
-        _DEPLOYERS[key] = dataclasses.replace(plan.deployer, temperature=temperature)
+        _DEPLOYERS[key] = replace(plan.deployer, temperature=temperature)
     return _DEPLOYERS[key]
 
 
@@ -207,7 +206,7 @@ def _reject(row: Row, hard: Limits) -> Row:
         value = getattr(row, name)
         if value is None or value > limit:
             excess = "is not known" if value is None else f"{value:.6g} is above it"
-            return dataclasses.replace(row, failure=REJECTED,
+            return replace(row, failure=REJECTED,
                                        reason=f"hard limit {name} {limit:.6g}: {excess}")
     return row
 
