@@ -17,7 +17,7 @@ import math
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,6 +47,8 @@ SCHEMA = 1
 LEFT = frozenset((HEAD, RESULT, INPUTS, "graph.json", "placement.json", "kernels.json",
                   "counts.json", "image.elf", "cold.json", "cold.jsonl", "warm.json", "warm.jsonl"))
 """All that a run leaves in its folder."""
+
+MOST_HEAD_BYTES = 1 << 24
 
 MOST_FILES = 10_000
 MOST_BYTES = 1 << 30
@@ -80,10 +82,7 @@ class Session:
 
     def read_result(self) -> Any:
         """Return the document of its result; raises `SessionError` where there is none."""
-        path = self.folder / RESULT
-        with reworded((DocumentError, OSError, UnicodeDecodeError), SessionError,
-                      f"{path}: cannot be read: "):
-            return parse_json(read_regular_text(path, LARGEST_JSON_BYTES))
+        return _read(self.folder / RESULT, LARGEST_JSON_BYTES)
 
 
 def begin_session(root: str | Path, request: Request, command: Sequence[str] = ()) -> Session:
@@ -156,13 +155,10 @@ def kept_files(session: Session) -> Iterator[None]:
 def open_session(folder: str | Path) -> Session:
     """Return the session of a folder; raises `SessionError` for one that is none."""
     path = Path(folder) / HEAD
-    try:
-        head = parse_json(read_regular_text(path, 1 << 24))
-    except FileNotFoundError as error:
+    if not path.exists():
         raise SessionError(f"{folder}: is not a folder of a kept run; accepted: one that --keep "
-                           "made") from error
-    except (DocumentError, OSError, UnicodeDecodeError) as error:
-        raise SessionError(f"{path}: cannot be read: {error}") from error
+                           "made")
+    head = _read(path, MOST_HEAD_BYTES)
     if not isinstance(head, dict) or head.get("kind") != "session":
         raise SessionError(f"{path}: is not of a kept run")
     if head.get("schema") != SCHEMA:
@@ -193,8 +189,8 @@ def find_sessions(root: str | Path) -> Iterator[Path]:
 def _is_other(path: Path) -> bool:
     """Whether a head can be read and is of something else than a kept run."""
     try:
-        head = parse_json(read_regular_text(path, 1 << 24))
-    except (DocumentError, OSError, UnicodeDecodeError):
+        head = _read(path, MOST_HEAD_BYTES)
+    except SessionError:
         return False
     return not isinstance(head, dict) or head.get("kind") != "session"
 
@@ -249,31 +245,33 @@ def hash_report(document: Any) -> str:
     -----
     Machines differ in the last bits of a sum, so that all digits would tell them apart.
     """
-    text = json.dumps(_rounded(document), sort_keys=True, separators=(",", ":"))
+    text = json.dumps(rewrite(document, _round), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def relative(value: Any, folder: Path) -> Any:
     """Return a document with paths below a folder as they are from there."""
-    return _without(value, {f"{folder}/", f"{folder.resolve()}/"})
-
-
-def _without(value: Any, prefixes: Iterable[str]) -> Any:
-    if isinstance(value, str):
+    def cut(text: Any) -> Any:
         for prefix in prefixes:
-            value = value.replace(prefix, "")
-        return value
+            text = text.replace(prefix, "") if isinstance(text, str) else text
+        return text
+
+    prefixes = {f"{folder}/", f"{folder.resolve()}/"}
+    return rewrite(value, cut)
+
+
+def rewrite(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a document with its keys, texts and figures as `change` makes them."""
     if isinstance(value, Mapping):
-        return {_without(key, prefixes): _without(one, prefixes) for key, one in value.items()}
-    return [_without(one, prefixes) for one in value] if isinstance(value, list | tuple) else value
+        return {change(key): rewrite(one, change) for key, one in value.items()}
+    return ([rewrite(one, change) for one in value] if isinstance(value, list | tuple)
+            else change(value))
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS - 1}e}") if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): _rounded(one) for key, one in value.items()}
-    return [*map(_rounded, value)] if isinstance(value, list | tuple) else value
+    return value
 
 
 def _make_folder(root: Path, stem: str) -> Path:
@@ -305,6 +303,12 @@ def _keep(source: Path, inputs: Path, name: str) -> str:
         with open_regular(path, MOST_BYTES) as stream, copy.open("xb") as written:
             shutil.copyfileobj(stream, written)
     return f"{INPUTS}/{target.relative_to(inputs).as_posix()}"
+
+
+def _read(path: Path, most_bytes: int) -> Any:
+    with reworded((DocumentError, OSError, UnicodeDecodeError), SessionError,
+                  f"{path}: cannot be read: "):
+        return parse_json(read_regular_text(path, most_bytes))
 
 
 def _write_head(session: Session) -> Session:

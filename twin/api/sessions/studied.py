@@ -11,7 +11,7 @@ from hwmodels.errors import reworded
 from hwmodels.files import DocumentError, read_yaml
 from twin.api.sessions.bundle import check_name
 from twin.api.sessions.request import make_request
-from twin.api.sessions.session import Session, begin_session, end_session
+from twin.api.sessions.session import Session, begin_session, end_session, rewrite
 from twin.errors import SessionError
 from twin.studies.results import Table
 from twin.studies.study.session import open_session as open_study
@@ -42,9 +42,8 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
     names = _copy_inputs(folder, study.head["inputs"], place)
     request = make_request("study", {"study": str(place)})
     session = begin_session(scratch / folder.resolve().name, request, study.head["commands"][0])
-    document = _renamed(write(table), {
-        old: f"inputs/study/{place.name}/{new}" for old, new in names.items()})
-    return end_session(session, document, {})
+    kept = {old: f"inputs/study/{place.name}/{new}" for old, new in names.items()}
+    return end_session(session, rewrite(write(table), lambda one: kept.get(one, one)), {})
 
 
 def check_files(folder: Path) -> None:
@@ -90,11 +89,3 @@ def _copy_inputs(folder: Path, inputs: Mapping[str, str], place: Path) -> dict[s
                 shutil.copyfile(kept, target)
                 found[old] = name
     return found
-
-
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return names.get(value, value)
-    if isinstance(value, Mapping):
-        return {key: _renamed(one, names) for key, one in value.items()}
-    return [_renamed(one, names) for one in value] if isinstance(value, list | tuple) else value
