@@ -20,6 +20,7 @@ from typing_extensions import TypedDict, get_type_hints, is_typeddict
 
 from hwmodels.counts import CAUSES
 from hwmodels.errors import STEERING
+from hwmodels.files import JsonObject
 
 ABSENT = object()
 """Given for a key that need not be there: it is omitted."""
@@ -31,7 +32,7 @@ class Says:
     def __init__(self, description: str = "", **keywords: Any) -> None:
         self.keywords = ({"description": description} if description else {}) | keywords
 
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> JsonObject:
         """Add the keywords to what pydantic makes of the type."""
         return {**handler(core), **self.keywords}
 
@@ -64,7 +65,7 @@ class Interval(TypedDict):
     level: Annotated[float, Within(gt=0, lt=1)]
 
 
-def fill(shape: Any, noun: Any, **given: Any) -> dict[str, Any]:
+def fill(shape: Any, noun: Any, **given: Any) -> JsonObject:
     """Return a noun as its document: keys in the order of the type, `given` ones as they are.
 
     A key that is not required is omitted where the noun's attribute is empty.
@@ -88,7 +89,7 @@ def dump_document(document: Mapping[str, Any]) -> str:
                         text)
 
 
-def make_schema(name: str, shape: Any) -> dict[str, Any]:
+def make_schema(name: str, shape: Any) -> JsonObject:
     """Return the JSON Schema (draft 2020-12) of a document or of a union of documents.
 
     Notes

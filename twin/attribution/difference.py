@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
-from hwmodels.files import read_yaml
+from hwmodels.files import JsonObject, read_yaml
 from hwmodels.frozen import frozen
 from hwmodels.quantities import list_by_key
 from twin.attribution.compatibility import NOTE, Finding
@@ -108,7 +107,7 @@ def load_groups() -> tuple[CounterGroup, ...]:
         for entry in document["entries"])
 
 
-def _causes(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _causes(entry: JsonObject) -> tuple[str, ...]:
     if "clock" in entry:
         return tuple(f"{cause}@{entry['clock']}" for cause in CAUSES)
     return tuple(entry["causes"])

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from annotated_types import Len, MinLen
 from typing_extensions import TypedDict
 
+from hwmodels.files import JsonObject
 from hwmodels.quantities import Cell
 from twin.attribution import difference as differences
 from twin.attribution.diagnosis.finding import Diagnosis as Diagnosed
@@ -31,7 +32,7 @@ from twin.documents import (
 )
 from twin.pricing.document import to_document
 
-Predicted = Annotated[dict[str, Any], Says("of a what-if: the prediction, of "
+Predicted = Annotated[JsonObject, Says("of a what-if: the prediction, of "
                                            "prediction.schema.json")]
 
 
@@ -151,7 +152,7 @@ class Diagnosis(Document):
     repeats_within: NotRequired[float | None]
     counters: NotRequired[list[Any]]
     kinds: dict[str, Share]
-    errors: Annotated[dict[str, Any], Of(lambda diagnosis: {
+    errors: Annotated[JsonObject, Of(lambda diagnosis: {
         name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__})]
     observations: list[Any]
     remarks: NotRequired[list[str]]
@@ -159,7 +160,7 @@ class Diagnosis(Document):
     not_distinguishable: NotRequired[Annotated[list[str], Says(
         "faults about as likely to be measured so as the verdict")]]
     faults: Annotated[list[Fault], MinLen(2), Of("findings")]
-    layer_effects: NotRequired[list[dict[str, Any]]]
+    layer_effects: NotRequired[list[JsonObject]]
 
 
 class CauseOfTime(TypedDict):
@@ -190,7 +191,7 @@ class Why(Document):
     as_expected: Share
     causes: Annotated[list[CauseOfTime], Of("rows")]
     two_at_once: Share
-    pairs: Annotated[list[dict[str, Any]], Of(lambda why: [
+    pairs: Annotated[list[JsonObject], Of(lambda why: [
         {"causes": list(causes), "probability": chance, "explains_us": explains_us}
         for causes, chance, explains_us in why.pairs[:10]])]
     ask: Annotated[str, Of("asked"),
@@ -239,7 +240,7 @@ class Comparison(TypedDict):
         "of a what-if: that the second is really faster; null at stated prices")]]
     before: NotRequired[Predicted]
     after: NotRequired[Predicted]
-    epochs: NotRequired[Annotated[dict[str, Any], Says(
+    epochs: NotRequired[Annotated[JsonObject, Says(
         "on an accelerator: every line of the profiler's report")]]
     diagnosis: NotRequired[Diagnosis]
     possible: NotRequired[Annotated[list[PossibleCause], Says(
@@ -253,7 +254,7 @@ class PublishedRow(TypedDict):
     published_by: Annotated[str, Of(lambda one: f"{one.row.submitter} {one.row.edition}")]
     use: Annotated[Literal["fit"], Of("row.use")]
     reason: Annotated[str | None, Of(lambda one: one.reason or None)]
-    comparison: Annotated[dict[str, Any] | None, Says("of comparison.schema.json")]
+    comparison: Annotated[JsonObject | None, Says("of comparison.schema.json")]
 
 
 class Published(TypedDict):
@@ -281,12 +282,12 @@ _OF_VERBS = ("limit", "exceeding", "remarks", "set", "probability_faster", "befo
              "epochs", "diagnosis", "possible", "idealised")
 
 
-def load_schema() -> dict[str, Any]:
+def load_schema() -> JsonObject:
     """Return the JSON Schema (draft 2020-12) comparisons conform to."""
     return make_schema("comparison", Comparison)
 
 
-def comparison_document(difference: Difference, kind: str, **more: Any) -> dict[str, Any]:
+def comparison_document(difference: Difference, kind: str, **more: Any) -> JsonObject:
     """Write a comparison as a document of the published schema.
 
     Every row's gap = sum of its causes' gaps + unexplained, in whole units; rows sum to the total.
@@ -304,9 +305,9 @@ def comparison_document(difference: Difference, kind: str, **more: Any) -> dict[
         name: more.get(name, ABSENT) for name in _OF_VERBS})
 
 
-def view_document(view: View) -> dict[str, Any]:
+def view_document(view: View) -> JsonObject:
     """Write what `twin compare` or `twin attribute` show: the comparison, and what goes with it."""
-    more: dict[str, Any] = {}
+    more: JsonObject = {}
     if view.tasks is not None:
         more["epochs"] = tasks_document(view.tasks)
     if view.diagnosis is not None:
@@ -318,7 +319,7 @@ def view_document(view: View) -> dict[str, Any]:
     return comparison_document(view.difference, view.kind, **more)
 
 
-def published_document(view: PublishedView) -> dict[str, Any]:
+def published_document(view: PublishedView) -> JsonObject:
     """Write open rows as comparisons, and what is said of the sealed ones together."""
     return fill(Published, view, rows=[
         fill(PublishedRow, one, comparison=None if (
@@ -328,13 +329,13 @@ def published_document(view: PublishedView) -> dict[str, Any]:
 
 
 def difference_document(difference: Difference, limit: float | None,
-                        exceeding: Sequence[differences.Row] = ()) -> dict[str, Any]:
+                        exceeding: Sequence[differences.Row] = ()) -> JsonObject:
     """Write what `twin diff` shows: the comparison, its limit and what grew by more."""
     return comparison_document(difference, "difference", limit=limit,
                                exceeding=[row.label for row in exceeding])
 
 
-def what_if_document(changed: WhatIf) -> dict[str, Any]:
+def what_if_document(changed: WhatIf) -> JsonObject:
     """Write a what-if: what was set, both predictions, and what moved."""
     return comparison_document(
         changed.difference, "what-if", remarks=list(changed.effects),
@@ -343,14 +344,14 @@ def what_if_document(changed: WhatIf) -> dict[str, Any]:
         after=to_document(changed.after))
 
 
-def split_document(split: Split) -> dict[str, Any]:
+def split_document(split: Split) -> JsonObject:
     """Write an idealised split."""
     return fill(Idealised, split)
 
 
-def tasks_document(report: TaskReport) -> dict[str, Any]:
+def tasks_document(report: TaskReport) -> JsonObject:
     """Write the lines of an accelerator's report, of every task and of the whole model."""
-    def write(lines: Mapping[str, Figure]) -> dict[str, Any]:
+    def write(lines: Mapping[str, Figure]) -> JsonObject:
         return {name: {"first": one.first, "second": one.second} for name, one in lines.items()}
 
     return {"paired_by": report.paired_by, "gaps": list(report.gaps),
@@ -360,7 +361,7 @@ def tasks_document(report: TaskReport) -> dict[str, Any]:
                         "lines": write(pair.lines)} for pair in report.pairs]}
 
 
-def diagnosis_document(diagnosis: Diagnosed) -> dict[str, Any]:
+def diagnosis_document(diagnosis: Diagnosed) -> JsonObject:
     """Write a diagnosis as a document: kinds and faults by probability, with their evidence."""
     return fill(
         Diagnosis, diagnosis, left_out=diagnosis.left_out, rests_on=list(diagnosis.rests_on),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from hwmodels.errors import TwinError
+from hwmodels.quantities import Settings
 from twin.pricing.prediction import Prediction
 
 
-def list_effects(before: Prediction, after: Prediction, changes: Mapping[str, object],
-                 predict_with: Callable[[Mapping[str, object]], Prediction]) -> Iterator[str]:
+def list_effects(before: Prediction, after: Prediction, changes: Settings,
+                 predict_with: Callable[[Settings], Prediction]) -> Iterator[str]:
     """Yield the warnings of a what-if.
 
     Parameters
@@ -88,7 +89,7 @@ def _most_used(path: str, prediction: Prediction) -> int | None:
 
 
 def _explain_units(before: Prediction, after: Prediction,
-                   changes: Mapping[str, object]) -> Iterator[str]:
+                   changes: Settings) -> Iterator[str]:
     if not before.tasks or not after.tasks or after.time_us == before.time_us:
         return
     old, new = before.board.accelerator, after.board.accelerator

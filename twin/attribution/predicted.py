@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
-from hwmodels.files import MISSHAPEN, DocumentError, read_json
+from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, read_json
 from hwmodels.quantities import apportion, sum_by_key
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.deployment.choice import compiler_of, find_compiler
@@ -134,7 +134,7 @@ def side_of_compiled(path: str, board: Board) -> tuple[Side, tuple[str, ...]]:
         work=Work(operations=totals["ops"])), network.notes
 
 
-def side_of_document(document: Mapping[str, Any], source: str) -> Side:
+def side_of_document(document: JsonObject, source: str) -> Side:
     """Return a prediction's JSON document as a side.
 
     Raises
@@ -161,11 +161,11 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
                          ) from error
 
 
-def _read_document(document: Mapping[str, Any], source: str, *, layers: bool = False) -> Side:
+def _read_document(document: JsonObject, source: str, *, layers: bool = False) -> Side:
     words = () if layers else TASK_WORDS
     part = next((word for word in words if document.get(f"{word}s")), "layer")
     tasks = part != "layer"
-    units: list[Mapping[str, Any]] = list(document[f"{part}s"])
+    units: list[JsonObject] = list(document[f"{part}s"])
     total = document["total"]
     clocks = {line["clock"] for unit in units for line in unit["bill"] if line.get("cycles")}
     clock = next(iter(clocks)) if len(clocks) == 1 else "cpu"
@@ -196,25 +196,25 @@ def _read_document(document: Mapping[str, Any], source: str, *, layers: bool = F
         doubtful=tuple(map(str, document.get("calibration", {}).get("doubtful", ()))))
 
 
-def _find_interval(total: Mapping[str, Any], name: str, unit: str) -> Any:
+def _find_interval(total: JsonObject, name: str, unit: str) -> Any:
     """Return the interval of a quantity; schema 1 had it in the quantity itself."""
     quantity = total[f"{name}_{unit}"]
     return quantity if isinstance(quantity, dict) else total.get(f"{name}_interval_{unit}")
 
 
-def _interval(total: Mapping[str, Any], name: str, unit: str) -> tuple[float, float] | None:
+def _interval(total: JsonObject, name: str, unit: str) -> tuple[float, float] | None:
     found = _find_interval(total, name, unit)
     if found is None:
         return None
     return _amount(found["low"], "low"), _amount(found["high"], "high")
 
 
-def _level(total: Mapping[str, Any]) -> float | None:
+def _level(total: JsonObject) -> float | None:
     found = _find_interval(total, "time", "us")
     return None if found is None else _amount(found["level"], "level")
 
 
-def _exact_parts(units: list[Mapping[str, Any]], clock: str,
+def _exact_parts(units: list[JsonObject], clock: str,
                  name_task: Callable[[str], str] | None) -> tuple[Part, ...]:
     """Round times and energies so that lines sum to parts, parts to the total."""
     amounts: list[dict[str, int]] = [{} for _ in units]
@@ -249,7 +249,7 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
         for place, unit in enumerate(units))
 
 
-def _cause(line: Mapping[str, Any]) -> str:
+def _cause(line: JsonObject) -> str:
     """Return the cause of a line; a document written before it was renamed has the old name."""
     cause = str(line["cause"])
     return RENAMED.get(cause, cause)
@@ -275,13 +275,13 @@ def _value(quantity: Any) -> float | None:
     return quantity["value"] if isinstance(quantity, dict) else quantity
 
 
-def _events(unit: Mapping[str, Any]) -> dict[str, float]:
+def _events(unit: JsonObject) -> dict[str, float]:
     found = {name: _amount(count["occurred"], name)
              for name, count in unit.get("counts", {}).items()}
     return found | {"instructions": _amount(unit.get("instructions"), "instructions")}
 
 
-def read_document(path: Path) -> Mapping[str, Any]:
+def read_document(path: Path) -> JsonObject:
     """Read a JSON object from a file.
 
     Raises

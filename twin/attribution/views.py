@@ -16,7 +16,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
-from hwmodels.quantities import join_words
+from hwmodels.quantities import Settings, join_words
 from twin.attribution.accounts import compare_sides
 from twin.attribution.compatibility import HIDING, REFUSE, is_other_library
 from twin.attribution.diagnosis.case import Progress
@@ -370,7 +370,7 @@ class WhatIf:
 
     before: Prediction
     after: Prediction
-    changes: Mapping[str, object]
+    changes: Settings
     difference: Difference
     odds: float | None = None
     effects: tuple[str, ...] = ()
@@ -385,7 +385,7 @@ class WhatIf:
             *(text for text in now if text in then))))
 
 
-def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, object],
+def set_what_if(before: Prediction, after: Prediction, changes: Settings,
                 effects: tuple[str, ...] = ()) -> WhatIf:
     """Set two predictions beside each other; whatever was changed is what was asked for."""
     odds = None

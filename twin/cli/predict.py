@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from os import fspath
@@ -14,6 +14,7 @@ import typer
 
 import twin
 from hwmodels.errors import TwinError
+from hwmodels.quantities import Settings
 from twin.api.commands.predict import (
     FIRST_BOARDS,
     deploy_request,
@@ -141,7 +142,7 @@ def predict(*, boards: BoardsOrNone = None, placed: Deployed, priced: Priced, fe
         exports=exports or [], keep=keep)
 
 
-def name_options(asked: Request) -> dict[str, object]:
+def name_options(asked: Request) -> Settings:
     """Return what was given of a request's options, by their names."""
     return {option.names: getattr(asked, name)
             for name, (option, _) in asked.list_options().items()}
@@ -248,7 +249,7 @@ def note_paths(written: list[Path]) -> None:
         note_written(path)
 
 
-def refuse_beside(shown: str, options: Mapping[str, object],
+def refuse_beside(shown: str, options: Settings,
                   accepted: str = "a network on a board") -> None:
     """Refuse options that mean nothing beside a program, a compiler's output, several networks."""
     given = [name for name, value in options.items() if value]

@@ -16,7 +16,7 @@ from pydantic import Field
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
 from hwmodels.prices import clock_tree_pj, leakage_pj
-from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.studies.files import CHECKED
 
@@ -190,7 +190,7 @@ def stated(board: Board, values: Mapping[str, Value] | None) -> Value | None:
                 None)
 
 
-def current_paths(board: Board, ma_per_mhz: float) -> dict[str, object]:
+def current_paths(board: Board, ma_per_mhz: float) -> Settings:
     """Return what-if paths that give a board a run current in place of its file's currents.
 
     It is drawn as typed, in every cycle, whether the core works or waits.
@@ -211,7 +211,7 @@ def current_paths(board: Board, ma_per_mhz: float) -> dict[str, object]:
     return paths
 
 
-def assumed_paths(board: Board) -> dict[str, object]:
+def assumed_paths(board: Board) -> Settings:
     """Return what-if paths that leave out run and sleep currents and prices that are assumed."""
     return {fact.path: None for fact in board.facts
             if fact.kind == "assumed" and fact.value is not None and (

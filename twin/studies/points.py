@@ -13,6 +13,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import NamedTexts, frozen
+from hwmodels.quantities import Settings
 from twin.deployment.choice import BEST, DEFAULT, find_library
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.deployment import Deployment
@@ -139,7 +140,7 @@ class Deployer:
             return change_board(board, self.list_stated(board))
         return _read_once(self._boards, str(board), lambda name: self.read_board(load_board(name)))
 
-    def list_stated(self, board: Board) -> dict[str, object]:
+    def list_stated(self, board: Board) -> Settings:
         """Return what-if paths of a board: the user's currents, and null for what is assumed."""
         own = stated(board, self.currents)
         return {**(assumed_paths(board) if self.known_only else {}),

@@ -175,7 +175,7 @@ _READ: Mapping[Any, Callable[[Any], object]] = {
 """What a value of a column becomes, by the type of the row's field."""
 
 
-def _read_interval(record: Mapping[str, Any], name: str, unit: str) -> Interval | None:
+def _read_interval(record: JsonObject, name: str, unit: str) -> Interval | None:
     low, high = (record.get(f"{name}_{end}_{unit}") for end in ("low", "high"))
     if low is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -67,7 +67,7 @@ def read_frame(frame: pandas.DataFrame) -> Table:
         raise UsageError(f"data frame: is not a table of a study: {error}") from error
 
 
-def _make_table(records: Iterable[JsonObject], head: Mapping[str, Any]) -> Table:
+def _make_table(records: Iterable[JsonObject], head: JsonObject) -> Table:
     return Table(rows=tuple(map(read_row, records)), limits=_read_limits(head.get("limits", {})),
                  objectives=read_objectives(head.get("objectives", ("time_us", "energy_uj"))),
                  axes=_read_axes(head.get("axes", ())))

@@ -174,7 +174,7 @@ def _ask(asked: tuple[Any, ...], late_s: float) -> JsonObject:
     return answer
 
 
-def _time(name: str, model: str, data: bytes, runs: int, warmup: int) -> dict[str, Any]:
+def _time(name: str, model: str, data: bytes, runs: int, warmup: int) -> JsonObject:
     backend = find_backend(name)
     by = backend.setup(Path(model), data)
     count = getattr(backend, "counters", dict)

@@ -15,7 +15,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.file_cache import keep_newest
 from hwmodels.files import JsonObject
-from hwmodels.quantities import read_quantity
+from hwmodels.quantities import Settings, read_quantity
 from twin.api.commands.predict import describe_numbers
 from twin.api.live.controls import list_controls, list_paths
 from twin.api.live.figures import tell_prediction
@@ -59,7 +59,7 @@ class Engine(Reader):
         state = State.model_validate(request["state"])
         base, settings = self._find_base(state), dict(state.set)
 
-        def predict_with(changes: Mapping[str, object]) -> Prediction:
+        def predict_with(changes: Settings) -> Prediction:
             return predict_calibrated(base.replace(changes), temperature=state.temperature,
                                       calibration=state.calibration)
 
@@ -129,7 +129,7 @@ class Engine(Reader):
         except DoesNotFitError:
             return self._base(state, choose_room(dict(state.set)))
 
-    def _base(self, state: State, settings: Mapping[str, object]) -> Deployment:
+    def _base(self, state: State, settings: Settings) -> Deployment:
         key = repr((state.model, state.board, state.runtime, sorted(settings.items())))
         if key not in self._bases:
             check_names(state)

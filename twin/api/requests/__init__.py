@@ -21,6 +21,7 @@ from typing import (
 )
 
 from hwmodels.files import File
+from hwmodels.quantities import Settings
 from twin.api.requests.values import FIELD as FIELD
 from twin.api.requests.values import Option as Option
 from twin.api.requests.values import option as option
@@ -180,7 +181,7 @@ Calibration = Annotated[File, Option(
     "--calibration", "auto|none|FILE", "Learnt prices: auto (those shipped for this board and "
     "runtime), none (datasheets only), or a file of `twin calibrate`.",
     files=OVERLAY_FILES)]
-Changes = Annotated[Mapping[str, object] | None, Option(
+Changes = Annotated[Settings | None, Option(
     "--set", "PATH=VALUE", SETTINGS_HELP, text=list[str], parse=parse_settings)]
 Prices = Annotated[Mapping[str, float] | None, Option(
     "--price", "NAME=USD", "Your own price of a board or chip; may be given several times.",

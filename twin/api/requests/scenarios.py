@@ -1,14 +1,14 @@
 """The request for a device over time."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 
 from hwmodels.files import File
+from hwmodels.quantities import Settings
 from twin.api.requests import AUTO, Calibration, Request, option, required
 from twin.api.requests.values import read_pairs
 
 
-def parse_keys(settings: list[str]) -> dict[str, object]:
+def parse_keys(settings: list[str]) -> Settings:
     """Read KEY=VALUE words; a list of clocks is a list; raises `UsageError`."""
     return {key: [part.strip() for part in text[1:-1].split(",") if part.strip()]
             if text.startswith("[") and text.endswith("]") else text
@@ -20,7 +20,7 @@ class RunScenario(Request):
 
     scenario: File = required(
         "", "SCENARIO", "A scenario of `twin scenario list`, or a .yaml file.")
-    overrides: Mapping[str, object] | None = option(
+    overrides: Settings | None = option(
         None, "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
         "loads.0.busy=5ms, a what-if path below set.; may be given several times.",
         text=list[str], parse=parse_keys)

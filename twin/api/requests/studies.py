@@ -1,10 +1,11 @@
 """Requests for many configurations at once."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated
 
 from hwmodels.files import File
+from hwmodels.quantities import Settings
 from twin.api.requests import (
     AssumeUnsupported,
     Boards,
@@ -108,7 +109,7 @@ class DiffStudies(Request):
 class Compared(LimitedAndPriced, Powered, Priced, Judged, kw_only=True):
     """Networks on boards, what varies, and what they are held to."""
 
-    settings: Mapping[str, object] | None = option(
+    settings: Settings | None = option(
         None, "--set", "PATH=VALUES", "Values of a what-if path: a,b,c (a;b where values have "
         "commas), LOW..HIGH:COUNT or, with --sample, LOW..HIGH; may be given several times.",
         text=list[str], parse=parse_settings)

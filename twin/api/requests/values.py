@@ -6,6 +6,7 @@ from dataclasses import field
 from typing import Any, TypeVar
 
 from hwmodels.frozen import record
+from hwmodels.quantities import Settings
 from twin.errors import UsageError
 
 Given = TypeVar("Given")
@@ -139,7 +140,7 @@ def read_pairs(settings: Iterable[str], form: str, example: str) -> dict[str, st
     return found
 
 
-def parse_settings(settings: list[str]) -> dict[str, object]:
+def parse_settings(settings: list[str]) -> Settings:
     """Read PATH=VALUE words, and names of features, into a mapping.
 
     Raises
@@ -154,7 +155,7 @@ def parse_settings(settings: list[str]) -> dict[str, object]:
         settings = [*(word for word in settings if "=" in word),
                     *(f"{path}={value}" for path, value in switch_on(
                         features, "--set: PATH=VALUE is expected, or a feature").items())]
-    changes: dict[str, object] = {**read_pairs(settings, "PATH=VALUE",
+    changes: Settings = {**read_pairs(settings, "PATH=VALUE",
                                                "clocks.cpu.frequency_hz=80MHz")}
     if not changes:
         raise UsageError("nothing to change: give --set PATH=VALUE, such as "

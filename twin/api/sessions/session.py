@@ -125,7 +125,7 @@ def begin_session(root: str | Path, request: Request, command: Sequence[str] = (
     return _write_head(Session(folder=folder, request=request, head=head))
 
 
-def end_session(session: Session, document: JsonObject, artefacts: Mapping[str, Any]) -> Session:
+def end_session(session: Session, document: JsonObject, artefacts: JsonObject) -> Session:
     """Write a result and what stood between; the head is last, so it names only what is there."""
     document = relative(document, session.folder)
     files = {**artefacts, RESULT: document}

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Len
 from typing_extensions import TypedDict
 
+from hwmodels.files import JsonObject
 from twin.documents import Amount, Count, Document, Interval, Of, Positive, Says, Share
 from twin.pricing.document_types import name_memories
 from twin.reports.schemas.tables import Limits, Study, TableRow
@@ -304,7 +305,7 @@ class Speed(TypedDict):
     slowdowns: list[float]
 
 
-def list_states(outcome: Any) -> dict[str, Any]:
+def list_states(outcome: Any) -> JsonObject:
     """Return the time and energy spent in each state, in the order of states."""
     run = outcome.run
     return {state: {"time_us": run.time_us[state], "energy_uj": run.energy_uj.get(state, 0.0)}

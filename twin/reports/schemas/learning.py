@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from typing_extensions import TypedDict
 
+from hwmodels.files import JsonObject
 from twin.documents import Amount, Count, Document, Of, Positive, fill
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from calibration.fitting.overlay import Overlay
 
 
-def list_learnt(overlay: Overlay) -> list[dict[str, Any]]:
+def list_learnt(overlay: Overlay) -> list[JsonObject]:
     """Return an overlay's entries that rest on rows; what no row informs is in its file only."""
     return [fill(Learnt, one, factors=[*_factors(overlay.time_prices, one.time, "time"), *(
         _factors(overlay.energy_prices, one.energy, "energy")
@@ -22,7 +23,7 @@ def list_learnt(overlay: Overlay) -> list[dict[str, Any]]:
         for one in overlay.entries if one.time.rows or one.time.residuals]
 
 
-def _factors(names: tuple[str, ...], learnt: Fitted, what: str) -> list[dict[str, Any]]:
+def _factors(names: tuple[str, ...], learnt: Fitted, what: str) -> list[JsonObject]:
     doubts, variances = learnt.doubtful(names), learnt.matrix().diagonal()
     return [{"price": name, "of": what, "factor": math.exp(log),
              "log_sd": math.sqrt(max(float(variance), 0.0)), "stated_log_sd": stated,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from hwmodels.files import JsonObject
 from twin.documents import ABSENT, Amount, Count, Document, Of, Positive, fill
 from twin.pricing.document_types import ModelRow, Supply
 from twin.reports.tables.catalogue import sum_memories
@@ -78,7 +79,7 @@ class Board(BoardRow, Document):
     kind: Literal["board"]
     aliases: list[str]
     description: str
-    supply: Annotated[dict[str, Any], Of(lambda board: fill(Supply, board.power, note=ABSENT))]
+    supply: Annotated[JsonObject, Of(lambda board: fill(Supply, board.power, note=ABSENT))]
     placement: dict[str, str]
     memories: list[Memory]
     facts: list[Fact]
@@ -203,7 +204,7 @@ class ScenarioRow(TypedDict):
     model: str
     board: str
     duration_us: Positive
-    sensor: dict[str, Any]
+    sensor: JsonObject
     deadline_us: float | None
 
 
@@ -220,7 +221,7 @@ class KeptRun(TypedDict):
     folder: str
     finished: Annotated[bool, Of("is_finished")]
     verb: Annotated[str, of_head("verb")]
-    arguments: Annotated[dict[str, Any], of_head("arguments")]
+    arguments: Annotated[JsonObject, of_head("arguments")]
     command: Annotated[list[str], of_head("command")]
     began: Annotated[str, of_head("began")]
     report_hash: Annotated[str | None, of_head("report_hash")]

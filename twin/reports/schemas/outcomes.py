@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typing_extensions import TypedDict
 
+from hwmodels.files import JsonObject
 from twin.documents import Amount, Count, Document, Of, Says, Share, fill
 from twin.reports.schemas.images import Builds, Built, Flashed, Ran, Tuning
 from twin.reports.schemas.learning import Calibration, Calibrations, Learning
@@ -25,7 +26,7 @@ def of_power(name: str) -> Of:
     return Of(lambda found: found.measurement.percentile(name, 50))
 
 
-def list_energies(measured: Measurement) -> list[dict[str, Any]]:
+def list_energies(measured: Measurement) -> list[JsonObject]:
     """Return the energy of each layer, then of the inference."""
     return [{"layer": layer, "energy_uj": measured.percentile("energy", 50, layer),
              "half_width_uj": NORMAL_95 * measured.percentile("energy_sd", 50, layer),
@@ -157,15 +158,15 @@ class Machine(Document):
     name: str
     measurement_kind: Annotated[str, Of("machine.kind")]
     counter: Annotated[str, Of("machine.counter")]
-    memories: Annotated[list[dict[str, Any]], Of(lambda found: [
+    memories: Annotated[list[JsonObject], Of(lambda found: [
         asdict(one) for one in found.machine.memories])]
-    code: Annotated[list[dict[str, Any]], Of(lambda found: [
+    code: Annotated[list[JsonObject], Of(lambda found: [
         asdict(one) for one in found.machine.code])]
     macs: Annotated[dict[str, float], Of("machine.macs")]
     fed_macs: Annotated[float | None, Of("machine.fed_macs")]
     branch: Annotated[float | None, Of("machine.branch")]
     call: Annotated[float | None, Of("machine.call")]
-    stated: Annotated[dict[str, dict[str, Any]] | None, Of(lambda found: found.stated and {
+    stated: Annotated[dict[str, JsonObject] | None, Of(lambda found: found.stated and {
         name: asdict(one) for name, one in found.stated.items()})]
 
 
@@ -215,7 +216,7 @@ class SessionsCompared(Document):
     kind: Literal["sessions_compared"]
     asked: list[Change]
     agreement: AgreementRow
-    difference: Annotated[dict[str, Any] | None, Says("of comparison.schema.json")]
+    difference: Annotated[JsonObject | None, Says("of comparison.schema.json")]
 
 
 class CheckRow(TypedDict):
@@ -338,7 +339,7 @@ ROWS = {"Overlay": ("calibrations", Learning), "Agreement": ("agreements", Agree
 """Lists of what commands did by the class of what is in it: their kind, and the type of a row."""
 
 
-def compare_sessions(found: Any) -> dict[str, Any]:
+def compare_sessions(found: Any) -> JsonObject:
     """Write how two kept runs differ: in what was asked, in what came out, and by cause."""
     from twin.attribution.document import difference_document
 
