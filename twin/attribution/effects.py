@@ -88,8 +88,7 @@ def _most_used(path: str, prediction: Prediction) -> int | None:
                 for task in tasks), default=0)
 
 
-def _explain_units(before: Prediction, after: Prediction,
-                   changes: Settings) -> Iterator[str]:
+def _explain_units(before: Prediction, after: Prediction, changes: Settings) -> Iterator[str]:
     if not before.tasks or not after.tasks or after.time_us == before.time_us:
         return
     old, new = before.board.accelerator, after.board.accelerator

@@ -60,8 +60,7 @@ predicted again."""
 def _idealise(deployment: Deployment, parts: str, facts: Mapping[str, Any]) -> Deployment:
     """Return a deployment on a board all of whose caches, or memories, have these facts."""
     board = deployment.board
-    changed: Any = {parts: tuple(replace(part, **facts)
-                                 for part in getattr(board, parts))}
+    changed: Any = {parts: tuple(replace(part, **facts) for part in getattr(board, parts))}
     return replace(deployment, board=replace(board, **changed))
 
 

@@ -249,8 +249,7 @@ def note_paths(written: list[Path]) -> None:
         note_written(path)
 
 
-def refuse_beside(shown: str, options: Settings,
-                  accepted: str = "a network on a board") -> None:
+def refuse_beside(shown: str, options: Settings, accepted: str = "a network on a board") -> None:
     """Refuse options that mean nothing beside a program, a compiler's output, several networks."""
     given = [name for name, value in options.items() if value]
     if given:

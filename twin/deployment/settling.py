@@ -57,11 +57,9 @@ def _split(draft: _Draft, *, arena: bool, weights: bool) -> _Draft:
         from twin.deployment.split import further_memories
 
         if arena and draft.arena in full:
-            draft = replace(
-                draft, arena_spill=further_memories(draft.board, draft.arena))
+            draft = replace(draft, arena_spill=further_memories(draft.board, draft.arena))
         if weights and draft.weights in full:
-            draft = replace(
-                draft, weights_spill=further_memories(draft.board, draft.weights))
+            draft = replace(draft, weights_spill=further_memories(draft.board, draft.weights))
     if draft.arena_spill or draft.weights_spill:
         from twin.deployment.split import describe_split
 

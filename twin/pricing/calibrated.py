@@ -285,8 +285,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     if chosen.origin != "shipped" and not deployment.accelerated:
         warnings += _compare_before(raw.time_us, certainty.time_us, chosen.origin,
                                     predict_calibrated(deployment, temperature=temperature))
-    return replace(raw, deployment=deployment, certainty=certainty,
-                               warnings=(*kept, *warnings))
+    return replace(raw, deployment=deployment, certainty=certainty, warnings=(*kept, *warnings))
 
 
 def _compare_before(time_us: float, now: Interval, origin: str,

@@ -346,8 +346,7 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
 def _find_shipped(library: str, name: str, core: str, runtime: str,
                   board: Board) -> Calibration | None:
     overlay = read_shipped(library, name)
-    entry = None if overlay is None else find_entry(
-        overlay, board=name, core=core, runtime=runtime)
+    entry = None if overlay is None else find_entry(overlay, board=name, core=core, runtime=runtime)
     return None if overlay is None or entry is None else _take(overlay, entry, "shipped", board)
 
 

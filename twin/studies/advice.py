@@ -397,8 +397,7 @@ def _write_share(share: float) -> str:
     return f"{round(share / HANDY) * HANDY:.4g}"
 
 
-def _pair(search: _Search, singles: Sequence[Change], effort: str,
-          best_only: bool) -> list[Change]:
+def _pair(search: _Search, singles: Sequence[Change], effort: str, best_only: bool) -> list[Change]:
     """Return pairs of single changes that promise most, predicted together.
 
     They are chosen as if effects multiplied, and then predicted.

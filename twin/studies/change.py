@@ -168,8 +168,7 @@ def relate_times(before: Row, after: Row) -> Interval | None:
             one for one in row.inputs if one[0].startswith("network."))]))
         for row in (before, after)))
     together = (after.time.low / before.time.low, after.time.high / before.time.high)
-    return replace(found, low=min(found.low, *together),
-                               high=max(found.high, *together))
+    return replace(found, low=min(found.low, *together), high=max(found.high, *together))
 
 
 def _rests_on(row: Row) -> str:

@@ -264,8 +264,7 @@ def read_currents(given: Mapping[str, float | str]) -> dict[str, float]:
 
 def read_current(text: str, option: str) -> float:
     """Read a run current; mA/MHz."""
-    return _read(text, "ma_per_mhz", option, least=LEAST_MA_PER_MHZ,
-                 most=MOST_MA_PER_MHZ)[0]
+    return _read(text, "ma_per_mhz", option, least=LEAST_MA_PER_MHZ, most=MOST_MA_PER_MHZ)[0]
 
 
 def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float | None]]:

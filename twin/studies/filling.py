@@ -66,7 +66,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, s
 def weigh(row: Row, graph: Graph) -> Row:
     """Return a row with the precision and the bytes of the parameters of its network."""
     return replace(row, precision=name_precision(graph),
-                               parameter_bytes=parameter_bytes(graph, graph.layers))
+                   parameter_bytes=parameter_bytes(graph, graph.layers))
 
 
 def name_cell(deployment: Deployment, calibration: str) -> str:
@@ -129,7 +129,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None,
         return row
     rest = find_rest(board, sleep, row.clock_hz)
     row = replace(row, sleep="not known" if rest is None else rest.state,
-                              wake_up_us=0.0 if rest is None else rest.wake_up_us)
+                  wake_up_us=0.0 if rest is None else rest.wake_up_us)
     idle = None if row.clock_hz is None else idle_power_mw(board, row.clock_hz)
     if rest is None or idle is None or row.time_us is None or row.energy_uj is None:
         return row

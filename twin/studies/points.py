@@ -255,8 +255,7 @@ class Deployer:
         rest, setup_us = find_rest(board, self.sleep), dict(row.variables).get(SETUP)
         if self.temperature == "cold" and rest is not None and setup_us and row.time_us:
             total_us = math.fsum(us for _, us in list_parts(rest, setup_us, row.time_us))
-            row = replace(row, variables=tuple(sorted(
-                (*row.variables, (COLD_START, total_us)))))
+            row = replace(row, variables=tuple(sorted((*row.variables, (COLD_START, total_us)))))
         return add_duty(row, board, self.duty, self.sleep)
 
     def _describe(self, point: Point, deployment: Deployment) -> Row:
@@ -268,7 +267,7 @@ class Deployer:
             asked = {**self.defaults, **point}
             found = self.judge.rate(self.read_graph(asked["model"]), asked)
             row = replace(row, accuracy=found.share, accuracy_range=found.interval,
-                                      accuracy_by=found.by)
+                          accuracy_by=found.by)
         measured = measure_variables(deployment, cold=self.temperature == "cold")
         if isinstance(brought, Brought):
             row = replace(row, runtime=f"{brought.name} ({brought.file})")

@@ -330,7 +330,7 @@ def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:
     if best is None:
         return row, ""
     settled = replace(best.row, model=row.model, board=row.board,
-                                  inputs=(*row.inputs, *best.settings))
+                      inputs=(*row.inputs, *best.settings))
     return settled, f"{best.words}; without it {describe_miss(row, limits, 0.0)}"
 
 

@@ -107,8 +107,7 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
         total = sum(line.cycles for line in lines)
         if not total:
             continue
-        for cause, share in sum_by_key(
-                (line.cause, line.cycles / total) for line in lines).items():
+        for cause, share in sum_by_key((line.cause, line.cycles / total) for line in lines).items():
             shares[core_class(board)][cause].append(share)
     runs = {core: max(map(len, own.values())) for core, own in shares.items()}
     return {core: sorted(((cause, median([*found, *[0.0] * (runs[core] - len(found))]),

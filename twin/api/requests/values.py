@@ -155,8 +155,7 @@ def parse_settings(settings: list[str]) -> Settings:
         settings = [*(word for word in settings if "=" in word),
                     *(f"{path}={value}" for path, value in switch_on(
                         features, "--set: PATH=VALUE is expected, or a feature").items())]
-    changes: Settings = {**read_pairs(settings, "PATH=VALUE",
-                                               "clocks.cpu.frequency_hz=80MHz")}
+    changes: Settings = {**read_pairs(settings, "PATH=VALUE", "clocks.cpu.frequency_hz=80MHz")}
     if not changes:
         raise UsageError("nothing to change: give --set PATH=VALUE, such as "
                          "--set clocks.cpu.frequency_hz=80MHz or --set placement.arena=tcm")

@@ -160,8 +160,7 @@ class Machine(Document):
     counter: Annotated[str, Of("machine.counter")]
     memories: Annotated[list[JsonObject], Of(lambda found: [
         asdict(one) for one in found.machine.memories])]
-    code: Annotated[list[JsonObject], Of(lambda found: [
-        asdict(one) for one in found.machine.code])]
+    code: Annotated[list[JsonObject], Of(lambda found: [asdict(one) for one in found.machine.code])]
     macs: Annotated[dict[str, float], Of("machine.macs")]
     fed_macs: Annotated[float | None, Of("machine.fed_macs")]
     branch: Annotated[float | None, Of("machine.branch")]

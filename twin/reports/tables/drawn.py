@@ -35,8 +35,7 @@ class NarrowingTable(Table):
     def _without(self, gone: Sequence[str]) -> NarrowingTable:
         fitted = copy.copy(self)
         kept = [column for column in self.columns if str(column.header) not in gone]
-        fitted.columns = [replace(column, _index=place)
-                          for place, column in enumerate(kept)]
+        fitted.columns = [replace(column, _index=place) for place, column in enumerate(kept)]
         return fitted
 
 

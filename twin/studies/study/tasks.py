@@ -175,7 +175,7 @@ def compute(plan: Plan, task: Task) -> tuple[Row, ...]:
     deployer = _deployer(plan, task.asked[0].temperature)
     rows = deployer.predict([_with_inputs(plan, one) for one in task.asked])
     return tuple(_reject(replace(row, inputs=asked.labels,
-                                             model=label(asked.point["model"])), plan.hard)
+                                 model=label(asked.point["model"])), plan.hard)
                  for row, asked in zip(rows, task.asked, strict=True))
 
 
@@ -206,8 +206,7 @@ def _reject(row: Row, hard: Limits) -> Row:
         value = getattr(row, name)
         if value is None or value > limit:
             excess = "is not known" if value is None else f"{value:.6g} is above it"
-            return replace(row, failure=REJECTED,
-                                       reason=f"hard limit {name} {limit:.6g}: {excess}")
+            return replace(row, failure=REJECTED, reason=f"hard limit {name} {limit:.6g}: {excess}")
     return row
 
 
