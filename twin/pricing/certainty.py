@@ -24,6 +24,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Entry, Support
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
+from hwmodels.isa import load_isa
 from hwmodels.quantities import list_first, significant
 from twin.deployment.deployment import Deployment
 
@@ -393,6 +394,10 @@ def find_extrapolation(deployment: Deployment, entry: Entry, *, cycles: Amounts,
         (known and not entry.time.rows,
          f"{deployment.runtime.identity} was never measured on {entry.board}"),
         (bool(changed), f"{list_first(changed, 2)} where it was measured"),
+        (deployment.runtime.closed and deployment.extension not in (
+            None, load_isa(deployment.board.core.isa).extensions[0]),
+         f"{deployment.runtime.identity} comes compiled: kernels.extension={deployment.extension} "
+         "is no build of it, but an estimate of what its own code brings"),
         (bool(known and near) & ~np.any(near, axis=0),
          f"clock of {clock / 1e6:g} MHz; measured at "
          + ", ".join(f"{one / 1e6:g}" for one in support.clocks_hz) + " MHz"),

@@ -149,6 +149,7 @@ def test_the_same_deployment_gives_the_same_interval(kws) -> None:
     (BOARD, "x-cube-ai@8.0.0", {}, "x-cube-ai@8.0.0 was never measured on"),
     (BOARD, "st-edge-ai@4.0.0", {}, "st-edge-ai@4.0.0 was never measured on"),
     (BOARD, RUNTIME, {"clocks.cpu.frequency_hz": "16MHz"}, "clock of 16 MHz; measured at 120 MHz"),
+    (BOARD, RUNTIME, {"kernels.extension": "c"}, "comes compiled: kernels.extension=c is no build"),
 ])
 def test_what_the_data_do_not_support_is_said(board, runtime, change, reason) -> None:
     deployment = deploy("kws", board, runtime=runtime)
@@ -582,6 +583,8 @@ def test_one_question_has_one_grade_however_it_is_asked(tmp_path, path, now, her
 
 @pytest.mark.parametrize(("model", "changes", "grade"), [
     ("kws", {}, "measured here"), ("kws", {"network.precision": "float32"}, "not measured here"),
+    ("kws", {"kernels.extension": "c"}, "not measured here"),
+    ("kws", {"kernels.extension": "dsp"}, "measured here"),
     ("kws", {"clocks.cpu.frequency_hz": 1e6}, "not measured here"),
     ("kws", {"clocks.cpu.frequency_hz": 110e6}, "measured here"),
     ("lstm", {}, "not measured here")])
