@@ -48,6 +48,10 @@ PLACED = "placement."
 LEAST_FACTOR = math.log(1.3)
 """A layer that is off by less is within what kernels of other shapes are off by."""
 
+LEAST_ALIKE, NOISY = math.log(1.1), 5.0
+"""The same of two measurements taken alike, in which only code may lie elsewhere, and how many
+standard deviations of their runs besides: assumed."""
+
 MOST_NAMED = 3
 """Layers that are named where measurements contradict each other."""
 
@@ -150,6 +154,11 @@ def weigh_again(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequenc
     return marks + _weigh_given(fault, evidence, second, (effect, there), moves, first)
 
 
+def is_other(evidence: Evidence, second: Evidence) -> bool:
+    """Whether something else is predicted of a second measurement, as it was taken otherwise."""
+    return not np.array_equal(second.declared.logs, evidence.declared.logs)
+
+
 def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
                  effects: tuple[Effect, Effect], moves: Sequence[tuple[np.ndarray, np.ndarray]],
                  first: np.ndarray) -> float:
@@ -186,7 +195,7 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
     residual = np.log(second.pattern.measured) - effects[1].logs - gain.T @ first
     alone = repeated + second.marks.noise**2 + sum(
         (CHANGED_LAYER_SD * (other - one)) ** 2 for one, other in moves)
-    if not np.array_equal(second.declared.logs, evidence.declared.logs):  # taken otherwise
+    if is_other(evidence, second):
         spread = spread + MOVED.common**2
     # and is predicted without error but for all layers alike in those it does not change
     scales = np.minimum(1.0, most / FULL_EFFECT)
@@ -213,7 +222,9 @@ def describe_contradiction(evidence: Evidence, changed: np.ndarray,
     if second is None:
         return ()
     first, other = (np.log(one.pattern.measured) - one.declared.logs for one in (evidence, second))
-    far = np.abs(changed) > LEAST_FACTOR + np.abs(shift)
+    far = np.abs(changed) > np.abs(shift) + (
+        LEAST_FACTOR if evidence.masked or is_other(evidence, second) else
+        LEAST_ALIKE + NOISY * math.hypot(evidence.marks.noise, second.marks.noise))
     places = sorted(np.flatnonzero(far).tolist(), key=lambda place: -abs(changed[place]))
     texts = [f"layer {evidence.pattern.layers[place]} ({evidence.pattern.families[place]}) takes "
             f"{significant(math.exp(first[place]))} x what is predicted in the first, "

@@ -31,6 +31,7 @@ from twin.attribution.diagnosis.again import (
     describe_contradiction,
     find_changes,
     is_masked,
+    is_other,
     vary_clock,
 )
 from twin.attribution.diagnosis.case import Again, Case, Progress
@@ -169,7 +170,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in), priors=priors or {})
     evidence = evidence if also is None else _add_second(evidence, case, effects[0])
-    started, repeats = len(faults), repeats_within(measurement)
+    started = len(faults)
+    repeats = [repeats_within(one) for one in (measurement, also) if one is not None]
     found = _explain(faults, effects, evidence, repeats)
     if len(listed) > started and found.stated < SETTLED and (
             found.verdict.fault.kind != DECLARED or found.is_far):
@@ -192,7 +194,9 @@ def _add_basis(found: Diagnosis, case: Case, measurement: Measurement,
     second = () if case.also is None else ("a second measurement (" + describe_changes(
         case.also.changes, masked=is_masked(case.also.measurement)) + ")",)
     same = (SAME_IMAGE,) if is_one_image(healthy, measurement) else ()
-    found = replace(found, origin=measurement.header.kind)
+    origin = measurement.header.kind
+    found = replace(found, origin=origin,
+                    second=found.second and replace(found.second, origin=origin))
     return replace(
         found, rests_on=(*list_evidence(case.pattern, measurement, healthy), *second),
         observations=(*found.observations, *same),
@@ -312,12 +316,19 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
 
 
 def _explain(faults: tuple[Fault, ...], effects: Sequence[Effect], evidence: Evidence,
-             repeats: float | None) -> Diagnosis:
-    """Rank them; where a second measurement contradicts the first, by what each is by itself."""
+             repeats: Sequence[float | None]) -> Diagnosis:
+    """Rank them; where a second measurement contradicts the first, by what each is by itself.
+
+    One that was taken alike and is slower is weighed beside the first.
+    """
     first, second = _weigh_all(faults, effects, evidence), None
-    declared = first[1][0]
-    if evidence.also and describe_contradiction(evidence, declared.changed, declared.shift):
-        second = _weigh_all(faults, [one.also or one for one in effects], evidence.also)
+    declared, also = first[1][0], evidence.also
+    if also and describe_contradiction(evidence, declared.changed, declared.shift):
+        if not is_other(evidence, also) and (
+                also.pattern.measured.sum() > evidence.pattern.measured.sum()):
+            also = replace(also, reference=evidence.pattern, right=evidence.marks)
+            evidence = replace(evidence, also=also)
+        second = _weigh_all(faults, [one.also or one for one in effects], also)
     return rank(first, evidence, repeats, second)
 
 

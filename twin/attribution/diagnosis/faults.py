@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
+from pathlib import Path
 from types import MappingProxyType
 
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 
@@ -40,43 +42,13 @@ class ErrorModel:
     faster: float = 1.0
 
 
-STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, misses=0.8, effect=0.4,
-                      faster=0.5, source="another kernel library stands in for what ran")
-
-LIBRARY = ErrorModel(common=0.2, family=0.12, layer=0.04, instructions=0.25, misses=0.5,
-                     effect=0.12, source="unsure prices, the library's structure known or assumed")
-
-OPEN_LIBRARY = replace(LIBRARY, common=0.15, source="unsure prices, the library's kernels known")
-"""Published totals of open CMSIS-NN kernels (18 rows of four builds on a Cortex-M4) are off by so
-much at stated prices: the root of the mean square of the logarithm of their ratios is 0.147."""
-
-BINARY = ErrorModel(common=0.13, family=0.04, layer=0.048, instructions=0.03, misses=0.2,
-                    effect=0.09, source="kernels read from the binary, prices of instructions and "
-                                        "memories unsure")
-
-MOVED = ErrorModel(common=0.016, family=0.024, layer=0.01, instructions=0.02, misses=0.5,
-                   source="effect of other memories, caches or clocks")
-
-COMPILED = ErrorModel(common=0.085, family=0.03, layer=0.012, instructions=0.05, misses=0.3,
-                      slope=0.05, source="effect of kernels read from their own image")
-
-RELINKED = ErrorModel(common=0.0, family=0.005, layer=0.01, instructions=0.01, misses=0.5,
-                      source="effect of code that lies elsewhere")
-
-REBUILT = ErrorModel(common=0.15, family=0.35, layer=0.03, instructions=0.25, misses=0.8,
-                     slope=0.35, source="effect of other kernels")
-
-KEPT_IN_MEMORY = ErrorModel(common=0.0, family=0.15, layer=0.05, instructions=0.1, misses=0.8,
-                            slope=0.3, source="effect of code that keeps all in memory")
-
-SLOWED = ErrorModel(common=0.0, family=0.3, layer=0.03, instructions=0.25, misses=0.8,
-                    slope=0.3, source="effect of code that is slower alike")
-
-REPLACED = ErrorModel(common=0.03, family=0.03, layer=0.015, instructions=0.1, misses=0.8,
-                      source="another network or library")
-
-ELSEWHERE = ErrorModel(common=0.15, family=0.12, layer=0.04, instructions=0.25, misses=0.8,
-                       source="the same library on another core")
+_ERRORS = read_yaml_once(Path(__file__).with_name("errors.yaml"))
+(STAND_IN, LIBRARY, OPEN_LIBRARY, BINARY, MOVED, COMPILED, RELINKED, REBUILT, KEPT_IN_MEMORY,
+ SLOWED, REPLACED, ELSEWHERE) = (ErrorModel(**_ERRORS["known"][name]) for name in (
+     "stand_in", "library", "open_library", "binary", "moved", "compiled", "relinked", "rebuilt",
+     "kept_in_memory", "slowed", "replaced", "elsewhere"))
+NOTHING_KNOWN = tuple(ErrorModel(**errors) for errors in _ERRORS["nothing known"])
+"""Sizes of an effect nobody listed."""
 
 HEALTHY_SOURCE = "a measurement known to be right"
 REPEATED = 0.004
@@ -87,26 +59,8 @@ OTHER_IMAGE = 0.025
 """What a layer may differ by in another image of the same kernels besides, where code lies: twice
 what layers of hidden boards are off by in the median (seeds 31 to 33), which draw it by image."""
 
-NOTHING_KNOWN = (
-    ErrorModel(common=1.0, family=0.1, layer=0.05, instructions=0.5, misses=1.0,
-               source="everything alike, as on another board or clock"),
-    ErrorModel(common=0.06, family=0.05, layer=0.05, instructions=0.05, misses=0.5,
-               source="something small"),
-    ErrorModel(common=0.25, family=0.2, layer=0.2, instructions=0.25, misses=1.0,
-               source="something"),
-    ErrorModel(common=0.8, family=0.5, layer=0.4, instructions=0.8, misses=1.5,
-               source="anything may have happened"))
-"""Sizes of an effect nobody listed."""
-
-PRICE_SD: Mapping[str, float] = {
-    "mac": 0.12, "mac_waste": 0.12, "alu": 0.07, "load_store": 0.15, "branch": 0.24,
-    "issue_stall": 0.3, "instruction_fetch": 0.3, "data_refill": 0.3, "write_back": 0.3,
-    "flash_wait": 0.3, "sram_wait": 0.7, "external_memory": 0.5, "kernel_call": 0.4}
-"""How unsure what each cause costs is on a board that was not calibrated.
-
-These and the errors above began as assumed and were set, by groups, to what gives planted faults of
-hidden costs the highest probability (`benchmarks.diagnosis`, seeds 1 to 9, costs drawn from
-published timings). Causes those boards have little of stay as assumed."""
+PRICE_SD: Mapping[str, float] = _ERRORS["prices"]
+"""How unsure what each cause costs is on a board that was not calibrated."""
 
 HIDING_SD = 1 / math.sqrt(3)
 """How unsure it is how much of its waits a prefetch or a fill hides, as a share of what it may

@@ -65,7 +65,7 @@ Weighed = tuple[tuple[Fault, ...], list[Weight]]
 """Hypotheses, what was declared first, and how likely what was measured is under each."""
 
 
-def rank(hypotheses: Weighed, evidence: Evidence, repeats: float | None,
+def rank(hypotheses: Weighed, evidence: Evidence, repeats: Sequence[float | None],
          second: Weighed | None = None) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each.
 
@@ -74,7 +74,7 @@ def rank(hypotheses: Weighed, evidence: Evidence, repeats: float | None,
     evidence
         What they were weighed by.
     repeats
-        Within which runs repeat.
+        Within which runs repeat, of each measurement.
     second
         The same of a second measurement by itself, where as declared it contradicts the first.
     """
@@ -106,7 +106,7 @@ def rank(hypotheses: Weighed, evidence: Evidence, repeats: float | None,
     ranked = Diagnosis(
         findings=order_findings(found),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors, measured=total,
-        repeats=repeats, counters=pattern.counted, left_out=pattern.left_out,
+        repeats=repeats[0], counters=pattern.counted, left_out=pattern.left_out,
         observations=(*describe_marks(evidence.marks), *note_header(found, weighed)),
         indistinct=tuple(fault.name for fault, one in zip(faults, unseen, strict=True) if one),
         healthy=evidence.reference is not None,
@@ -114,7 +114,7 @@ def rank(hypotheses: Weighed, evidence: Evidence, repeats: float | None,
     verdict = dict(zip(map(id, faults), weighed, strict=True))[id(ranked.verdict.fault)]
     contradiction = describe_contradiction(evidence, verdict.changed, verdict.shift)
     if second and contradiction and evidence.also:
-        ranked = replace(ranked, second=rank(second, evidence.also, None))
+        ranked = replace(ranked, second=rank(second, evidence.also, repeats[1:]))
     return replace(ranked, remarks=tuple(text + ranked.beside for text in contradiction))
 
 

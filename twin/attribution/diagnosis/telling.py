@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from hwmodels.errors import TwinError
+from hwmodels.file_cache import read_yaml_once
 from twin.attribution.diagnosis.again import CHANGED_SD, PLACED, alter, describe_changes
 from twin.attribution.diagnosis.fault_effects import Effect, Forecasts, Pattern
 from twin.attribution.diagnosis.faults import (
@@ -23,10 +25,7 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     JOINED,
     ONE_FACTOR,
-    ONE_LAYER,
-    ONE_OPERATOR,
     REPEATED,
-    UNIT,
     UNKNOWN,
     Fault,
 )
@@ -50,26 +49,10 @@ LEAST = 0.03
 """Explanations less probable are not worth a measurement."""
 
 
-BUILD = ("read the image itself: its build log, or the functions linked and their instructions "
-         "(objdump)")
-REGISTER = "read the flash's access control register in a debugger"
-TIMED = ("time one run with a host's clock or a logic analyser beside its cycles: their ratio is "
-         "the core's clock; a counter that counts otherwise leaves the time as it was")
-OTHERWISE = {
-    "clock": TIMED, COUNTER: TIMED, ONE_FACTOR: TIMED,
-    UNIT: "time one inference with a stopwatch: a factor of 1,000 shows",
-    "throttling": "log more runs without a pause: cycles that grow with temperature drift",
-    "interrupts": f"measure again with interrupts masked (twin measure --mask), {AGAIN}",
-    "load": "measure again with the other core, DMA and debugger stopped",
-    "-O0": BUILD, "optimisation": BUILD, "SIMD": BUILD, "reference kernels": BUILD,
-    "placement": "look the sections up in the link map: cycles need not tell it",
-    "cache off": "count cache misses where the part can, or read the bits that enable the cache "
-                 "in a debugger",
-    "wait states": REGISTER, "prefetch": REGISTER,
-    "flash width": "read the option bytes",
-    ONE_LAYER: "measure again with that layer's data moved or its kernel exchanged",
-    ONE_OPERATOR: "read in the link map which kernel runs for that operator"}
+OTHERWISE: Mapping[str, str] = read_yaml_once(Path(__file__).with_name("otherwise.yaml"))
 """By kind, what distinguishes it from others where no clock does."""
+
+TIMED = OTHERWISE[COUNTER]
 
 
 def choose_rivals(found: Diagnosis) -> list[Fault]:

@@ -519,3 +519,19 @@ def test_a_second_log_without_the_fault_leaves_the_firsts_verdict(width, hertz, 
     else:
         assert 0.5 < found.stated < 0.651, found.kinds
         assert found.remarks[0].startswith("the second measurement contradicts the first: layer ")
+
+
+def test_a_second_measurement_taken_alike_that_is_slower_is_weighed_beside_the_first(deployment):
+    """A right board, then one with a cache off, which adds less than a third: nothing was said."""
+    declared, off = (next(one for one in list_faults(deployment) if one.name == name)
+                     for name in ("as declared", "art_d off"))
+    right, slow = (dataclasses.replace(one, samples=(*one.samples, *(dataclasses.replace(
+        sample, run=1) for sample in one.samples))) for one in (
+            _take(deployment, fault, HERE, bias=0.02) for fault in (declared, off)))
+    found = diagnose(deployment, right, also=slow)
+    assert 1.1 < slow.percentile("cpu_cycles", 50) / right.percentile("cpu_cycles", 50) < 1.3
+    assert found.verdict.fault.kind == DECLARED
+    assert found.second.answer == "art_d off" and found.second.stated > 0.5, found.second.kinds
+    assert found.second.repeats == found.repeats == 0
+    assert found.remarks[0].endswith(found.beside) and "art_d off" in found.beside
+    assert not diagnose(deployment, right, also=right).remarks
