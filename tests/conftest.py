@@ -36,29 +36,24 @@ if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
 
     check_loops()
 
-LONG_S = {"test_second_measurement": 40, "test_images": 34, "test_live_browser": 27,
-          "test_fuzzing": 26, "test_ports": 22,
-          "test_why": 20, "test_site": 19, "test_program_runs": 18,
-          "test_study_run": 16,
-          "test_diagnosis": 15,
-          "test_page_browser": 14, "test_virtual_board": 14, "test_portability": 14,
-          "test_action": 13, "test_planted_builds": 13, "test_batch_laws": 13, "test_figures": 13,
-          "test_verbs": 13, "test_kept_runs": 13, "test_scenario": 13, "test_cli_microbench": 12,
-          "test_weight_passes": 12, "test_sanitized": 11, "test_slow_memories": 11,
-          "test_binary": 11, "test_imported": 11, "test_dependencies": 11, "test_duty": 10,
-          "test_cli_measure": 12, "test_study_cluster": 14, "test_learnt_library": 10,
-          "test_extension": 9, "test_founding_studies": 9, "test_microbench_planted": 9,
-          "test_mutation": 9, "test_replayed_truth": 9, "test_examples": 9, "test_first_screen": 9,
-          "test_fit_planted": 8, "test_cli_transform": 8, "test_cli": 8,
-          "test_time_and_registers": 8, "test_other_networks": 7, "test_known_right": 7,
-          "test_firmware_runtime": 6, "test_schemas": 6, "test_foreign": 5, "test_ci": 5,
-          "test_riscv_programs": 5, "test_architecture": 5, "test_tiles": 4, "test_tuning": 4,
-          "test_hidden_board": 4, "test_selection": 17, "test_ethos_u": 13, "test_own_cores": 11,
-          "test_load_laws": 10, "test_counted_rows": 10, "test_result_pages": 10,
-          "test_trace_export": 9, "test_registers": 9, "test_cache_oracle": 8,
-          "test_calibrated": 7, "test_whole_networks": 7, "test_cli_firmware": 7,
-          "test_live_api": 7, "test_what_if_laws": 6, "test_npu_laws": 6}
-"""Seconds of a processor, about, of files whose tests are few and long."""
+LONG_S = {"test_page_browser": 38, "test_fuzzing": 31, "test_images": 28,
+          "test_second_measurement": 25, "test_live_browser": 24, "test_cli_measure": 17,
+          "test_ethos_u": 16, "test_virtual_board": 16, "test_why": 14, "test_binary": 12,
+          "test_study_run": 12, "test_ports": 11, "test_study_cluster": 11, "test_counted": 11,
+          "test_program_runs": 11, "test_cli_microbench": 10, "test_learnt_library": 10,
+          "test_wire_session": 9, "test_action": 9, "test_counted_rows": 9, "test_site": 9,
+          "test_measured_setup": 9, "test_whole_networks": 9, "test_selection": 8,
+          "test_founding_studies": 8, "test_extension": 8, "test_first_screen": 8,
+          "test_dependencies": 8, "test_cli_firmware": 7, "test_ci": 7, "test_calibration_laws": 7,
+          "test_scenario": 6, "test_diagnosis": 6, "test_collector": 6, "test_verbs": 6,
+          "test_architecture": 6, "test_duty": 6, "test_portability": 6, "test_kept_runs": 5,
+          "test_result_pages": 5, "test_load_laws": 5, "test_batch_laws": 5, "test_own_cores": 5,
+          "test_examples": 5, "test_riscv_programs": 5, "test_live_api": 5, "test_mutation": 5,
+          "test_figures": 5, "test_calibrated": 4, "test_accuracy": 4, "test_sanitized": 4,
+          "test_other_networks": 4, "test_planted_builds": 4, "test_microbench_planted": 4,
+          "test_time_and_registers": 4, "test_cache_oracle": 4}
+"""Seconds, about, of files whose tests are long: of a run on two idle cores, 30 November; of those
+with a browser, which is processes of its own, of a processor."""
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -162,7 +162,7 @@ def environment(tmp_path_factory) -> Path:
 @pytest.fixture
 def checkout(tmp_path, environment) -> Path:
     """A project whose lock pins needed==1.0; the wheel of it that was pinned is in wheels/."""
-    shutil.copytree(environment, tmp_path / ".venv", symlinks=True)
+    shutil.copytree(environment, tmp_path / ".venv", symlinks=True, copy_function=os.link)
     for folder in ("dependencies", "wheels"):
         (tmp_path / folder).mkdir()
     shutil.copy(pins.__file__, tmp_path / "dependencies")

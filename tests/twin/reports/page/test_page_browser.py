@@ -19,6 +19,9 @@ LONG_NAME = ";".join(
     for place in range(3))
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
+LAYERS = 100
+"""Of the long page: most of its plots are far below the first screen."""
+
 pytestmark = MARKS
 
 
@@ -32,7 +35,7 @@ def context():
 def pages(tmp_path_factory):
     """Pages by name: of a core, of an accelerator, of several, and one with a hostile name."""
     folder = tmp_path_factory.mktemp("pages")
-    made = make_prediction(300)
+    made = make_prediction(LAYERS)
     layers = (replace(made.layers[0], name=HOSTILE), replace(made.layers[1], name=LONG_NAME),
               *made.layers[2:])
     texts = {
@@ -192,5 +195,4 @@ def test_the_dark_is_a_choice_and_paper_is_white(visit) -> None:
     ("core", 380, "light")])
 def test_nothing_stands_in_the_way_of_a_reader(visit, name, width, scheme) -> None:
     page = visit(name, width, scheme)
-    draw_all(page)
     assert list_hindrances(page, ("serious", "critical")) == []
