@@ -127,7 +127,7 @@ def _listed_macs() -> Mapping[str, int]:
             int(str(row["macs"])) for row in rows if row["layers_json"]}
 
 
-def match_rows(graph: Graph, *, board: str | None = None) -> tuple[PublishedRow, ...]:
+def match_rows(graph: Graph, *, board: str | None) -> tuple[PublishedRow, ...]:
     """Return every published row of the same architecture, fit and sealed ones.
 
     Parameters
@@ -214,8 +214,7 @@ def predict_row(row: PublishedRow, graph: Graph) -> Prediction:
     return predict(deploy_row(row, graph))
 
 
-def compare_row(row: PublishedRow, graph: Graph,
-                predictor: RowPredictor = predict_row) -> Comparison:
+def compare_row(row: PublishedRow, graph: Graph, predictor: RowPredictor) -> Comparison:
     """Set a prediction beside one published row; a refusal becomes the reason."""
     try:
         return Comparison(row=row, prediction=predictor(row, graph))
@@ -276,7 +275,7 @@ def describe_sealed(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
 
 
 def compare_rows(cases: Iterable[tuple[PublishedRow, Graph]], *,
-                 predictor: RowPredictor = predict_row) -> tuple[Comparison, ...]:
+                 predictor: RowPredictor) -> tuple[Comparison, ...]:
     """Set predictions beside published rows; rows that state the same set-up share one."""
     done: dict[object, Comparison] = {}
     compared = []

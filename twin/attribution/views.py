@@ -88,7 +88,7 @@ class View:
     kind: str = "comparison"
 
 
-def compare_measured(model: str, board: str, folder: str, *, runtime: str | None = None,
+def compare_measured(model: str, board: str, folder: str, *, runtime: str | None,
                      clock_hz: float | None = None, calibration: str = AUTO,
                      anyway: bool = False) -> View:
     """Set a network, or a compiler's output, beside a measurement of it.
@@ -199,7 +199,7 @@ def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Diffe
 
 def attribute_measured(predicted: str | Prediction, folder: str, *, options: Mapping[str, Any],
                        calibration: str = AUTO, healthy: str | None = None,
-                       verdicts: bool = True, shapley: bool = False, anyway: bool = False,
+                       verdicts: bool = True, shapley: bool = False, anyway: bool,
                        on_progress: Progress | None = None) -> View:
     """Attribute what a measurement folder holds, and say which fault explains the gap.
 

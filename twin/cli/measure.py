@@ -65,8 +65,8 @@ def measure(board: BoardName, model: OptionalModel = None, *, asked: requests.Ru
 
 
 def show_network(model: str, board: str, options: MeasureOptions, flamegraph: str | None,
-                 advice: bool | None = False, as_json: bool = False,
-                 keep: Kept | None = None) -> None:
+                 advice: bool | None, as_json: bool,
+                 keep: Kept | None) -> None:
     """Measure a network and print what its samples say."""
     from twin.cli.progress import Terminal
 
@@ -95,7 +95,7 @@ def describe_suggestion(measured: Measured, board: str) -> str:
                              else say_suggestion(found))
 
 
-def show_machine(plan: str, board: str, options: MeasureOptions, as_json: bool = False) -> None:
+def show_machine(plan: str, board: str, options: MeasureOptions, as_json: bool) -> None:
     """Run micro-benchmarks and print what they found."""
     from twin.cli.progress import Terminal
 

@@ -252,7 +252,7 @@ class Costs:
 
 
 def find_costs(deployment: Deployment, wanted: str | Calibration | None, *, cold: bool,
-               top: Deployment | None = None) -> Costs:
+               top: Deployment | None) -> Costs:
     """Return the costs of a deployment and the prices they are taken at.
 
     Parameters
@@ -294,7 +294,7 @@ def list_factors(rows: np.ndarray, names: tuple[str, ...], learnt: Floats,
 
 
 def fill_rows(batch: Batch, rows: np.ndarray, costs: Costs, *, hertz: Floats, time: Floats,
-              power: Floats, toward: Floats | None = None) -> None:
+              power: Floats, toward: Floats | None) -> None:
     """Work out rows of a batch that share structure and timing.
 
     Parameters

@@ -54,8 +54,8 @@ STANDING_IN_SD = 0.3
 1x1 convolutions by its 5x5 ones are off by 0.26, root mean square."""
 
 
-def assure_program(prediction: Prediction, powers: Calibration | None = None,
-                   times: Mapping[str, float] | None = None) -> Certainty:
+def assure_program(prediction: Prediction, powers: Calibration | None,
+                   times: Mapping[str, float] | None) -> Certainty:
     """Return the intervals of a prediction of machine code: a program's, our image's, a library's.
 
     Parameters

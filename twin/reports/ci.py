@@ -55,7 +55,7 @@ def write_junit(difference: Difference, limit: float, *, with_parts: bool = Fals
 
 
 def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement], *,
-                      sure: bool = False) -> bytes:
+                      sure: bool) -> bytes:
     """Return JUnit XML of what was checked: a test per requirement, failed where it is not met.
 
     Parameters
@@ -146,7 +146,7 @@ def write_bencher(difference: Difference, path: str | Path) -> Path:
 
 
 def judge_limit(difference: Difference, limit: float | None, *,
-                with_parts: bool = False) -> tuple[list[str], bool]:
+                with_parts: bool) -> tuple[list[str], bool]:
     """Say what grew beyond a limit.
 
     Parameters

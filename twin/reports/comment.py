@@ -65,8 +65,8 @@ def write_comment(difference: Difference, limit: float | None = None, *,
     return "\n".join([*lines, *(f"- {write_text(note)}" for note in dict.fromkeys(notes)), ""])
 
 
-def write_comment_file(difference: Difference, path: str | Path, limit: float | None = None, *,
-                       with_parts: bool = False) -> Path:
+def write_comment_file(difference: Difference, path: str | Path, limit: float | None, *,
+                       with_parts: bool) -> Path:
     """Write the comment to a file."""
     return write_file(path, write_comment(difference, limit, with_parts=with_parts).encode())
 

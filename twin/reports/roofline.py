@@ -136,8 +136,7 @@ def chart_roofline(prediction: Prediction, side: Side, number: int = 0) -> Chart
              f"{significant(peak)} {per_cycle}: {describe_side(side)}.")
 
 
-def list_memory_roofs(prediction: Prediction,
-                      measured: Machine | None = None) -> list[tuple[str, float]]:
+def list_memory_roofs(prediction: Prediction, measured: Machine | None) -> list[tuple[str, float]]:
     """Return what can deliver data, with its bytes per CPU cycle, the slowest last."""
     deployment = prediction.deployment
     board = deployment.board

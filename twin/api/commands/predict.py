@@ -95,7 +95,7 @@ def describe_numbers(deployment: Deployment, calibration: File = AUTO,
     return tuple(lines)
 
 
-def describe_cold(prediction: Prediction, calibration: File = AUTO) -> tuple[str, ...]:
+def describe_cold(prediction: Prediction, calibration: File) -> tuple[str, ...]:
     """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
     from twin.pricing.certainty import COLD
 

@@ -74,8 +74,8 @@ def build_job(job: Job, folder: Path) -> Build:
     return build_probes(job.probes, job.port, folder, job.rooms, job.board)
 
 
-def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int = 5,
-            made: Launched | None = None, supply_v: float | None = None, power_runs: int = 0,
+def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int,
+            made: Launched | None, supply_v: float | None = None, power_runs: int = 0,
             on_event: Callable[[str], None] = lambda event: None) -> Measurement:
     """Run a job on a board that holds its image.
 

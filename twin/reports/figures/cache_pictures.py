@@ -16,7 +16,7 @@ from twin.studies.caches import SweepPoint
 
 
 def write_cache_pictures(locality: Locality, points: Sequence[SweepPoint], folder: str | Path,
-                         index: int | None = None) -> Iterator[Path]:
+                         index: int | None) -> Iterator[Path]:
     """Write every picture of a network in its caches as PNG; yields each file.
 
     Parameters

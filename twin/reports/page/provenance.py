@@ -30,8 +30,8 @@ FACTS = (Column("path", "path"), Column("value", "value", lambda value: NOT_KNOW
          Column("kind", "kind"), Column("source", "source"))
 
 
-def describe_certainty(prediction: Prediction, measured: View | None = None,
-                       published: PublishedView | None = None) -> Section:
+def describe_certainty(prediction: Prediction, measured: View | None,
+                       published: PublishedView | None) -> Section:
     """Return the learnt prices in force, what intervals rest on, and whether they held here."""
     pairs = [*calibration_pairs(prediction), *interval_pairs(prediction)]
     held = [] if published is None else [tell_coverage(published)]

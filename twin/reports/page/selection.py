@@ -78,8 +78,7 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
     return sections
 
 
-def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
-                 mark: str = "") -> Table:
+def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection, mark: str) -> Table:
     """Return a row for each board that runs it, best first."""
     leading, rows = list_least([rival for _, rival in runs]), [one.row for one, _ in runs]
     return make_table(

@@ -107,7 +107,7 @@ def _percent(rate: float | None) -> str:
     return "-" if rate is None else f"{100 * rate:.2f} %"
 
 
-def policy_line(policies: ReplacementRange, prices: str = "stated") -> str:
+def policy_line(policies: ReplacementRange, prices: str) -> str:
     """Say what the replacement policy does to the time of an inference."""
     name, time_us = policies.time_us[0]
     at = "at stated prices, not calibrated" if prices == "stated" else f"calibrated: {prices}"

@@ -83,7 +83,7 @@ class Machine:
                     energy_uj=speed.energy_uj * energy) for speed in self.speeds))
 
 
-def build_machine(scenario: Scenario, calibration: str = "auto") -> Machine:
+def build_machine(scenario: Scenario, calibration: str) -> Machine:
     """Predict a scenario's network at each of its clocks, alone and beside its loads.
 
     Parameters

@@ -93,9 +93,9 @@ class Sensitivity:
     influences: tuple[Influence, ...]
 
 
-def analyse(source: File, *, quantity: str = "time_us", method: str = "morris",
-            count: int = 8, jobs: int = 1, cluster: str | None = None,
-            on_progress: Callable[[int, int, int], None] | None = None,
+def analyse(source: File, *, quantity: str, method: str,
+            count: int, jobs: int, cluster: str | None,
+            on_progress: Callable[[int, int, int], None] | None,
             ) -> tuple[Sensitivity, ...]:
     """Return how a figure depends on the axes of a study, for every model on every board.
 
