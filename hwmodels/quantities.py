@@ -51,6 +51,9 @@ _WRITTEN = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)"
 Cell = str | int | float | None
 """Of a table; None is not known and stays empty."""
 
+Record = dict[str, Cell]
+"""A row of a table, by column."""
+
 NOT_KNOWN = "not known"
 """How a missing value prints; never 0."""
 

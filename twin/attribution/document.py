@@ -9,7 +9,7 @@ from annotated_types import Len, MinLen
 from typing_extensions import TypedDict
 
 from hwmodels.files import JsonObject
-from hwmodels.quantities import Cell
+from hwmodels.quantities import Record
 from twin.attribution import difference as differences
 from twin.attribution.diagnosis.finding import Diagnosis as Diagnosed
 from twin.attribution.diagnosis.finding import explain_rows
@@ -371,16 +371,16 @@ def diagnosis_document(diagnosis: Diagnosed) -> JsonObject:
             diagnosis, diagnosis.verdict).items()])
 
 
-def comparison_rows(difference: Difference) -> list[dict[str, Cell]]:
+def comparison_rows(difference: Difference) -> list[Record]:
     """Rows for a CSV: quantity by part, then its causes; what is not known stays empty."""
     return [line for account in difference.accounts
             for row in (*account.rows, account.total) for line in _part_rows(account, row)]
 
 
-def _part_rows(account: Account, row: differences.Row) -> Sequence[dict[str, Cell]]:
-    where: dict[str, Cell] = {"quantity": account.quantity, "unit": account.unit,
+def _part_rows(account: Account, row: differences.Row) -> Sequence[Record]:
+    where: Record = {"quantity": account.quantity, "unit": account.unit,
                               "index": row.index, "name": row.name, "op": row.op}
-    lines: list[dict[str, Cell]] = [where | {
+    lines: list[Record] = [where | {
         "causes": "all", "first": row.first, "second": row.second, "gap": row.gap,
         "counter": ""}]
     lines += [where | {"causes": " ".join(line.causes), "first": line.first,

@@ -8,7 +8,6 @@ Both in cycles of their own clock, over the time of an inference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from hwmodels.board.facts import Board
@@ -18,6 +17,7 @@ from hwmodels.frozen import frozen
 from twin.deployment.transfers import busy_share
 from twin.pricing.prediction import Prediction
 from twin.pricing.utilisation import move_cycles
+from twin.pricing.variables import Amounts
 
 _COUNTERS = read_yaml_once(Path(__file__).with_name("platform.yaml"))
 
@@ -78,7 +78,7 @@ def _on_silicon(board: Board, who: str) -> str | None:
             "monitor": f"monitor {name}" if name in counters.cache_monitors else None}[kind]
 
 
-def _model(prediction: Prediction) -> Iterator[tuple[str, float]]:
+def _model(prediction: Prediction) -> Amounts:
     """Yield what a prediction models, by name; what it does not model is absent, never 0."""
     layers, core = prediction.layers, prediction.board.core.clock
     yield from (("cycles", prediction.cycles), ("time", prediction.time_us),

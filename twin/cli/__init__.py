@@ -131,9 +131,8 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _begin(version: Annotated[bool, typer.Option(
-        "--version", is_eager=True, callback=_print_version,
-        help="Show the version and exit.")] = False) -> None:
+def _begin(version: Annotated[bool, typer.Option("--version", is_eager=True,
+        callback=_print_version, help="Show the version and exit.")] = False) -> None:
     """Options of the command itself."""
 
 

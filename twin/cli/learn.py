@@ -271,9 +271,8 @@ FromDoubtful = Annotated[bool, Calibrate.option("anyway")]
 
 
 @command
-def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt,
-              runtime: ForRuntime = None, anyway: FromDoubtful = False,
-              as_json: AsJson = False) -> None:
+def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt, runtime: ForRuntime = None,
+              anyway: FromDoubtful = False, as_json: AsJson = False) -> None:
     """Learn prices from measurements and write them as an overlay."""
     if PUBLISHED in data:
         if len(data) > 1 or board is not None:

@@ -65,8 +65,7 @@ def measure(board: BoardName, model: OptionalModel = None, *, asked: requests.Ru
 
 
 def show_network(model: str, board: str, options: MeasureOptions, flamegraph: str | None,
-                 advice: bool | None, as_json: bool,
-                 keep: Kept | None) -> None:
+                 advice: bool | None, as_json: bool, keep: Kept | None) -> None:
     """Measure a network and print what its samples say."""
     from twin.cli.progress import Terminal
 

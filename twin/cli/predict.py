@@ -267,9 +267,8 @@ def read_roofline(folder: str, board: str, plot: str | None) -> object:
 
 
 def show_report(prediction: Prediction, as_json: bool, per_operand: bool,
-                epochs: bool | None = None, details: bool | None = None,
-                row: object = None, counters: bool = False,
-                every_us: float | None = None) -> None:
+                epochs: bool | None = None, details: bool | None = None, row: object = None,
+                counters: bool = False, every_us: float | None = None) -> None:
     """Print the report; bill by operand, counters and epochs where they are asked for."""
     if as_json:
         show_json(prediction, per_operand=per_operand, duty=row, counters=counters)

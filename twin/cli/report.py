@@ -13,6 +13,7 @@ import twin
 from twin.api.requests import Anyway, AssumeUnsupported, Changes, Deployed, Option, Priced, Settled
 from twin.api.requests.prediction import Accepted
 from twin.api.requests.reporting import Beside
+from twin.api.requests.studies import Progress
 from twin.api.requests.values import parse_settings
 from twin.cli.options import AsJson, command, place, say_command
 from twin.cli.output import note_files
@@ -134,7 +135,7 @@ def try_deploying(put: Callable[[str, str | None], Deployment], label: str, boar
 
 
 def list_stages(deployment: Deployment, texts: list[str], most: int | None, priced: Priced,
-                progress: Callable[[int, int, int], None]) -> dict[str, Any]:
+                progress: Progress) -> dict[str, Any]:
     """Return the stages that were given, then as many as are to be found after them."""
     from twin.api.commands.variants import chain_stages, find_stages
 

@@ -32,8 +32,7 @@ def change_own_board(before: _Draft, settings: Settings) -> _Draft:
         own_scale=None if scale_stated or own == board.power.voltage_scale else own)
 
 
-def boards_of(before: Draft, settings: Settings,
-              ) -> Callable[[Settings], Board]:
+def boards_of(before: Draft, settings: Settings, ) -> Callable[[Settings], Board]:
     """Return what makes the board of a changed deployment, without placing anything.
 
     Parameters

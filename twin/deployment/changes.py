@@ -235,9 +235,8 @@ def name_near_paths(path: str, board: Board) -> str:
     return f"nearest: {', '.join(near)}; all of them: twin explain paths {board.name}"
 
 
-def parse_changes(overrides: Settings, graph: Graph, board: Board,
-                  runtime: Runtime, original: Graph | None = None,
-                  rewritten: NamedTexts = ()) -> tuple[Change, ...]:
+def parse_changes(overrides: Settings, graph: Graph, board: Board, runtime: Runtime,
+                  original: Graph | None = None, rewritten: NamedTexts = ()) -> tuple[Change, ...]:
     """Read dotted paths and their values.
 
     Parameters

@@ -170,10 +170,9 @@ def pick_fastest(candidates: Sequence[Deployment]) -> Deployment:
     return min(candidates, key=lambda one: float(predict(one).time_us))
 
 
-def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
-          arena: str | None, code: str, host: tuple[str, ...] = (),
-          weight_bits: int | None = None, extension: str | None = None,
-          remedy: bool = True) -> Deployment:
+def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None, arena: str | None,
+          code: str, host: tuple[str, ...] = (), weight_bits: int | None = None,
+          extension: str | None = None, remedy: bool = True) -> Deployment:
     """Choose memories and check that everything fits.
 
     Raises

@@ -14,6 +14,9 @@ from twin.deployment.memories import Buffer, list_neighbours
 from twin.network.graph import Graph, Layer
 from twin.network.operators import Form, is_alias, traits
 
+Distances = Mapping[tuple[int, int], int]
+"""Bytes a buffer must start behind another, by their places."""
+
 
 def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]) -> int | None:
     """Return how far behind its output a layer's first input must start to share its memory.
@@ -59,7 +62,7 @@ def overlap_distance_bytes(graph: Graph, layer: Layer, in_place: tuple[str, ...]
 
 
 def place_overlapping(buffers: Sequence[Buffer], sizes_bytes: Sequence[int],
-                      distances: Mapping[tuple[int, int], int]) -> None:
+                      distances: Distances) -> None:
     """Place buffers where the arena grows least, some of them over each other.
 
     Parameters
@@ -93,7 +96,7 @@ def _extent(offsets: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def _place_in_order(order: Sequence[int], beside: Sequence[Sequence[int]], sizes: Sequence[int],
-                    distances: Mapping[tuple[int, int], int]) -> list[int]:
+                    distances: Distances) -> list[int]:
     offsets = [0] * len(beside)
     low = high = 0
     placed: set[int] = set()
@@ -117,7 +120,7 @@ def _place_in_order(order: Sequence[int], beside: Sequence[Sequence[int]], sizes
 
 
 def _may_lie(i: int, at: int, j: int, other: int, sizes: Sequence[int],
-             distances: Mapping[tuple[int, int], int]) -> bool:
+             distances: Distances) -> bool:
     if at + sizes[i] <= other or other + sizes[j] <= at:
         return True
     return (((i, j) in distances and at - other >= distances[i, j])

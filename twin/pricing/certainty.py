@@ -366,9 +366,8 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
     return 0.0 if learnt is None or network in entry.support.networks else learnt.between_sd
 
 
-def find_extrapolation(deployment: Deployment, entry: Entry, *, cycles: Amounts,
-                       hertz: Amounts, changed: Sequence[str],
-                       filling: Amounts | float = 0.0) -> list[Reason]:
+def find_extrapolation(deployment: Deployment, entry: Entry, *, cycles: Amounts, hertz: Amounts,
+                       changed: Sequence[str], filling: Amounts | float = 0.0) -> list[Reason]:
     """Return why the rows behind an entry do not support a prediction.
 
     Parameters

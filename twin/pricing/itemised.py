@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hwmodels.columns import Key
 from hwmodels.counts import CAUSE_PLACES, CAUSES, CORE_EVENTS, Prices
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats, read_timing
@@ -204,7 +205,7 @@ class _Columns:
     """
 
     line: np.ndarray
-    keys: tuple[tuple[str, str, str], ...]
+    keys: tuple[Key, ...]
     second: np.ndarray
     price: np.ndarray
     power: np.ndarray

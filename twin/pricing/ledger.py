@@ -28,6 +28,9 @@ from twin.pricing.prediction import LayerPrediction, Prediction
 Line = tuple[str, ...]
 """(clock, cause), or (clock, cause, operand)."""
 
+Cycles = Mapping[Line, int]
+"""Whole cycles by line."""
+
 
 @frozen
 class Ledger:
@@ -41,22 +44,22 @@ class Ledger:
         The same for set-up, which has no operands.
     """
 
-    layers: tuple[Mapping[Line, int], ...]
-    setup: Mapping[Line, int]
+    layers: tuple[Cycles, ...]
+    setup: Cycles
 
     @property
-    def total(self) -> Mapping[Line, int]:
+    def total(self) -> Cycles:
         """Sum over layers, in the order bills are shown."""
         return _add_up(self.layers)
 
 
-def _add_up(parts: Iterable[Mapping[Line, int]]) -> dict[Line, int]:
+def _add_up(parts: Iterable[Cycles]) -> Cycles:
     """Return sums by key in the order of bills."""
     sums = sum_by_key(line for part in parts for line in part.items())  # of 0, too
     return dict(sorted(sums.items(), key=lambda item: _order(item[0])))
 
 
-def cycles_by_clock(lines: Mapping[Line, int]) -> dict[str, int]:
+def cycles_by_clock(lines: Cycles) -> dict[str, int]:
     """Sum cycles per clock; cycles of different clocks are never added."""
     return sum_by_key((clock, cycles) for (clock, _), cycles in lines.items())
 
@@ -162,7 +165,7 @@ def bill_energy_uj(bill: Bill) -> float | None:
     return None if energy_pj is None else energy_pj * 1e-6
 
 
-def _share_out_clock(bill: Bill, clock: str, whole: int) -> dict[Line, int]:
+def _share_out_clock(bill: Bill, clock: str, whole: int) -> Cycles:
     causes = [cause for cause in bill.causes()
               if any(line.cause == cause and line.clock == clock for line in bill.lines)]
     shares = apportion([bill.cycles(clock, cause) for cause in causes], whole)
@@ -354,7 +357,7 @@ def split_document(document: JsonObject, prediction: Prediction) -> JsonObject:
     return {**document, "layers": layers, "setup": setup, "total": total}
 
 
-def _split(bill: Bill, lines: Mapping[Line, int]) -> dict[Line, int]:
+def _split(bill: Bill, lines: Cycles) -> Cycles:
     parts: dict[Line, int] = {}
     for (clock, cause), cycles in lines.items():
         real = sum_by_key((line.operand, line.cycles) for line in bill.lines
@@ -366,7 +369,7 @@ def _split(bill: Bill, lines: Mapping[Line, int]) -> dict[Line, int]:
     return parts
 
 
-def _lines(prediction: Prediction, bill: Bill, parts: Mapping[Line, int]) -> list[JsonObject]:
+def _lines(prediction: Prediction, bill: Bill, parts: Cycles) -> list[JsonObject]:
     shown = []
     for (clock, cause, operand), cycles in parts.items():
         mine = [line for line in bill.lines

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
+from hwmodels.columns import Key
 from hwmodels.counts import (
     Bill,
     BillLine,
@@ -153,7 +154,7 @@ class Lines:
         Events that occur in whole numbers.
     """
 
-    keys: tuple[tuple[str, str, str], ...]
+    keys: tuple[Key, ...]
     number: Ints
     layers: Ints
     calls: Floats
@@ -253,7 +254,7 @@ def list_lines(structure: Structure, calls_aliases: bool) -> Lines:
 def _order_lines(listed: tuple[Event, ...], whole: tuple[bool, ...],
                  kernels: tuple[tuple[int, str, float], ...], calls: tuple[int, ...]) -> Lines:
     """Return lines of kernels of layers and families: the same under most cache policies."""
-    numbers: dict[tuple[str, str, str], int] = {}
+    numbers: dict[Key, int] = {}
     number, events = [], []
     for kernel, event, place, operand in listed:
         layer, family, wide = kernels[kernel]

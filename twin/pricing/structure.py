@@ -57,6 +57,10 @@ FEW, MANY = 8, 64
 """Output channels of a convolution that is narrow, and of one that is wide; in between both are."""
 
 
+Layers = tuple[tuple[Call, ...], ...]
+"""Kernels of each layer; of an alias none."""
+
+
 @entity
 class Structure:
     """Kernels that run one after another, and what they met.
@@ -65,14 +69,12 @@ class Structure:
     ----------
     key
         Hash of everything it depends on.
-    layers
-        Kernels of each layer; of an alias none.
     arrays
         The same in columns.
     """
 
     key: str
-    layers: tuple[tuple[Call, ...], ...]
+    layers: Layers
     traffic: tuple[KernelTraffic, ...]
     arrays: TrafficArrays
 
@@ -116,8 +118,7 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
     return made
 
 
-def _tell_width(graph: Graph, layers: tuple[tuple[Call, ...], ...],
-                part: tuple[int, ...]) -> tuple[tuple[Call, ...], ...]:
+def _tell_width(graph: Graph, layers: Layers, part: tuple[int, ...]) -> Layers:
     """Return calls of convolutions with their width: 0 up to `FEW` channels, 1 from `MANY`."""
     def width(place: int) -> float:
         channels = graph.tensors[graph.layers[place].target_id].channels
@@ -136,7 +137,7 @@ def forget_structures() -> None:
         _counted.clear()
 
 
-Found = tuple[tuple[tuple[Call, ...], ...], tuple[KernelTraffic, ...]]
+Found = tuple[Layers, tuple[KernelTraffic, ...]]
 
 
 def _load(key: str) -> Found | None:

@@ -15,6 +15,7 @@ from twin.pricing.accelerator.timeline import HOST, ROW_KINDS, Span
 from twin.pricing.ledger import bill_time_us, percentages
 from twin.pricing.locality import WORRYING, LayerLocality, Locality
 from twin.pricing.prediction import Prediction
+from twin.reports.charts import Ends
 from twin.reports.palette import BLUE, CAUSE_STYLES, DARK_GREY, GREEN, GREY, INK, ORANGE, VERMILION
 
 Look = tuple[str, str]
@@ -59,7 +60,7 @@ class Bar:
     text: str = ""
     hover: str = ""
     inside: bool = False
-    ends: tuple[float, float] | None = None
+    ends: Ends | None = None
     lane: int = 0
 
     @property

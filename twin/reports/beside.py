@@ -11,6 +11,7 @@ from hwmodels.quantities import NOT_KNOWN, format_energy, format_time, significa
 from twin.attribution.difference import Account, Row
 from twin.attribution.published import Comparison
 from twin.reports.bars import UNEXPLAINED, Bar, BarChart, Look, chain_steps
+from twin.reports.charts import Ends
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 
 KIND_LOOKS: dict[str, Look] = {
@@ -36,7 +37,7 @@ class Pair:
     second: float | None
     stood_in: bool = False
     comparable: bool = True
-    ends: tuple[float, float] | None = None
+    ends: Ends | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -137,7 +138,7 @@ def pair_energies(comparisons: Iterable[Comparison], label: Callable[[Comparison
                  comparable=one.energy_ratio is not None) for one in comparisons]
 
 
-def _ends_ms(one: Comparison) -> tuple[float, float] | None:
+def _ends_ms(one: Comparison) -> Ends | None:
     sure = None if (made := getattr(one, "prediction", None)) is None else made.certainty
     return None if sure is None else (sure.time_us.low / 1e3, sure.time_us.high / 1e3)
 

@@ -187,8 +187,7 @@ def share_of_log(value: float, known: Sequence[float]) -> float:
 MOST_TICKS = 9
 
 
-def spread_log(values: Iterable[float], room: float = 0.06,
-               ) -> tuple[Ends, Ticks]:
+def spread_log(values: Iterable[float], room: float = 0.06, ) -> tuple[Ends, Ticks]:
     """Return ends of a logarithmic axis around values, and ticks at 1, 2 and 5 or closer."""
     known = [value for value in values if value > 0] or [1.0]
     low, high = math.log10(min(known)), math.log10(max(known))

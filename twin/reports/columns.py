@@ -9,6 +9,9 @@ from typing import Any
 
 from hwmodels.frozen import frozen, record
 
+Write = Callable[[Any], str]
+"""What a noun, or a value of it, is as text."""
+
 
 @frozen
 class Cell:
@@ -52,10 +55,10 @@ class Column:
 
     header: str = ""
     take: str | Callable[[Any], Any] = ""
-    write: str | Callable[[Any], str] = "{}"
+    write: str | Write = "{}"
     number: bool = False
     kind: str = ""
-    tone: str | Callable[[Any], str] = ""
+    tone: str | Write = ""
     style: str = ""
     no_wrap: bool = False
     overflow: str = "fold"
@@ -74,9 +77,8 @@ class Column:
 _read = cache(attrgetter)
 
 
-def number(header: str, take: str | Callable[[Any], Any],
-           write: str | Callable[[Any], str] = "{:,}", *, kind: str = "",
-           tone: str | Callable[[Any], str] = "") -> Column:
+def number(header: str, take: str | Callable[[Any], Any], write: str | Write = "{:,}", *,
+           kind: str = "", tone: str | Write = "") -> Column:
     """Return a column of numbers."""
     return Column(header, take, write, number=True, kind=kind, tone=tone)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.errors import reworded
 from hwmodels.files import write_whole
-from hwmodels.quantities import Cell
+from hwmodels.quantities import Record
 from hwmodels.schedule.bill import EVENT_OF_CAUSE
 from twin.errors import UsageError
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
     from twin.attribution.difference import Difference
 
-Rows = list[dict[str, Cell]]
+Rows = list[Record]
 """Of a CSV file: cells by column, the same columns in each."""
 
 
@@ -205,7 +205,7 @@ def layer_rows(prediction: Prediction) -> Rows:
     clocks = prediction.bill.clocks() if len(prediction.bill.clocks()) > 1 else ()
     found = []
     for row in make_rows(prediction, make_ledger(prediction)):
-        cells: dict[str, Cell] = {}
+        cells: Record = {}
         for column in LAYER_COLUMNS:
             if column.name and (prediction.tasks or not column.accelerated):
                 cells[column.name] = column.cell(row)
@@ -236,7 +236,7 @@ def total_rows(prediction: Prediction) -> Rows:
          **_bounds("energy_with_idle", "uj", None)}]
 
 
-def _bounds(name: str, unit: str, interval: Interval | None) -> dict[str, Cell]:
+def _bounds(name: str, unit: str, interval: Interval | None) -> Record:
     """Return the ends of an interval and its level, empty at stated prices."""
     ends = (None, None, None) if interval is None else (interval.low, interval.high, interval.level)
     return dict(zip((f"{name}_low_{unit}", f"{name}_high_{unit}", f"{name}_level"), ends,
@@ -279,7 +279,7 @@ def write_comparison(difference: Difference, path: str | Path) -> Path:
     return write_file(path, to_csv(comparison_rows(difference)).encode())
 
 
-def to_csv(rows: Sequence[dict[str, Cell]]) -> str:
+def to_csv(rows: Sequence[Record]) -> str:
     """Write rows as CSV text; the header is the keys of the first."""
     text = io.StringIO()
     writer = csv.DictWriter(text, rows[0] if rows else (), lineterminator="\n")

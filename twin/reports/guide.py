@@ -12,10 +12,9 @@ from twin.reports.page.charts import plot_chart
 from twin.reports.page.parts import Notes, Page, Section, Table, make_table
 from twin.reports.palette import BLUE, GREY
 from twin.studies.decisions import INFEASIBLE, Decision
-from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
+from twin.studies.guidelines import Guidelines, HardwareClass, Leaf, StudyEffect
 from twin.studies.rows import Row
 from twin.studies.study.figures import name_figure
-from twin.studies.study.findings import Effect
 
 LITTLE, COSTLY, MOST = 0.02, 1.5, 12
 """An effect this near 1 in the median is no remedy; one above is a pitfall; lines of a list."""
@@ -187,14 +186,14 @@ def _class(one: HardwareClass, causes: Sequence[tuple[str, float, str]]) -> Iter
                 "symptom", "evidence", "remedy that was predicted on this class"))), lines)
 
 
-def _list_pitfalls(effects: Iterable[tuple[str, Effect]]) -> list[str]:
+def _list_pitfalls(effects: Iterable[StudyEffect]) -> list[str]:
     costly = sorted((one for one in effects if one[1].median > COSTLY),
                     key=lambda one: -one[1].median)
     return [f"{effect.value}: {effect.words} in {len(effect.ratios)} pairs ({study})"
             for study, effect in costly[:MOST]]
 
 
-def _checklist(effects: Iterable[tuple[str, Effect]]) -> Iterator[str]:
+def _checklist(effects: Iterable[StudyEffect]) -> Iterator[str]:
     for study, effect in effects:
         if effect.median < 1 - LITTLE:
             better = sum(ratio < 1 for ratio in effect.ratios)

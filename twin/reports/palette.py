@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+Keywords = dict[str, Any]
+"""Of matplotlib: how something is drawn."""
+
 BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
 VERMILION, ORANGE, PURPLE, YELLOW = "#D55E00", "#E69F00", "#CC79A7", "#F0E442"
 WINE, GREY, DARK_GREY, LIGHT_GREY, INK = "#882255", "#999999", "#5A5A5A", "#D8D8D8", "#222222"
@@ -47,24 +50,24 @@ SERIES = (
 each differs from the others by mark, dashes or hatch alone."""
 
 
-def bar_style(cause: str) -> dict[str, Any]:
+def bar_style(cause: str) -> Keywords:
     """Return matplotlib's keywords for a bar of that cause."""
     return fill(*CAUSE_STYLES[cause])
 
 
-def fill(colour: str, hatch: str = "") -> dict[str, Any]:
+def fill(colour: str, hatch: str = "") -> Keywords:
     """Return matplotlib's keywords for an area: its hatch is white, on light colours dark."""
     return {"facecolor": colour, "hatch": hatch or None, "linewidth": 0.3,
             "edgecolor": INK if hatch and lightness(colour) > 0.75 else "white"}
 
 
-def fill_series(number: int) -> dict[str, Any]:
+def fill_series(number: int) -> Keywords:
     """Return matplotlib's keywords for the areas of a series."""
     colour, _, _, hatch = SERIES[number % len(SERIES)]
     return fill(colour, hatch)
 
 
-def line_series(number: int) -> dict[str, Any]:
+def line_series(number: int) -> Keywords:
     """Return matplotlib's keywords for the line and marks of a series."""
     colour, marker, dashes, _ = SERIES[number % len(SERIES)]
     return {"color": colour, "marker": marker, "linestyle": dashes}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hwmodels.frozen import frozen
 from hwmodels.quantities import NOT_KNOWN, format_frequency, list_by_key, significant
 from twin.reports.bars import Bar, BarChart
-from twin.reports.charts import Axis, Chart, Curve, look_of
+from twin.reports.charts import Axis, Chart, Curve, Ends, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
 from twin.studies.rows import NAMED, QUANTITIES, SURE, WORDS, Row
@@ -298,7 +298,7 @@ def _list_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
 def _draw_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
                  number: int) -> Curve:
     points: list[list[float]] = []
-    ends: list[list[tuple[float, float] | None]] = []
+    ends: list[list[Ends | None]] = []
     for quantity in objectives:
         factor = FIGURES[quantity][2]
         bounds = [one.row.bounds_of(quantity) or (0.0, 0.0, 0.0) for one in mine]
@@ -313,11 +313,11 @@ def _draw_points(name: str, mine: Sequence[Rival], objectives: tuple[str, str],
                                            for quantity in objectives) for one in mine])
 
 
-def _list_corners(rows: Sequence[Row], across: str, up: str) -> list[tuple[float, float]]:
+def _list_corners(rows: Sequence[Row], across: str, up: str) -> list[Ends]:
     """Return the corners of the front, left to right."""
     points = sorted((getattr(row, across) * FIGURES[across][2], getattr(row, up) * FIGURES[up][2])
                     for row in rows)
-    found: list[tuple[float, float]] = []
+    found: list[Ends] = []
     for x, y in points:
         if not found or y < found[-1][1]:
             found.append((x, y))

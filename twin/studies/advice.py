@@ -282,8 +282,7 @@ def suggest_change(deployment: Deployment, bottleneck: str) -> Change | None:
 
 
 def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = "",
-                on_progress: Progress | None = None,
-                ) -> list[Change]:
+                on_progress: Progress | None = None, ) -> list[Change]:
     """Return changes of a bottleneck's remedies, each predicted, those that cannot be too.
 
     Parameters

@@ -222,9 +222,8 @@ class Space:
             yield from self._walk({**point, axes[0].name: value}, axes[1:])
 
 
-def make_space(models: Iterable[Value], boards: Iterable[Value], *,
-               runtimes: Iterable[str] = (), clocks: Iterable[str] = (),
-               settings: Settings | None = None,
+def make_space(models: Iterable[Value], boards: Iterable[Value], *, runtimes: Iterable[str] = (),
+               clocks: Iterable[str] = (), settings: Settings | None = None,
                sample: str | Sample | None = None) -> Space:
     """Return the space of models on boards, with what else varies.
 

@@ -41,6 +41,9 @@ Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Value = TypeVar("Value")
 
+Sleeps = Mapping[str, tuple[float, float | None]]
+"""The user's, by board or chip: current in mA, and wake-up in us where it is stated."""
+
 
 @frozen
 class Battery:
@@ -147,16 +150,15 @@ def mean_power_mw(every_us: float, time_us: float, energy_uj: float, rest: Rest,
         energy_uj * 1e3 + idle_mw * rest.wake_up_us + rest.sleep_mw * asleep_us) / every_us
 
 
-def find_rest(board: Board, sleep: Mapping[str, tuple[float, float | None]],
-              clock_hz: float | None = None) -> Rest | None:
+def find_rest(board: Board, sleep: Sleeps, clock_hz: float | None = None) -> Rest | None:
     """Return the sleep of least current that keeps RAM and whose wake-up is known; None: none is.
 
     Parameters
     ----------
     board
         With its states; one of which only the idle draw of the whole board is known idles.
-    sleep : mapping of str to (float, float or None)
-        The user's: current in mA and wake-up in us, by board or chip.
+    sleep
+        The user's.
     """
     own = stated(board, sleep)
     known = [state for state in board.sleep if state.keeps_ram and state.current_ma is not None
@@ -267,7 +269,7 @@ def read_current(text: str, option: str) -> float:
     return _read(text, "ma_per_mhz", option, least=LEAST_MA_PER_MHZ, most=MOST_MA_PER_MHZ)[0]
 
 
-def read_sleep(given: Mapping[str, float | str]) -> dict[str, tuple[float, float | None]]:
+def read_sleep(given: Mapping[str, float | str]) -> Sleeps:
     """Read sleep currents by board or chip, "1.2uA" or "1.2uA,10us" with the wake-up; mA and us."""
     found: dict[str, tuple[float, float | None]] = {}
     for name, value in given.items():

@@ -25,6 +25,7 @@ from twin.studies.duty import (
     CELL_V,
     TYPED,
     Duty,
+    Sleeps,
     find_rest,
     idle_power_mw,
     life_days,
@@ -115,8 +116,7 @@ def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
     return replace(filled, idle_mw=idle.mw, energy=energy, energy_uj=energy_uj)
 
 
-def add_duty(row: Row, board: Board, duty: Duty | None,
-             sleep: Mapping[str, tuple[float, float | None]]) -> Row:
+def add_duty(row: Row, board: Board, duty: Duty | None, sleep: Sleeps) -> Row:
     """Return a row with its mean power, energy a day and battery life; as it is without a duty.
 
     Notes

@@ -128,6 +128,13 @@ class Leaf:
     per: str = "MAC"
 
 
+StudyEffect = tuple[str, Effect]
+"""A study, and an effect in it."""
+
+Sources = Sequence[tuple[Study, Table]]
+"""Finished studies with their results."""
+
+
 @frozen
 class HardwareClass:
     """What results say of a class of hardware.
@@ -140,8 +147,8 @@ class HardwareClass:
         Networks no other class runs in less time, or with less energy.
     behind
         Median of its best time over the best of all, by network.
-    effects : tuple of (str, Effect)
-        Study and effect of changes on its boards alone.
+    effects
+        Of changes on its boards alone.
     refusals : tuple of (str, int)
         What its boards cannot do, and how often.
     uses
@@ -153,7 +160,7 @@ class HardwareClass:
     fastest: tuple[str, ...]
     lowest_energy: tuple[str, ...]
     behind: float | None
-    effects: tuple[tuple[str, Effect], ...]
+    effects: tuple[StudyEffect, ...]
     refusals: NamedCounts
     uses: tuple[str, ...] = ()
 
@@ -174,8 +181,8 @@ class Guidelines:
         Predicted configurations in them.
     time_tree, energy_tree
         Of core cycles and of picojoules; of accelerators and of cores alone grown apart.
-    effects : tuple of (str, Effect)
-        Study and effect, over all boards; those that save most in the median first.
+    effects
+        Over all boards; those that save most in the median first.
     decisions
         Leaves of the tree from requirements to hardware, by network and study.
     """
@@ -185,11 +192,11 @@ class Guidelines:
     time_tree: tuple[Leaf, ...]
     energy_tree: tuple[Leaf, ...]
     classes: tuple[HardwareClass, ...]
-    effects: tuple[tuple[str, Effect], ...]
+    effects: tuple[StudyEffect, ...]
     decisions: Mapping[str, tuple[Decision, ...]]
 
 
-def learn(sources: Sequence[tuple[Study, Table]]) -> Guidelines:
+def learn(sources: Sources) -> Guidelines:
     """Return the guidelines of finished studies.
 
     Raises
@@ -218,7 +225,7 @@ MOST_BOARDS = 4
 """Boards a study has more of before it teaches which to choose."""
 
 
-def _decide(sources: Sequence[tuple[Study, Table]]) -> dict[str, tuple[Decision, ...]]:
+def _decide(sources: Sources) -> dict[str, tuple[Decision, ...]]:
     """Return the tree of each network, of the study with most boards that has it as it is."""
     found: dict[str, tuple[Decision, ...]] = {}
     known = set[str]()
@@ -337,8 +344,7 @@ def core_class(board: str) -> str:
     return found.core_family + (" with NPU" if found.npu is not None else "")
 
 
-def _describe(core: str, rows: Sequence[Row], sources: Sequence[tuple[Study, Table]],
-              ) -> HardwareClass:
+def _describe(core: str, rows: Sequence[Row], sources: Sources, ) -> HardwareClass:
     own = [row for row in rows if core_class(row.board) == core]
     behind = [ratio for model in dict.fromkeys(row.model for row in rows)
               if (ratio := _least(own, model, "time_us") / _least(rows, model, "time_us")) < 1e300]
@@ -370,8 +376,7 @@ def _least(rows: Sequence[Row], model: str, figure: str) -> float:
                 and (value := getattr(row, figure)) is not None), default=math.inf)
 
 
-def _effects(sources: Sequence[tuple[Study, Table]], core: str = "",
-             ) -> Iterator[tuple[str, Effect]]:
+def _effects(sources: Sources, core: str = "", ) -> Iterator[StudyEffect]:
     """Yield effects of every study that compares something, on a class of hardware or on all."""
     for study, table in sources:
         if study.finding is None or study.finding.vary in ("model", "board"):
@@ -384,5 +389,5 @@ def _effects(sources: Sequence[tuple[Study, Table]], core: str = "",
                 yield study.name, effect
 
 
-def _rank(effects: Iterator[tuple[str, Effect]]) -> tuple[tuple[str, Effect], ...]:
+def _rank(effects: Iterator[StudyEffect]) -> tuple[StudyEffect, ...]:
     return tuple(sorted(effects, key=lambda one: one[1].median))

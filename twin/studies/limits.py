@@ -237,9 +237,8 @@ def probability_both(time: float, energy: float, time_sd: float, energy_sd: floa
 
 
 def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | None,
-                       time: Interval | None, energy: Interval | None,
-                       mean_mw: float | None = None, mean: Interval | None = None,
-                       ) -> float | None:
+                       time: Interval | None, energy: Interval | None, mean_mw: float | None = None,
+                       mean: Interval | None = None, ) -> float | None:
     """Return the probability that time, energy and mean power meet their limits.
 
     None where that is not known. Energy and mean power share their error: the less probable counts.

@@ -37,7 +37,7 @@ from twin.pricing.variables import COLD_START, SETUP, measure_variables
 from twin.pricing.variation import read_variation
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
 from twin.studies.cold_start import list_parts
-from twin.studies.duty import Duty, assumed_paths, current_paths, find_rest, stated
+from twin.studies.duty import Duty, Sleeps, assumed_paths, current_paths, find_rest, stated
 from twin.studies.filling import add_duty, describe_row, fill_row, name_inputs, weigh
 from twin.studies.judge import Judge
 from twin.studies.rows import Row
@@ -93,7 +93,7 @@ class Deployer:
     prices: Mapping[str, float] = field(default_factory=dict)
     duty: Duty | None = None
     currents: Mapping[str, float] = field(default_factory=dict)
-    sleep: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
+    sleep: Sleeps = field(default_factory=dict)
     known_only: bool = False
     judge: Judge | None = None
 

@@ -13,8 +13,7 @@ from twin.pricing.derivative import Derivative
 
 
 def differentiate(deployment: Deployment, *, widths: bool = True, step: int = 8,
-                  temperature: str = "warm", calibration: File = AUTO,
-                  ) -> Derivative:
+                  temperature: str = "warm", calibration: File = AUTO, ) -> Derivative:
     """Predict an inference with its derivatives: with each learnt price, and each layer's width.
 
     Parameters

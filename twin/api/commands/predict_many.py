@@ -17,8 +17,7 @@ from twin.pricing.calibration import AUTO
 
 def predict_many(deployments: Deployment | Iterable[Deployment], *,
                  vary: Mapping[str, ArrayLike] | None = None, temperature: str = "warm",
-                 calibration: File = AUTO, layers: bool = False,
-                 errors: str = "raise") -> Batch:
+                 calibration: File = AUTO, layers: bool = False, errors: str = "raise") -> Batch:
     """Predict many configurations at once, as arrays.
 
     Parameters

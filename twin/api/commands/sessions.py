@@ -51,8 +51,7 @@ NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds
             "bundle brought; accepted: reproduce --build")
 
 
-def keep(verb: str, arguments: Mapping[str, Any], root: File, *,
-         command: Sequence[str] = (),
+def keep(verb: str, arguments: Mapping[str, Any], root: File, *, command: Sequence[str] = (),
          aside: Mapping[str, Any] | None = None) -> tuple[Any, Session]:
     """Run a verb and keep all it read, what stood between, and its result, in a new folder.
 

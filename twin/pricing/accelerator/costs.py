@@ -37,8 +37,7 @@ from twin.pricing.accelerator.columns import (
 from twin.runtimes.compiler import Step
 
 
-def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
-                    ) -> Costs:
+def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, ) -> Costs:
     """Price an inference on an accelerator and its host.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twin.reports.bars import Bar, BarChart
 from twin.reports.figures.canvas import rule_values
-from twin.reports.palette import DARK_GREY, INK, VERMILION, fill
+from twin.reports.palette import DARK_GREY, INK, VERMILION, Keywords, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ def draw_bars(chart: BarChart, axes: Axes, *, room: float = 1.2, points: float =
             sorted((bar for bar in chart.bars if bar.length), key=lambda bar: bar.lane),
             key=lambda bar: (bar.series, bar.look)):
         bars = list(group)
-        where: dict[str, Any] = {base: [bar.start / chart.scale for bar in bars],
+        where: Keywords = {base: [bar.start / chart.scale for bar in bars],
                                  size: thick / chart.lanes}
         along([_place(bar, chart, thick) for bar in bars],
               [bar.length / chart.scale for bar in bars], **where,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,13 +11,13 @@ from hwmodels.bus.bursts import HELD, TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun
 from hwmodels.quantities import format_count, format_frequency, format_share
 from twin.reports.figures.canvas import draw_figure, rule_values, write_legend
-from twin.reports.palette import DARK_GREY, VERMILION, fill_series
+from twin.reports.palette import DARK_GREY, VERMILION, Keywords, fill_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WAITING: dict[str, Any] = {"facecolor": "white", "edgecolor": VERMILION, "hatch": "//////",
+WAITING: Keywords = {"facecolor": "white", "edgecolor": VERMILION, "hatch": "//////",
                            "linewidth": 0.6}
 """How time that is waited for others looks."""
 
@@ -109,7 +109,7 @@ def draw_bus_timeline(run: BusRun, axes: Axes, last: int) -> None:
     _add_legend(run, axes)
 
 
-def _plain(master: int) -> dict[str, Any]:
+def _plain(master: int) -> Keywords:
     """Return how a master's service looks: bars too thin for hatches, and for a pixel."""
     look = fill_series(master)
     return look | {"hatch": None, "linewidth": 0.5, "edgecolor": look["facecolor"]}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS, Bill
 from hwmodels.quantities import format_energy, format_time, sum_by_key
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
 from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
-from twin.reports.palette import DARK_GREY, bar_style, fill, fill_series
+from twin.reports.palette import DARK_GREY, Keywords, bar_style, fill, fill_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ def draw_sunburst(prediction: Prediction, axes: Axes, quantity: str = "time") ->
 
 
 def _draw_ring(axes: Axes, amounts: Amounts, radius: float, width: float,
-               looks: list[dict[str, Any]], *, named: bool = True) -> None:
+               looks: list[Keywords], *, named: bool = True) -> None:
     whole = math.fsum(amounts.values()) or 1.0
     wedges, *_ = axes.pie(list(amounts.values()), radius=radius, startangle=90,
                           counterclock=False, wedgeprops={"width": width})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.quantities import list_by_key
 from twin.reports.bars import WHOLE, Bar, BarChart
 from twin.reports.page.axes import error_bars, rule
@@ -37,7 +38,7 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
     groups = list_by_key((bar.series or f"-{place}", bar) for place, bar in enumerate(chart.bars))
     names = [plain(row) for row in chart.rows]
     places: Sequence[Any] = names if shorten is None else range(len(names))
-    traces: list[Mapping[str, Any]] = []
+    traces: list[JsonObject] = []
     for series, bars in groups.items():
         first = bars[0]
         traces.append({
@@ -79,7 +80,7 @@ def plot_bars(chart: BarChart, shorten: Callable[[str], str] | None = None, *,
                 layout=layout, **{"height_px": HEAD_PX + ROW_PX * len(names), **plot})
 
 
-def _write_texts(chart: BarChart, bars: list[Bar], places: Sequence[Any]) -> Mapping[str, Any]:
+def _write_texts(chart: BarChart, bars: list[Bar], places: Sequence[Any]) -> JsonObject:
     """Return texts behind their bars, or before them where those end far out."""
     inside = [bar.end > 0.7 * chart.longest for bar in bars]
     return {

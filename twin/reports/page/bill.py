@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.files import JsonObject
@@ -97,7 +96,7 @@ class _Sectors:
         """Add one below its parent."""
         self._rows.append((name, parent, plain(label), amount, colour, hatch[:1]))
 
-    def trace(self) -> Mapping[str, Any]:
+    def trace(self) -> JsonObject:
         """Return all as plotly takes them."""
         names, parents, labels, amounts, colours, shapes = (
             list(column) for column in zip(*self._rows, strict=True))

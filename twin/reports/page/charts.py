@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -50,7 +49,7 @@ def plot_chart(chart: Chart, **plot: Any) -> Plot:
                 traces=tuple(_trace(chart, curve) for curve in chart.curves), **plot)
 
 
-def _trace(chart: Chart, curve: Curve) -> Mapping[str, Any]:
+def _trace(chart: Chart, curve: Curve) -> JsonObject:
     colour = INK if curve.colour == BLACK else curve.colour
     dash = DASHES.get(curve.dashes) if isinstance(curve.dashes, str) else ",".join(
         f"{2 * length}px" for length in curve.dashes[1])

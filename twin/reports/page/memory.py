@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.quantities import format_size
 from twin.errors import NotApplicableError, UsageError
 from twin.pricing.locality import Locality, measure_locality
@@ -33,7 +33,7 @@ def draw_arena(prediction: Prediction) -> Plot:
     colours = [ORANGE if slot.tensor < 0 else (BLUE, SKY)[slot.first_layer % 2] for slot in slots]
     live = [size / 1024 for size in placement.live_bytes]
     peak = placement.peak_layer
-    traces: list[Mapping[str, Any]] = [{
+    traces: list[JsonObject] = [{
         "type": "bar", "name": "buffer (hatched: scratch of a kernel)", "hoverinfo": "text",
         "x": [slot.first_layer - 0.5 for slot in slots], "offset": 0,
         "width": [slot.last_layer - slot.first_layer + 1 for slot in slots],

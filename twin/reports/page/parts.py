@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen
 from twin.reports.columns import Cell, Column
 
@@ -76,8 +77,8 @@ class Plot:
     name: str
     title: str
     caption: str
-    traces: tuple[Mapping[str, Any], ...]
-    layout: Mapping[str, Any]
+    traces: tuple[JsonObject, ...]
+    layout: JsonObject
     height_px: int = 360
     half: bool = False
     least_px: int = 0

@@ -33,9 +33,8 @@ def list_winners(rivals: Sequence[Rival]) -> list[tuple[Winner, Rival]]:
             for won in find_winners([one.row for one in rivals])]
 
 
-def list_answers(rivals: Sequence[Rival],
-                 find_less: Callable[[Row, str], Row | None] = lambda won, name: None,
-                 ) -> tuple[Answer, ...]:
+def list_answers(rivals: Sequence[Rival], find_less: Callable[[Row, str], Row | None] = lambda won,
+                 name: None, ) -> tuple[Answer, ...]:
     """Return a card for each metric: the best by it, its figure, and how sure that is.
 
     Parameters

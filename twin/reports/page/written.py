@@ -179,7 +179,11 @@ def _draw_lines(lines: Sequence[tuple[str, bool]]) -> Figure:
     return figure
 
 
-def _text_lines(page: Page, length: str) -> Iterator[tuple[str, bool]]:
+TextLines = Iterator[tuple[str, bool]]
+"""As they stand on paper, and whether each is set bold."""
+
+
+def _text_lines(page: Page, length: str) -> TextLines:
     """Yield lines of a page, none wider than the paper, and whether each is set bold."""
     yield from _fold(page.title, bold=True)
     yield from _fold(page.subtitle)
@@ -199,7 +203,7 @@ def _text_lines(page: Page, length: str) -> Iterator[tuple[str, bool]]:
             yield from _item_lines(item, length)
 
 
-def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> Iterator[tuple[str, bool]]:
+def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> TextLines:
     yield "", False
     if isinstance(item, Plot):
         yield from _fold(f"{item.title}: {item.caption}")
@@ -216,12 +220,11 @@ def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> Iterator[tup
         yield from _align(cells, [one.number for one in item.columns])
 
 
-def _fold(text: str, *, bold: bool = False) -> Iterator[tuple[str, bool]]:
+def _fold(text: str, *, bold: bool = False) -> TextLines:
     yield from ((line, bold) for line in textwrap.wrap(escape(text), COLUMNS) or [""])
 
 
-def _align(rows: Sequence[Sequence[str]],
-           numbers: Sequence[bool] = ()) -> Iterator[tuple[str, bool]]:
+def _align(rows: Sequence[Sequence[str]], numbers: Sequence[bool] = ()) -> TextLines:
     """Yield rows in columns: long text is folded, then the last columns fall away."""
     widths = _fit([max(len(escape(row[place])) for row in rows) for place in range(len(rows[0]))]
                   if rows else [])

@@ -22,9 +22,8 @@ from twin.reports.tables.parts import (
 from twin.studies.caches import SweepPoint
 
 
-def locality_report(locality: Locality, policies: ReplacementRange,
-                    sweep: Sequence[SweepPoint], console: Console, prices: str = "stated",
-                    ) -> Content:
+def locality_report(locality: Locality, policies: ReplacementRange, sweep: Sequence[SweepPoint],
+                    console: Console, prices: str = "stated", ) -> Content:
     """Return everything `twin cache` prints.
 
     Parameters

@@ -30,12 +30,16 @@ OFF = 1.1
 """By how much another release of the library differs to be worth one."""
 
 
+Labelled = Iterator[tuple[str, str]]
+"""Labels, and what they stand for."""
+
+
 def why_report(why: Why) -> Content:
     """Return what is expected, the likeliest causes, and what would tell them apart."""
     return spaced([new_pairs(_head(why)), new_pairs(_causes(why)), new_pairs(_next(why))])
 
 
-def _head(why: Why) -> Iterator[tuple[str, str]]:
+def _head(why: Why) -> Labelled:
     gap = why.measured_us - why.expected_us
     explain = f", {format_time(gap)} to explain" if gap > 0 else ""
     others, ratio = _list_others(why), significant(why.measured_us / why.expected_us)
@@ -60,7 +64,7 @@ def _list_others(why: Why) -> dict[str, float]:
             if not 1 / OFF < time / why.expected_us < OFF}
 
 
-def _causes(why: Why) -> Iterator[tuple[str, str]]:
+def _causes(why: Why) -> Labelled:
     rows: list[Row | None] = [row for row in _shown(why)[:MOST_ROWS]]
     gap = why.measured_us - why.expected_us
     place = sum(row is not None and row.probability > why.as_expected for row in rows)
@@ -87,7 +91,7 @@ def _sign(added_us: float) -> str:
     return f"{'+' if added_us >= 0 else '-'}{format_time(abs(added_us))}"
 
 
-def _say_found(given: Mapping[str, str], answered: int) -> Iterator[tuple[str, str]]:
+def _say_found(given: Mapping[str, str], answered: int) -> Labelled:
     """Yield how often planted builds had their cause first, and with which numbers more of them.
 
     Parameters
@@ -117,7 +121,7 @@ def _shown(why: Why) -> list[Row]:
             and not (is_short and row.explains_us > 0 and row.probability < 1 - LEAST)]
 
 
-def _next(why: Why) -> Iterator[tuple[str, str]]:
+def _next(why: Why) -> Labelled:
     others = [f"{row.cause} {100 * row.probability:.0f} %" for row in _shown(why)[MOST_ROWS:]]
     if others:
         yield "or", ", ".join(others[:MOST_NAMED])

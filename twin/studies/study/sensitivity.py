@@ -8,7 +8,7 @@ Morris, Technometrics 33(2), 1991. Saltelli et al., Computer Physics Communicati
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import fspath
 from typing import Any
 
@@ -25,6 +25,7 @@ from twin.studies.study.definition import Asked, Study, settle_clock
 from twin.studies.study.file import load_runnable
 from twin.studies.study.tasks import cut_tasks, make_plan
 from twin.studies.study.workers import open_workers
+from twin.studies.sweep import Progress
 
 SEED, LEVELS = 0, 4
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -93,10 +94,8 @@ class Sensitivity:
     influences: tuple[Influence, ...]
 
 
-def analyse(source: File, *, quantity: str, method: str,
-            count: int, jobs: int, cluster: str | None,
-            on_progress: Callable[[int, int, int], None] | None,
-            ) -> tuple[Sensitivity, ...]:
+def analyse(source: File, *, quantity: str, method: str, count: int, jobs: int, cluster: str | None,
+            on_progress: Progress | None, ) -> tuple[Sensitivity, ...]:
     """Return how a figure depends on the axes of a study, for every model on every board.
 
     Parameters
