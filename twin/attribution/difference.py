@@ -338,6 +338,5 @@ def _sum_lines(lines: Sequence[Line]) -> Line:
     known = [line for line in lines if line.second is not None]
     first = sum(line.first for line in lines)
     explained = sum(line.second - line.first for line in known if line.second is not None)
-    return Line(causes=lines[0].causes, first=first,
-                second=first + explained if known else None,
+    return Line(causes=lines[0].causes, first=first, second=first + explained if known else None,
                 counter=next((line.counter for line in known), ""))

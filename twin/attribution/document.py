@@ -381,8 +381,7 @@ def _part_rows(account: Account, row: differences.Row) -> Sequence[Record]:
     where: Record = {"quantity": account.quantity, "unit": account.unit,
                               "index": row.index, "name": row.name, "op": row.op}
     lines: list[Record] = [where | {
-        "causes": "all", "first": row.first, "second": row.second, "gap": row.gap,
-        "counter": ""}]
+        "causes": "all", "first": row.first, "second": row.second, "gap": row.gap, "counter": ""}]
     lines += [where | {"causes": " ".join(line.causes), "first": line.first,
                        "second": line.second, "gap": line.gap, "counter": line.counter}
               for line in row.lines]

@@ -155,9 +155,8 @@ def describe_network(measurement: Measurement, graph: Graph, limits: Limits,
         whole = replace(whole, bottleneck=Bottleneck(
             kind="", severity=0.0, origin="measured",
             evidence=f"other programs had the processor for {waited:.0%} of the time"))
-    return MeasuredNetwork(measurement=measurement, counter=counter, layers=described,
-                           whole=whole, overhead_share=overhead, between=between,
-                           waited_share=waited)
+    return MeasuredNetwork(measurement=measurement, counter=counter, layers=described, whole=whole,
+                           overhead_share=overhead, between=between, waited_share=waited)
 
 
 def _find_between(measurement: Measurement, counter: str, layers: Sequence[int]) -> float:
@@ -207,9 +206,8 @@ def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: s
     layer = graph.layers[index] if index is not None else None
     return MeasuredLayer(
         index=index, name=layer.name if layer else graph.name, op=layer.op if layer else "",
-        p50=p50, p95=measurement.percentile(counter, 95, index), metrics=metrics,
-        time_us=time_us, share=p50 / total if total else 0.0,
-        bottleneck=classify(metrics, overhead))
+        p50=p50, p95=measurement.percentile(counter, 95, index), metrics=metrics, time_us=time_us,
+        share=p50 / total if total else 0.0, bottleneck=classify(metrics, overhead))
 
 
 def _time_us(counter: str, value: float, clocks: dict[str, float], origin: str) -> float | None:

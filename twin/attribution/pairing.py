@@ -13,9 +13,8 @@ from twin.network.operators import Form, list_form
 Pair = tuple[Part | None, Part | None]
 
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "depthwise": ("depthwise",), "pointwise": ("conv",), "softmax": ("softmax",),
-    "conv": ("conv",), "fully_connected": ("conv", "fully", "dense", "matmul", "gemm"),
-    "pool": ("pool", "mean"),
+    "depthwise": ("depthwise",), "pointwise": ("conv",), "softmax": ("softmax",), "conv": ("conv",),
+    "fully_connected": ("conv", "fully", "dense", "matmul", "gemm"), "pool": ("pool", "mean"),
     "recurrent": list_form(Form.RECURRENT)}
 """What an operator's name has in it, by what a program's layer is called; others may be any. A
 convolution of 1x1 is a matrix product in many libraries."""

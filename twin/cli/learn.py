@@ -290,8 +290,7 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt, runtime:
     totals: list[Any] = []
     replaced = target.exists()
     overlay = twin.calibrate(data, board, runtime=runtime, output=target, anyway=anyway,
-                             on_remark=lambda remark: warn([remark]),
-                             on_total=totals.append)
+                             on_remark=lambda remark: warn([remark]), on_total=totals.append)
     if as_json:
         show_json(overlay)
     else:

@@ -68,10 +68,9 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     if runtime == BEST:
         runtime = find_best(graph, machine, weights, arena)
     placed, notes = place_under(graph, machine, runtime, weights, arena)
-    return replace(placed.noted((*graph.notes, *notes), first=True),
-                   chosen=notes, own_scale=other_scale(stated, placed.board),
-                   original=original if rewritten else None,
-                   rewritten=tuple(rewritten.items()))
+    return replace(placed.noted((*graph.notes, *notes), first=True), chosen=notes,
+                   own_scale=other_scale(stated, placed.board),
+                   original=original if rewritten else None, rewritten=tuple(rewritten.items()))
 
 
 def deploy_towards(model: str | Path | Graph, board: str | Path | Board,

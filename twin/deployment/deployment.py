@@ -86,8 +86,7 @@ class Deployment(Draft):
         if overrides.get("runtime") == BEST:
             overrides["runtime"] = find_best(changed.graph, changed.board, **changed.places)
         return _apply(changed, parse_changes(overrides, changed.graph, changed.board,
-                                             changed.runtime, changed.original,
-                                             changed.rewritten))
+                                             changed.runtime, changed.original, changed.rewritten))
 
 
 class Target(Placer, Protocol):

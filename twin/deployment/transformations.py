@@ -68,8 +68,7 @@ def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFO
     Values that a network or its kernels refuse are omitted; whether memory is enough is found
     when one is applied.
     """
-    return (*_settings(deployment, efforts),
-            *(_kernels(deployment) if _REBUILD in efforts else ()),
+    return (*_settings(deployment, efforts), *(_kernels(deployment) if _REBUILD in efforts else ()),
             *_rewrites(deployment, efforts))
 
 

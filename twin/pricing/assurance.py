@@ -434,8 +434,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     whole = bound(prediction.time_us, sd, band)
     terms = np.vstack([draw_total(item, work), draw_layers(item, work)[0]])
     energies = bound_terms(calibration, terms, np.array([sd, *sds]), band, float(found.spread[0]),
-                           replace(layer_band, down=downs),
-                           least=doubted.least_power)
+                           replace(layer_band, down=downs), least=doubted.least_power)
     doubtful = {*entry.time.tied, *entry.time.strained(TIME_PRICES)}  # no findings of an overlay
     unclear = {name: share for name, share, left in zip(
         TIME_PRICES, work.shares[0], np.sqrt(np.diag(calibration.time.covariance)), strict=True)

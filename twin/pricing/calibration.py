@@ -468,6 +468,5 @@ def _take(overlay: Overlay, entry: Entry, origin: str, board: Board) -> Calibrat
     return Calibration(
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
-        spread=overlay.spread, energy_spread=overlay.energy_spread,
-        operators=overlay.operators, kinds=overlay.data.kinds, sources=overlay.data.sources,
-        contents=overlay.data.contents)
+        spread=overlay.spread, energy_spread=overlay.energy_spread, operators=overlay.operators,
+        kinds=overlay.data.kinds, sources=overlay.data.sources, contents=overlay.data.contents)

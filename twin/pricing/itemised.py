@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.columns import Key
 from hwmodels.counts import CAUSE_PLACES, CAUSES, CORE_EVENTS, Prices
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats, read_timing
@@ -205,7 +204,7 @@ class _Columns:
     """
 
     line: np.ndarray
-    keys: tuple[Key, ...]
+    keys: tuple[tuple[str, str, str], ...]
     second: np.ndarray
     price: np.ndarray
     power: np.ndarray

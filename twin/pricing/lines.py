@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
-from hwmodels.columns import Key
 from hwmodels.counts import (
     Bill,
     BillLine,
@@ -121,8 +120,7 @@ def _cost_layer(kernels: Sequence[Call], bill: Bill, counts: Counts,
         bill=bill, counts=counts, kernels=tuple(kernel.name for kernel in kernels),
         families=tuple(kernel.family for kernel in kernels),
         instructions=sum(one.instructions for one in traffic),
-        accesses=sum(one.accesses for one in traffic),
-        misses=sum(one.misses for one in traffic),
+        accesses=sum(one.accesses for one in traffic), misses=sum(one.misses for one in traffic),
         assumed=any(kernel.assumed for kernel in kernels))
 
 
@@ -154,7 +152,7 @@ class Lines:
         Events that occur in whole numbers.
     """
 
-    keys: tuple[Key, ...]
+    keys: tuple[tuple[str, str, str], ...]
     number: Ints
     layers: Ints
     calls: Floats
@@ -254,7 +252,7 @@ def list_lines(structure: Structure, calls_aliases: bool) -> Lines:
 def _order_lines(listed: tuple[Event, ...], whole: tuple[bool, ...],
                  kernels: tuple[tuple[int, str, float], ...], calls: tuple[int, ...]) -> Lines:
     """Return lines of kernels of layers and families: the same under most cache policies."""
-    numbers: dict[Key, int] = {}
+    numbers: dict[tuple[str, str, str], int] = {}
     number, events = [], []
     for kernel, event, place, operand in listed:
         layer, family, wide = kernels[kernel]

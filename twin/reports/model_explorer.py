@@ -34,8 +34,7 @@ def to_node_data(prediction: Prediction) -> JsonObject:
     a tensor that fusion removed has no node data.
     """
     read: dict[str, Callable[[LayerPrediction], float | None]] = {
-        "time, us": lambda layer: layer.time_us,
-        "energy, uJ": lambda layer: layer.energy_uj,
+        "time, us": lambda layer: layer.time_us, "energy, uJ": lambda layer: layer.energy_uj,
         "MACs": lambda layer: float(layer.macs),
         "MAC per cycle": lambda layer: layer.macs / layer.cycles if layer.cycles else 0.0,
         "bytes alive": lambda layer: float(layer.live_bytes)}

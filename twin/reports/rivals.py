@@ -19,8 +19,7 @@ from twin.studies.sweep import list_asked, mark_front, name_network, network_of,
 FIGURES = {"time_us": ("time", "ms", 1e-3), "energy_uj": ("energy", "mJ", 1e-3),
            "ram_bytes": ("RAM", "KiB", 1 / 1024), "flash_bytes": ("flash", "KiB", 1 / 1024),
            "price_usd": ("price", "USD", 1.0), "mean_mw": ("mean power", "mW", 1.0),
-           "error": ("error rate", "%", 100.0),
-           "parameter_bytes": ("parameters", "KiB", 1 / 1024)}
+           "error": ("error rate", "%", 100.0), "parameter_bytes": ("parameters", "KiB", 1 / 1024)}
 """Name, unit and factor of each quantity of a row."""
 
 BEST = "★"

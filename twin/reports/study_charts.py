@@ -40,9 +40,8 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
                 for effect in mine for ratio in effect.ratios]))
         curves.append(Curve(
             x=[effect.median for effect in mine],
-            y=[values.index(effect.value) + offset for effect in mine],
-            **{**look, "mark": "|"}, sizes=(15.0,),
-            hover=[f"{effect.value}: {effect.words}" for effect in mine]))
+            y=[values.index(effect.value) + offset for effect in mine], **{**look, "mark": "|"},
+            sizes=(15.0,), hover=[f"{effect.value}: {effect.words}" for effect in mine]))
     baseline = find_baseline(table, finding)
     return Chart(
         name="effects", title=f"Beside {baseline}, all else equal", curves=tuple(curves),

@@ -153,8 +153,7 @@ def add_duty(row: Row, board: Board, duty: Duty | None, sleep: Sleeps) -> Row:
         low=life_days(duty.cell, mean.high) or 0.0, high=life_days(duty.cell, mean.low) or 0.0,
         level=mean.level)
     taken = () if days is None else (
-        f"a cell in mAh without @VOLTS has {CELL_V:g} V (assumed)" * duty.assumes_volts,
-        rest.basis)
+        f"a cell in mAh without @VOLTS has {CELL_V:g} V (assumed)" * duty.assumes_volts, rest.basis)
     wake_mw = idle * rest.wake_up_us / duty.every_us
     return replace(
         row, mean_mw=mean_mw, mean=mean, life_days=days, life=life, wake_mw=wake_mw,

@@ -136,8 +136,7 @@ def list_columns(row: Row) -> JsonObject:
                    "accuracy_high": held and held.high, "accuracy_by": row.accuracy_by}
     if row.sleep:
         record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
-                   "wake_up_us": row.wake_up_us, "wake_mw": row.wake_mw,
-                   "asleep_mw": row.asleep_mw}
+                   "wake_up_us": row.wake_up_us, "wake_mw": row.wake_mw, "asleep_mw": row.asleep_mw}
     last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
             "calibration", "grade", "cell", "precision", "parameter_bytes", "failure", "reason")
     return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {

@@ -321,7 +321,6 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
     if exact:
         return None
     right = probability_within(limits.max_error, row.error, row.interval_of("error"))
-    rest = probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj,
-                              time=row.time, energy=row.energy, mean_mw=row.mean_mw,
-                              mean=row.mean)
+    rest = probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj, time=row.time,
+                              energy=row.energy, mean_mw=row.mean_mw, mean=row.mean)
     return None if right is None or rest is None else right * rest

@@ -110,8 +110,7 @@ class Run:
                     claim()
 
             return build_firmware(self.graph, port, self.folder / "firmware", deployment=placed,
-                                  kernels=choose_kernels(), accept=accept,
-                                  within=self.folder).image
+                                  kernels=choose_kernels(), accept=accept, within=self.folder).image
 
     def compare(self, built: Build) -> None:
         """Refuse another image than a measurement was started with, before that is written over."""

@@ -84,6 +84,5 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     hiding = asked.runtime is None and INFERRED in measurement.header.facts
     return replace(found.of_inferred() if hiding else found, remarks=(
         *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
-        *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []),
-        *map(str, findings),
+        *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []), *map(str, findings),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))

@@ -92,10 +92,9 @@ def energy(asked: measurement.Energy) -> Energy:
     _check_supply(supply_v, measured.header.board)
     if (target / HEADER_FILE).exists():
         raise UsageError(f"{target}: holds a measurement already; accepted: another folder (-o)")
-    recording = read_meter_file(trace, meter, supply_v=supply_v,
-                                shunt_ohm=asked.shunt_ohm, mark_bit=asked.mark_bit,
-                                sample_hz=asked.sample_hz, column=asked.column,
-                                mark_column=asked.mark_column)
+    recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=asked.shunt_ohm,
+                                mark_bit=asked.mark_bit, sample_hz=asked.sample_hz,
+                                column=asked.column, mark_column=asked.mark_column)
     header = replace(_describe(measured.header, recording, meter, trace, by_shape),
                      supply_v=supply_v or measured.header.supply_v)
     with reworded(MeasurementError, MeasurementError, f"{trace}: "):

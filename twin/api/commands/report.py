@@ -179,13 +179,11 @@ def describe(asked: Report) -> Page:
     advice = fault if fault or checked.met or not changes or not held else say_best(give_advice(
         own, _hold_as_measured(replace(limits, max_price_usd=None), checked), deployer))
     return describe_report(Outline(
-        prediction=prediction, command=command, measured=beside, published=rows,
-        power=recording, row=checked.row,
-        requirements=checked.requirements if limits else (),
+        prediction=prediction, command=command, measured=beside, published=rows, power=recording,
+        row=checked.row, requirements=checked.requirements if limits else (),
         locality=find_locality(prediction),
         remarks=(*checked.notes, *(() if beside is None else beside.remarks), *doubts),
-        advice=advice,
-        changes=rank_changes(own, deployer, asked.on_progress) if changes else None))
+        advice=advice, changes=rank_changes(own, deployer, asked.on_progress) if changes else None))
 
 
 def judge_measured(checked: Checked, folder: File | None) -> Checked:

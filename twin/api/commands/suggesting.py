@@ -30,8 +30,7 @@ def suggest(measured: Measured, board: str) -> Change | None:
     machine = load_board(board)
     try:
         deployment = deploy(measured.graph, machine, runtime=header.runtime or None,
-                            clock_hz=header.clocks.get(machine.core.clock),
-                            follow_clock=False)
+                            clock_hz=header.clocks.get(machine.core.clock), follow_clock=False)
         return suggest_change(deployment, network.whole.bottleneck.kind)
     except TwinError:  # what was measured stands without a suggestion
         return None

@@ -65,8 +65,7 @@ def limits_of(asked: Compared | Advise) -> Limits:
     return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
                        max_flash=asked.max_flash, max_usd=getattr(asked, "max_usd", None),
                        max_mw=asked.max_mw, min_days=asked.min_days,
-                       min_accuracy=asked.min_accuracy,
-                       duty=read_duty(asked.every, asked.cell))
+                       min_accuracy=asked.min_accuracy, duty=read_duty(asked.every, asked.cell))
 
 
 def read_over(asked: Sweep | Select) -> tuple[str, ...]:
@@ -160,8 +159,7 @@ def select(asked: Select) -> Selection:
     for model in list_values(asked.models):
         deployer.read_graph(model)  # one that is refused is, before anything is predicted
     return select_hardware(space, limits, deployer, objectives=over, advise=asked.advise,
-                           by=read_objectives(split_words(asked.by)),
-                           on_progress=asked.on_progress)
+                           by=read_objectives(split_words(asked.by)), on_progress=asked.on_progress)
 
 
 @takes(Advise)

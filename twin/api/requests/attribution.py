@@ -51,8 +51,7 @@ def parse_priors(texts: Sequence[str]) -> dict[str, float]:
 
 
 MeasuredBoard = Annotated[str | None, Option(
-    "--board -b", "BOARD", "With a model: by default the measurement's board.",
-    files=BOARD_FILES)]
+    "--board -b", "BOARD", "With a model: by default the measurement's board.", files=BOARD_FILES)]
 Measured = Annotated[File, Option(
     "", "MEAS", "A folder `twin measure` or `twin import` wrote.", files=())]
 Healthy = Annotated[File | None, Option(

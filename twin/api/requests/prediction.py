@@ -100,8 +100,7 @@ class Port(Request):
         "times.", text=list[str])
     _: KW_ONLY
     networks: Sequence[str] = option(
-        (), "--networks", "NAMES", "Learn from these networks only, by comma.",
-        parse=split_words)
+        (), "--networks", "NAMES", "Learn from these networks only, by comma.", parse=split_words)
 
 
 class Plan(Request):

@@ -28,9 +28,8 @@ INPUTS = "inputs"
 
 
 FORMS: Mapping[str, type[requests.Request]] = {
-    "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "why": Why,
-    "sweep": Sweep, "select": Select, "build_firmware": Build, "measure": MeasureNetwork,
-    "study": Study}
+    "predict": Predict, "attribute": Attribute, "diagnose": Diagnose, "why": Why, "sweep": Sweep,
+    "select": Select, "build_firmware": Build, "measure": MeasureNetwork, "study": Study}
 """Verbs whose runs can be kept, and asked again."""
 
 

@@ -34,8 +34,7 @@ class TaskPlan(Plan):
         """What the schedule depends on."""
         deployment = self._deployment
         return Planner(npu=deployment.board.accelerator, offload=deployment.runtime.mapping,
-                       weights=deployment.constants,
-                       arena=deployment.arena, host=deployment.host,
+                       weights=deployment.constants, arena=deployment.arena, host=deployment.host,
                        tile_rows=deployment.tile_rows, buffers=deployment.tile_buffers,
                        channel_first=deployment.graph.channel_first)
 

@@ -194,8 +194,7 @@ def _merge(costs: Sequence[LayerCost]) -> LayerCost:
         counts=merge_counts(cost.counts for cost in costs),
         kernels=tuple(name for cost in costs for name in cost.kernels),
         instructions=sum(cost.instructions for cost in costs),
-        accesses=sum(cost.accesses for cost in costs),
-        misses=sum(cost.misses for cost in costs),
+        accesses=sum(cost.accesses for cost in costs), misses=sum(cost.misses for cost in costs),
         assumed=any(cost.assumed for cost in costs),
         tasks=tuple(name for cost in costs for name in cost.tasks))
 
@@ -206,7 +205,6 @@ def _describe(index: int, step: Step, run: TaskRun, bill: Bill, start_us: float,
     passed_us, host_cycles = convert_us(cycles, hertz), cycles.get(host, 0.0)
     core_us = passed_us - host_cycles / hertz[host] * 1e6
     return TaskPrediction(
-        index=index, step=step, run=run, bill=bill, start_us=start_us,
-        time_us=passed_us, pre_cpu_cycles=pre,
-        core_cpu_cycles=core_us * 1e-6 * hertz[host],
+        index=index, step=step, run=run, bill=bill, start_us=start_us, time_us=passed_us,
+        pre_cpu_cycles=pre, core_cpu_cycles=core_us * 1e-6 * hertz[host],
         post_cpu_cycles=host_cycles - pre)

@@ -29,9 +29,8 @@ def draw_arena_figure(prediction: Prediction) -> Figure | None:
         return None
     width_in = min(24.0, 6.0 + 0.16 * len(prediction.layers))
     return draw_figure(
-        partial(draw_arena, prediction),
-        width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",
-        describe_deployment(prediction))
+        partial(draw_arena, prediction), width_in, 4.6,
+        f"The arena: {prediction.placement.arena_bytes:,} bytes", describe_deployment(prediction))
 
 
 def draw_arena(prediction: Prediction, axes: Axes) -> None:

@@ -88,8 +88,7 @@ def draw_bus_timeline(run: BusRun, axes: Axes, last: int) -> None:
         mine = np.flatnonzero(part & shown)
         look = _plain(row)
         axes.hlines(np.full(len(mine), row), times[mine, ISSUE], times[mine, FINISH],
-                    color=DARK_GREY, linewidth=0.7,
-                    zorder=0.8)
+                    color=DARK_GREY, linewidth=0.7, zorder=0.8)
         axes.broken_barh(list(zip(times[mine, GRANT], held[mine], strict=True)),
                          (row - 0.3, 0.6), **look)
         waiting = mine[times[mine, WAIT] > 0]

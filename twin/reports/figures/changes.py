@@ -107,9 +107,8 @@ def draw_configurations_figure(named: Named) -> Figure:
     """Return the figure of several configurations: a bar each by cause, with its interval."""
     best = min(named, key=lambda pair: pair[1].time_us)
     return draw_figure(
-        partial(draw_configurations, named),
-        10.0, 1.6 + 0.42 * len(named), f"Fastest of {len(named)}: {best[0]}",
-        "predicted · lines are 90 % intervals", legend=True)
+        partial(draw_configurations, named), 10.0, 1.6 + 0.42 * len(named),
+        f"Fastest of {len(named)}: {best[0]}", "predicted · lines are 90 % intervals", legend=True)
 
 
 def draw_configurations(named: Named, axes: Axes) -> None:

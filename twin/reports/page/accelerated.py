@@ -30,8 +30,7 @@ def describe_tasks(prediction: Prediction) -> Section | None:
     name = f"{prediction.compiler.task_name}s"
     return Section(name=name, title=name.capitalize(), lead=caption, items=(
         plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
-        plot_bars(chart_tasks(prediction), height_px=340), list_tasks(prediction),
-        *notes(*pools)))
+        plot_bars(chart_tasks(prediction), height_px=340), list_tasks(prediction), *notes(*pools)))
 
 
 TASKS = (

@@ -43,6 +43,5 @@ def error_bars(bounds: Iterable[tuple[float, float, float]], factor: float = 1.0
 def rule(limit: float, *, across: bool) -> JsonObject:
     """Return a dashed line at a limit of the horizontal axis, or of the upright one."""
     along, over = ("x", "y") if across else ("y", "x")
-    return {"type": "line", f"{over}ref": "paper", f"{over}0": 0, f"{over}1": 1,
-            f"{along}0": limit, f"{along}1": limit,
-            "line": {"color": INK, "width": 1.3, "dash": "dash"}}
+    return {"type": "line", f"{over}ref": "paper", f"{over}0": 0, f"{over}1": 1, f"{along}0": limit,
+            f"{along}1": limit, "line": {"color": INK, "width": 1.3, "dash": "dash"}}

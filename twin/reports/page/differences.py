@@ -68,8 +68,7 @@ def describe_view(view: View, command: str = "") -> Page:
     return Page(title=f"{first.model} on {first.board}, {first.kind} beside {second.kind}",
                 subtitle=f"{first.runtime or 'runtime not stated'} · {second.label}",
                 verdict=verdict, tone=tone, sentence=sentence, advice=advice,
-                advises="What to do next",
-                answers=list_answers(difference),
+                advises="What to do next", answers=list_answers(difference),
                 sections=present(sections))
 
 
@@ -128,8 +127,7 @@ def describe_difference(difference: Difference, command: str = "") -> Page:
     return Page(title=f"{second.model} on {second.board}, before and after",
                 subtitle=f"{first.label} → {second.label}",
                 verdict=", ".join((word, *(_write_growth(row) for row in besides))), tone=tone,
-                sentence=sentence, answers=list_answers(difference),
-                sections=present(sections))
+                sentence=sentence, answers=list_answers(difference), sections=present(sections))
 
 
 def _write_growth(row: Row) -> str:

@@ -59,8 +59,7 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
         ranked = [rival for _, rival in runs]
         front = choose_objectives([one.row for one in ranked], selection.table.objectives)
         radar = draw_radar([one for one in ranked if one.row.met] or ranked)
-        plots = [*([radar] if radar else []),
-                 *draw_dashboard(ranked, selection.limits),
+        plots = [*([radar] if radar else []), *draw_dashboard(ranked, selection.limits),
                  *([draw_front(ranked, front, selection.limits)] if front else [])]
         sections = [
             Section(name=f"ranking{mark}", title=f"{head}Ranking", items=(

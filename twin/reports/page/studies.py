@@ -187,8 +187,7 @@ def _describe(table: Points, *, title: str, subtitle: str, sentence: str,
     verdict, tone = judge_table(table)
     sections = [*findings, *_compare(table), _list_all(table), describe_failures(table), sources]
     return Page(title=title, subtitle=subtitle, verdict=verdict, tone=tone, sentence=sentence,
-                answers=_answer_networks(table),
-                sections=present(sections))
+                answers=_answer_networks(table), sections=present(sections))
 
 
 def _list_networks(table: Points) -> list[tuple[Rival, ...]]:

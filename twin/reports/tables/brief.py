@@ -58,9 +58,7 @@ def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Co
     if hidden := place_warnings(prediction).rest:
         more += f"; {len(hidden)} more warning{'s' if len(hidden) > 1 else ''}"
     return spaced([
-        new_pairs(pairs),
-        causes_table(prediction, console),
-        layers_table(prediction, console),
+        new_pairs(pairs), causes_table(prediction, console), layers_table(prediction, console),
         Text(setup_line(prediction, make_ledger(prediction))),
         Text(explain_time(prediction), style="bold"), Text(more, style="dim")])
 

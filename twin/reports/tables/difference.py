@@ -169,10 +169,8 @@ def _sides(difference: Difference) -> Content:
                            for name, hertz in side.clocks_hz.items() if name != "timer")
         return head, ", ".join(filter(None, (
             f"{side.kind}: " * (head != side.kind) + side.label, side.model, side.board,
-            side.runtime, clocks,
-            side.temperature or "temperature not stated",
-            f"{side.runs} run{'s' * (side.runs > 1)}" if side.runs else "",
-            side.calibration)))
+            side.runtime, clocks, side.temperature or "temperature not stated",
+            f"{side.runs} run{'s' * (side.runs > 1)}" if side.runs else "", side.calibration)))
 
     return new_pairs((*map(describe, name_sides(difference), (difference.first, difference.second)),
                       *(("set up", str(one)) for one in difference.findings

@@ -98,8 +98,7 @@ def _layer_cells(layer: LayerLocality, capacity_bytes: int) -> dict[str, str]:
     return {"layer": str(layer.index), "op": layer.op, "looked up": f"{layer.accesses:,}",
             "misses": f"{layer.misses:,}", "miss rate": _percent(layer.miss_rate),
             "written back": f"{layer.write_backs:,}",
-            "working set": f"{layer.working_set_bytes:,}{over}",
-            "not cached": f"{layer.direct:,}"}
+            "working set": f"{layer.working_set_bytes:,}{over}", "not cached": f"{layer.direct:,}"}
 
 
 def _percent(rate: float | None) -> str:

@@ -29,8 +29,7 @@ def operand_table(prediction: Prediction) -> Table:
         if (clock, cause) in owned:
             cells = [total.get((clock, cause, role), 0) for role in roles]
             add_row(table, (cause, *([clock] if len(clocks) > 1 else []),
-                            *(f"{cell:,}" if cell else "-" for cell in cells),
-                            f"{sum(cells):,}"))
+                            *(f"{cell:,}" if cell else "-" for cell in cells), f"{sum(cells):,}"))
     rest = sum(cycles for (clock, cause, _), cycles in total.items()
                if (clock, cause) not in owned and clock == prediction.clock)
     blanks = len(roles) + (len(clocks) > 1)

@@ -65,8 +65,7 @@ def published_report(model: str, board: str, comparisons: Sequence[Comparison]) 
                             f"{item.reason}" for item in comparisons if item.reason)
     return Group(*parts[:1], Text(""), *parts[1:], *map(Text, missing),
                  *_describe_releases(comparisons),
-                 Text(f"{SET_UP}; rows marked accelerator have no ratio of uJ"),
-                 *content)
+                 Text(f"{SET_UP}; rows marked accelerator have no ratio of uJ"), *content)
 
 
 def _describe_releases(comparisons: Iterable[Comparison]) -> list[Text]:

@@ -162,8 +162,7 @@ def _network_parts(selection: Selection, mine: Sequence[Choice], console: Consol
     """Return the parts of one network."""
     feasible = [one for one in mine if one.row.met]
     parts: list[Content] = [Text(
-        f"{mine[0].row.network}: {say_how_many(mine, selection.limits)}",
-        style="bold")]
+        f"{mine[0].row.network}: {say_how_many(mine, selection.limits)}", style="bold")]
     parts += [Text(line) for line in _say_winners(selection, mine)]
     if feasible:
         parts += [Text(""), _table(feasible, selection, console), *(

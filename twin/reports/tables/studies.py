@@ -253,8 +253,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
     columns = [Column("", mark_row)]
     named = [
-        Column("model", "network"), Column("board", "board"),
-        Column("runtime", "runtime"),
+        Column("model", "network"), Column("board", "board"), Column("runtime", "runtime"),
         number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
         Column("scale", "voltage_scale")]
     columns += [column for column in named if differs(column)]

@@ -217,9 +217,8 @@ def is_accepted(study: Study, row: Row) -> bool:
 
 
 SOFT = {"time_us": "violates_latency", "energy_uj": "violates_energy", "ram_bytes": "violates_ram",
-        "flash_bytes": "violates_flash", "price_usd": "violates_price",
-        "mean_mw": "violates_power", "error": "violates_accuracy",
-        "parameter_bytes": "violates_parameters"}
+        "flash_bytes": "violates_flash", "price_usd": "violates_price", "mean_mw": "violates_power",
+        "error": "violates_accuracy", "parameter_bytes": "violates_parameters"}
 """Columns of soft limits by quantity."""
 
 assert tuple(SOFT) == QUANTITIES
