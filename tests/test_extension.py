@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from cache_layers import make_conv
 from made_loops import Subgraph, write_subgraphs
+from reference_cache import ReferenceCache
 
 import twin
-from benchmarks.oracles.cache import ReferenceCache
 from calibration.importers import import_log
 from hwmodels import extensions
 from hwmodels.board import policies

@@ -2,7 +2,7 @@
 
     run = simulate_bus(interconnect, streams)     when every burst was issued, granted, finished
 
-Rules, the same in the kernel, in the SimPy specification and in the ticked one:
+Rules, the same in the kernel and in the SimPy specification:
 
 - A master presents one burst at a time at the arbiter of one slave bank, and the next one only
   when that was granted (address channels without queues: a busy slave keeps what follows back).

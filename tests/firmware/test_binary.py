@@ -14,9 +14,9 @@ pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
 from made_networks import needs_tools, random_network
+from reference_cache import walk_addresses
 
 from benchmarks.exactness import binary
-from benchmarks.oracles.cache import walk_addresses
 from benchmarks.oracles.replay import record_layers, replay_layers
 from calibration.virtual_board.costs import Costs
 from hwmodels.board.facts import Cache

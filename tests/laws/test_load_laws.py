@@ -78,19 +78,15 @@ def test_the_expected_wait_is_the_mean_of_runs(cycles, load, think):
 
 
 @pytest.mark.parametrize("phase", range(8))
-def test_in_every_phase_the_kernel_equals_both_specifications(phase):
+def test_in_every_phase_the_kernel_equals_the_specification(phase):
     pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
     from benchmarks.oracles.bus import ReferenceBus
-    from benchmarks.oracles.bus_ticked import tick_bus
 
     bus = make_bus()
     core = Stream(master="core", slave="ram", beats=2, think_cycles=3, count=40)
     due = phase + 8 * np.arange(40)
-    bursts = merge_streams(bus, [core, Stream(master="load", slave="ram", beats=4, count=40,
-                                              think_cycles=due)])
-    run = run_bursts(bursts)
-    assert np.array_equal(run.times, tick_bus(bursts, run.end_ticks + 2))
     streams = [core, Stream(master="load", slave="ram", beats=4, count=40, think_cycles=due)]
+    run = run_bursts(merge_streams(bus, streams))
     assert np.array_equal(run.times, ReferenceBus(bus, streams).run())
 
 

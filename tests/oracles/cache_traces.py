@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 import cache_layers
+from reference_cache import walk_addresses
 
-from benchmarks.oracles.cache import walk_addresses
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import STATE_HEAD, CacheState
 from hwmodels.kernel import Nest, Operand

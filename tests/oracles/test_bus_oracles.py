@@ -1,4 +1,4 @@
-"""The bus kernel against the SimPy and the ticked specification, on random cases."""
+"""The bus kernel against the SimPy specification, on random cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from bus_cases import random_interconnect, random_streams
 
-from benchmarks.oracles.bus_ticked import tick_bus
 from hwmodels.bus.bursts import merge_streams
 from hwmodels.bus.events import run_bursts
 from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
@@ -40,14 +39,6 @@ def test_equals_the_simpy_specification(arbitration):
         assert np.array_equal(run.times, ReferenceBus(interconnect, streams).run()), case
         waited += np.count_nonzero(run.times[:, 3])
     assert waited > 250
-
-
-@pytest.mark.parametrize("arbitration", ARBITRATIONS)
-def test_equals_the_ticked_specification(arbitration):
-    for case, interconnect, streams in cases(arbitration, bursts=7):
-        bursts = merge_streams(interconnect, streams)
-        run = run_bursts(bursts)
-        assert np.array_equal(run.times, tick_bus(bursts, run.end_ticks + 2)), case
 
 
 @pytest.mark.parametrize("arbitration", ARBITRATIONS)

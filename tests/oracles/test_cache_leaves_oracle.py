@@ -6,9 +6,9 @@ import random
 
 import pytest
 from cache_layers import load, loop, store
+from reference_cache import ReferenceCache
 from test_cache_oracle import compare, contents
 
-from benchmarks.oracles.cache import ReferenceCache
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import METHODS, new_state, simulate_nests
 from hwmodels.kernel import Operand

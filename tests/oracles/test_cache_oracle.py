@@ -11,8 +11,8 @@ import random
 import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
+from reference_cache import ReferenceCache
 
-from benchmarks.oracles.cache import ReferenceCache
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
 from hwmodels.cache.set_associative import (

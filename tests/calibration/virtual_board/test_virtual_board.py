@@ -18,8 +18,8 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_firmware import build, expected_output
 from made_patience import HANG_S
+from reference_cache import ReferenceCache
 
-from benchmarks.oracles.cache import ReferenceCache
 from calibration.collecting.collector import Campaign
 from calibration.collecting.link import Link
 from calibration.collecting.plan import make_plans

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference_cache import walk_addresses
 
-from benchmarks.oracles.cache import walk_addresses
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Operand

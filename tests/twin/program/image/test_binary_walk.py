@@ -9,7 +9,8 @@ import pytest
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 
-from benchmarks.oracles.cache import walk_addresses
+from reference_cache import walk_addresses
+
 from hwmodels.kernel import walk_accesses
 from twin.errors import FirmwareError
 from twin.program.image.read.flow import Code
