@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, Window
+from twin.network.graph import Graph, Quantization, Shape, Tensor
 from twin.network.readers.executorch_program import Call, Listed, Numbers, Program, Spec
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_shape
+from twin.network.zoo.builder import GraphDraft
 
 
-class Reader:
+class Reader(GraphDraft):
     """A graph being made; the functions of `executorch_layers` ask it about `call`, its values.
 
     Parameters
@@ -27,10 +28,9 @@ class Reader:
     """
 
     def __init__(self, program: Program, images: set[int]) -> None:
+        super().__init__()
         self.program = program
         self.call = Call(place=-1, kernel="", inputs=(), outputs=())
-        self._tensors: list[Tensor] = []
-        self._layers: list[Layer] = []
         self._current: dict[int, int] = {}
         self._written: dict[tuple[int, int], int] = {}
         self._known: dict[int, np.ndarray] = {}
@@ -92,7 +92,7 @@ class Reader:
         """Return the tensor of a constant, one for the same bytes however often they are used."""
         key = (values.__array_interface__["data"][0], values.shape, values.strides, quantization)
         if key not in self._constants:
-            self._constants[key] = self._add(Tensor(
+            self._constants[key] = self.add_tensor(Tensor(
                 name=name or f"constant_{len(self._tensors)}", shape=values.shape,
                 dtype=str(values.dtype), data=values, quantization=quantization))
         return self._constants[key]
@@ -114,8 +114,7 @@ class Reader:
             raise ModelError(f"{self.program.path}: {self.program.place}: reads value {value} "
                              "before any kernel writes it; state between inferences is not read")
         tensor = self._write(value, f"view_{value}")
-        self._layers.append(Layer(index=len(self._layers), name=f"view_{value}", op="reshape",
-                                  inputs=(source,), outputs=(tensor,)))
+        self.append_layer(f"view_{value}", "reshape", (source,), (tensor,))
         return tensor
 
     def set_quantization(self, tensor: int, scale: float, zero_point: int) -> None:
@@ -123,16 +122,12 @@ class Reader:
         self._tensors[tensor] = replace(self._tensors[tensor], quantization=Quantization(
             scales=(float(scale),), zero_points=(int(zero_point),)))
 
-    def emit(self, op: str, inputs: Sequence[int], *, window: Window | None = None,
-             groups: int = 1, assumed: bool = False, **options: Any) -> int:
+    def emit(self, op: str, inputs: Sequence[int], **options: Any) -> int:
         """Add the layer of the call; return the first tensor it writes."""
         name = f"{self.call.name.rpartition('::')[2].strip('_')}_{self.call.place}"
         outputs = [self._write(i, name if not n else f"{name}/{n}") for n, i in enumerate(
             i for i in self.call.outputs if math.prod(self.shape(i)))]
-        self._layers.append(Layer(
-            index=len(self._layers), name=name, op=op, inputs=tuple(inputs),
-            outputs=tuple(outputs), window=window, groups=groups, assumed=assumed,
-            options=tuple(sorted(options.items()))))
+        self.append_layer(name, op, inputs, outputs, **options)
         return outputs[0]
 
     def finish(self) -> Graph:
@@ -152,14 +147,10 @@ class Reader:
     def _layout(self, value: int) -> str:
         return CHANNELS_LAST if value in self._images else PLAIN
 
-    def _add(self, tensor: Tensor) -> int:
-        self._tensors.append(tensor)
-        return len(self._tensors) - 1
-
     def _write(self, value: int, name: str) -> int:
         """Return a new tensor for a value, which from now on is what lies at its place."""
         spec = self.program.values[value]
-        tensor = self._add(Tensor(name=name, dtype=spec.dtype,
+        tensor = self.add_tensor(Tensor(name=name, dtype=spec.dtype,
                                   shape=stored_shape(self.shape(value), self._layout(value))))
         self._current[value] = tensor
         if spec.memory is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, Window
+from twin.network.graph import Graph, Quantization, Shape, Tensor
 from twin.network.readers.onnx_fusion import Group
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
@@ -25,11 +25,12 @@ from twin.network.readers.onnx_layout import (
 from twin.network.readers.onnx_nodes import Node, OnnxModel
 from twin.network.readers.onnx_quantization import QUANTISING, find_quantization, read_quantization
 from twin.network.readers.refusal import UnsupportedError
+from twin.network.zoo.builder import GraphDraft
 
 _CONSTANT = "constant"  # where constants stand, as a layout of their own
 
 
-class OnnxReader:
+class OnnxReader(GraphDraft):
     """A graph being made; converters ask it for inputs and hand it layers.
 
     `group` is what is being converted.
@@ -38,9 +39,8 @@ class OnnxReader:
     group: Group
 
     def __init__(self, model: OnnxModel) -> None:
+        super().__init__()
         self.model = model
-        self._tensors: list[Tensor] = []
-        self._layers: list[Layer] = []
         self._called: set[str] = set()
         self._stored: dict[tuple[str, str], int] = {}
         self._consumers = model.consumers()
@@ -143,18 +143,14 @@ class OnnxReader:
             return self.operand(place, layout, len(self.shape(name)))
         if self.group.quantised and name in self._real:
             name = self._real[name].source
-        elif name in self._real and not self._is_stored(name):
-            self._dequantise(name)
-        return self._in_layout(name, layout)
+        return self._read(name, layout)
 
     def plain(self, name: str) -> int:
         """Tensor of an input that is never quantised: indices, places."""
         values = self.model.constants.get(name)
         if values is not None:
             return self._constant_tensor(name, values, None)
-        if name in self._real and not self._is_stored(name):
-            self._dequantise(name)
-        return self._in_layout(name, PLAIN)
+        return self._read(name, PLAIN)
 
     def weights(self, place: int, arrange: Callable[[np.ndarray], np.ndarray],
                 channel_axis: int = 0) -> int:
@@ -262,8 +258,8 @@ class OnnxReader:
         self._stored[self._stored_name(self.group.output), layout] = tensor
 
     def emit(self, op: str, inputs: Sequence[int], layout: str, *,
-             outputs: Sequence[str] = (), window: Window | None = None, groups: int = 1,
-             activation: str | None = None, **options: Any) -> None:
+             outputs: Sequence[str] = (), activation: str | None = None,
+             **options: Any) -> None:
         """Add a layer that writes the group's output, or several named ones."""
         names = list(outputs) or [self.group.output]
         made = []
@@ -276,19 +272,16 @@ class OnnxReader:
             shape = stored_shape(self.model.shapes[name], layout)
             made.append(self._store(stored, layout, Tensor(
                 name=stored, shape=shape, dtype=dtype, quantization=quantization)))
-        self._layer(op, inputs, made, window, groups, self.group.activation or activation,
-                    self.node.name, **options)
+        self._layer(op, inputs, made, self.node.name,
+                    activation=self.group.activation or activation, **options)
 
     def add_layer(self, op: str, inputs: Sequence[int], shapes: Sequence[Sequence[int]],
                   **options: Any) -> list[int]:
         """Add a layer the file has no values for; return its outputs, typed as its input."""
         first = self._tensors[inputs[0]]
-        made = []
-        for shape in shapes:
-            self._tensors.append(replace(
-                first, name=f"{first.name}/{op}{len(self._tensors)}", shape=tuple(shape),
-                data=None))
-            made.append(len(self._tensors) - 1)
+        made = [self.add_tensor(replace(
+            first, name=f"{first.name}/{op}{len(self._tensors)}", shape=tuple(shape), data=None))
+            for shape in shapes]
         self._layer(op, inputs, made, **options)
         return made
 
@@ -325,8 +318,8 @@ class OnnxReader:
         inputs = [self.data(place=place) for place, name in enumerate(node.inputs)
                   if name and not self.is_constant(name)]
         outputs = [name for name in node.outputs[1:] if self.has_consumers(name)]
-        self.emit("copy", inputs, PLAIN, outputs=[self.group.output, *outputs], of=node.op)
-        self._layers[-1] = replace(self._layers[-1], assumed=True)
+        self.emit("copy", inputs, PLAIN, outputs=[self.group.output, *outputs], of=node.op,
+                  assumed=True)
 
     def finish(self) -> Graph:
         """Return the graph."""
@@ -381,9 +374,8 @@ class OnnxReader:
         return name if quantizer is None else quantizer.result
 
     def _store(self, name: str, layout: str, tensor: Tensor) -> int:
-        self._tensors.append(tensor)
-        self._stored[name, layout] = len(self._tensors) - 1
-        return len(self._tensors) - 1
+        self._stored[name, layout] = self.add_tensor(tensor)
+        return self._stored[name, layout]
 
     def _constant_tensor(self, name: str, values: np.ndarray,
                          quantization: Quantization | None) -> int:
@@ -403,16 +395,12 @@ class OnnxReader:
         return self._store(key, _CONSTANT, Tensor(name=key, shape=values.shape, dtype=dtype,
                                                   data=values, quantization=quantization))
 
-    def _layer(self, op: str, inputs: Sequence[int], outputs: Sequence[int],
-               window: Window | None = None, groups: int = 1, activation: str | None = None,
-               called: str = "", **options: Any) -> None:
+    def _layer(self, op: str, inputs: Sequence[int], outputs: Sequence[int], called: str = "",
+               **options: Any) -> None:
         if not called or called in self._called:  # Names of nodes need be there nor be different.
             called = self._tensors[outputs[0]].name
         self._called.add(called)
-        self._layers.append(Layer(
-            index=len(self._layers), name=called, op=op,
-            inputs=tuple(inputs), outputs=tuple(outputs), window=window, groups=groups,
-            activation=activation, options=tuple(sorted(options.items()))))
+        self.append_layer(called, op, inputs, outputs, **options)
 
     def _in_layout(self, name: str, layout: str) -> int:
         """Tensor of a value in a layout, moved there first if it is stored in the other."""
@@ -438,10 +426,14 @@ class OnnxReader:
         tensor = self._tensors[source]
         if op == "reshape" and tensor.shape == shape:
             return source
-        self._tensors.append(replace(tensor, name=f"{tensor.name}/{op}{len(self._tensors)}",
-                                     shape=shape))
-        self._layer(op, (source,), (len(self._tensors) - 1,), **options)
-        return len(self._tensors) - 1
+        (made,) = self.add_layer(op, (source,), (shape,), **options)
+        return made
+
+    def _read(self, name: str, layout: str) -> int:
+        """Tensor of a value in a layout, made real numbers first where nobody did."""
+        if name in self._real and not self._is_stored(name):
+            self._dequantise(name)
+        return self._in_layout(name, layout)
 
     def _dequantise(self, name: str) -> None:
         source = self._real[name].source

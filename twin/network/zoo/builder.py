@@ -1,4 +1,4 @@
-"""Build a quantised graph layer by layer, with seeded random weights."""
+"""Build a graph layer by layer: any, or a quantised one with seeded random weights."""
 
 from __future__ import annotations
 
@@ -28,7 +28,29 @@ MOST_WEIGHTS = 2**27
 """Weights that are made at random for a network; no part holds half of them."""
 
 
-class Builder:
+class GraphDraft:
+    """Tensors and layers made so far, each numbered in the order it is added."""
+
+    def __init__(self) -> None:
+        self._tensors: list[Tensor] = []
+        self._layers: list[Layer] = []
+
+    def add_tensor(self, tensor: Tensor) -> int:
+        """Add a tensor and return its index."""
+        self._tensors.append(tensor)
+        return len(self._tensors) - 1
+
+    def append_layer(self, name: str, op: str, inputs: Sequence[int], outputs: Sequence[int], *,
+                     window: Window | None = None, activation: str | None = None, groups: int = 1,
+                     assumed: bool = False, **options: Any) -> None:
+        """Add a layer behind the others; what is no field of a `Layer` is an option."""
+        self._layers.append(Layer(
+            index=len(self._layers), name=name, op=op, inputs=tuple(inputs),
+            outputs=tuple(outputs), window=window, activation=activation, groups=groups,
+            assumed=assumed, options=tuple(sorted(options.items()))))
+
+
+class Builder(GraphDraft):
     """A graph under construction; methods add a layer and return its output tensor's index.
 
     Parameters
@@ -38,10 +60,9 @@ class Builder:
     """
 
     def __init__(self, name: str, seed: int) -> None:
+        super().__init__()
         self.name = name
         self._random = np.random.default_rng(seed)
-        self._tensors: list[Tensor] = []
-        self._layers: list[Layer] = []
         self._inputs: list[int] = []
         self._dead: dict[int, np.ndarray] = {}
         self._weights = 0
@@ -58,9 +79,8 @@ class Builder:
                quantization: Quantization | None = SIGNED,
                data: np.ndarray | None = None) -> int:
         """Add a tensor and return its index."""
-        self._tensors.append(Tensor(name=name, shape=tuple(shape), dtype=dtype, data=data,
-                                    quantization=quantization))
-        return len(self._tensors) - 1
+        return self.add_tensor(Tensor(name=name, shape=tuple(shape), dtype=dtype, data=data,
+                                      quantization=quantization))
 
     def input(self, shape: Sequence[int], dtype: str = "int8",
               quantization: Quantization | None = SIGNED) -> int:
@@ -70,16 +90,11 @@ class Builder:
 
     def layer(self, op: str, inputs: Sequence[int], shape: Sequence[int], *,
               quantization: Quantization | None = SIGNED, dtype: str = "int8",
-              window: Window | None = None, activation: str | None = None, groups: int = 1,
-              assumed: bool = False, **options: Any) -> int:
+              **options: Any) -> int:
         """Add a layer with one output of that shape and return the output."""
-        index = len(self._layers)
-        name = f"{op}_{index}"
+        name = f"{op}_{len(self._layers)}"
         output = self.tensor(name, shape, dtype, quantization)
-        self._layers.append(Layer(
-            index=index, name=name, op=op, inputs=tuple(inputs), outputs=(output,),
-            window=window, activation=activation, groups=groups, assumed=assumed,
-            options=tuple(sorted(options.items()))))
+        self.append_layer(name, op, inputs, (output,), **options)
         return output
 
     def layers(self, op: str, inputs: Sequence[int], shapes: Sequence[Sequence[int]],
