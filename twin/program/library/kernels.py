@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from hwmodels.isa.instruction import parse_code
-from hwmodels.quantities import list_by_key
+from hwmodels.quantities import list_by_key, sum_by_key
 from twin.program.library.blocks import Code, Run
 from twin.program.library.coefficients import fit_series
 from twin.program.library.seen import Seen, Touched, class_of, cut_layers
@@ -93,7 +93,7 @@ def check_layers(seen: Sequence[Seen], runs: Mapping[str, Run],
             kernel, stands_in = choose_kernel(kernels, one.op, one.dtype, one.features, one.shape)
             found.append(CheckedLayer(
                 network=network, index=one.index, op=one.op,
-                instructions=_weigh(one, codes).total(), stands_in=stands_in,
+                instructions=sum(_count(one, codes).values()), stands_in=stands_in,
                 predicted=None if kernel is None else round(kernel.instructions(one.terms))))
     return found
 
@@ -102,12 +102,14 @@ def _kind(op: str) -> str:
     return KINDS.get(op, op)
 
 
-def _weigh(one: Seen, codes: Codes) -> Counter[str]:
+def _count(one: Seen, codes: Codes) -> dict[str, int]:
+    """Return instructions of a layer by block."""
+    return {name: trips * codes[name].instructions for name, (trips, _) in one.blocks.items()}
+
+
+def _weigh(one: Seen, codes: Codes) -> dict[str, int]:
     """Return instructions of a layer by function."""
-    heavy: Counter[str] = Counter()
-    for name, (trips, _) in one.blocks.items():
-        heavy[codes[name].function] += trips * codes[name].instructions
-    return heavy
+    return sum_by_key((codes[name].function, count) for name, count in _count(one, codes).items())
 
 
 def _list_own(alike: Sequence[Seen], codes: Codes) -> frozenset[str]:
@@ -116,25 +118,22 @@ def _list_own(alike: Sequence[Seen], codes: Codes) -> frozenset[str]:
         return frozenset()
     runs = Counter(one.name for one in alike)
     return frozenset(
-        one.name for one in alike if runs[one.name] == 1 and _weigh(one, codes)[one.name]
-        >= HEAVY * _weigh(one, codes).total())
+        one.name for one in alike for heavy in [_weigh(one, codes)]
+        if runs[one.name] == 1 and heavy.get(one.name, 0) >= HEAVY * sum(heavy.values()))
 
 
 def _part(alike: Sequence[Seen], codes: Codes, own: frozenset[str]) -> list[list[Seen]]:
     """Return layers by the functions that do their work."""
-    found: dict[frozenset[str], list[Seen]] = {}
-    for one in alike:
-        heavy = _weigh(one, codes)
-        names = frozenset(name for name, count in heavy.items()
-                          if count >= HEAVY * heavy.total() and name not in own)
-        found.setdefault(names, []).append(one)
-    return list(found.values())
+    return [*list_by_key((frozenset(
+        name for name, count in heavy.items()
+        if count >= HEAVY * sum(heavy.values()) and name not in own), one)
+        for one in alike for heavy in [_weigh(one, codes)]).values()]
 
 
 def _part_paths(variant: Sequence[Seen], codes: Codes) -> list[list[Seen]]:
     """Return layers by the block most of their instructions are in: ways through one function."""
-    return [*list_by_key((max(one.blocks, key=lambda name: one.blocks[name][0] * codes[
-        name].instructions), one) for one in variant).values()]
+    return [*list_by_key((max(counts, key=lambda name: counts[name]), one)
+                         for one in variant for counts in [_count(one, codes)]).values()]
 
 
 def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Codes,
@@ -175,7 +174,7 @@ def _choose_hot(variant: Sequence[Seen], codes: Codes, own: frozenset[str]) -> l
     """Return the blocks worth keeping, heaviest first: those most of each layer runs in."""
     chosen: dict[str, float] = {}
     for one in variant:
-        counts = {name: trips * codes[name].instructions for name, (trips, _) in one.blocks.items()}
+        counts = _count(one, codes)
         whole, reached = sum(counts.values()), 0
         for name in sorted(counts, key=lambda name: -counts[name]):
             if reached >= COVERED * whole:
@@ -186,26 +185,20 @@ def _choose_hot(variant: Sequence[Seen], codes: Codes, own: frozenset[str]) -> l
     return sorted(chosen, key=lambda name: -chosen[name])
 
 
-def _fit(layers: Sequence[Seen], count: Callable[[Seen], float]) -> Series:
-    return fit_series([one.terms for one in layers], [count(one) for one in layers])
+def _fit(layers: Sequence[Seen], counts: Sequence[float]) -> Series:
+    return fit_series([one.terms for one in layers], counts)
 
 
 def _fit_block(name: str, code: Code, layers: Sequence[Seen]) -> LearntBlock:
-    trips = _fit(layers, lambda one: one.blocks.get(name, (0, 0))[0])
-    same = all(one.blocks.get(name, (0, 0))[0] == one.blocks.get(name, (0, 0))[1] for one in layers)
-    return LearntBlock(
-        name=name, code=code.code, cause=code.cause, loops=code.loops, trips=trips,
-        entries=trips if same else _fit(layers, lambda one: one.blocks.get(name, (0, 0))[1]))
-
-
-def _left(one: Seen, codes: Codes, hot: Iterable[str]) -> int:
-    kept = set(hot)
-    return sum(trips * codes[name].instructions for name, (trips, _) in one.blocks.items()
-               if name not in kept)
+    trips, entries = zip(*(one.blocks.get(name, (0, 0)) for one in layers), strict=True)
+    series = _fit(layers, trips)
+    return LearntBlock(name=name, code=code.code, cause=code.cause, loops=code.loops, trips=series,
+                       entries=series if trips == entries else _fit(layers, entries))
 
 
 def _fit_rest(variant: Sequence[Seen], codes: Codes, hot: Sequence[str]) -> Series:
-    return _fit(variant, lambda one: _left(one, codes, hot))
+    return _fit(variant, [sum(count for name, count in _count(one, codes).items()
+                              if name not in hot) for one in variant])
 
 
 def _share_classes(variant: Sequence[Seen], codes: Codes, hot: Sequence[str]) -> dict[str, float]:
@@ -224,7 +217,7 @@ def _residual(variant: Sequence[Seen], codes: Codes,
     """Return the relative error of a layer's instructions, root mean square."""
     errors = []
     for one in variant:
-        ran = sum(trips * codes[name].instructions for name, (trips, _) in one.blocks.items())
+        ran = sum(_count(one, codes).values())
         total_count = total(rest, one.terms) + sum(
             total(block.trips, one.terms) * codes[block.name].instructions for block in blocks)
         errors.append(total_count / max(1, ran) - 1)
