@@ -6,7 +6,7 @@ Fields are given by name, those of a `record` by their place, too.
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 Noun = TypeVar("Noun")
 
@@ -35,6 +35,11 @@ def entity(noun: type[Noun]) -> type[Noun]:
 def record(noun: type[Noun]) -> type[Noun]:
     """Make a class a frozen dataclass, compared and hashed by its fields."""
     return _freeze(noun, kw_only=False)
+
+
+def list_fields(noun: Any) -> dict[str, Any]:
+    """Return what a noun with slots holds, by name."""
+    return {name: getattr(noun, name) for name in noun.__slots__}
 
 
 def _freeze(noun: type[Noun], *, eq: bool = True, kw_only: bool = True) -> type[Noun]:

@@ -16,7 +16,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,7 +28,7 @@ from calibration.measurement.sample import PAIRS, Header, Sample, check_header, 
 from hwmodels.drafts import draft_folder, locked
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import read_regular, read_regular_text, write_whole
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, list_fields
 from hwmodels.quantities import read_count
 
 HEADER_FILE = "header.json"
@@ -220,7 +220,7 @@ def _refuse_other_header(old: Header, new: Header, where: str) -> None:
 
 def flatten_header(header: Header) -> dict[str, object]:
     """Return what a header says by name, pairs one by one: clocks_hz cpu."""
-    values = {one.name: getattr(header, one.name) for one in fields(header)}
+    values = list_fields(header)
     pairs = {f"{name} {key}": part for name in PAIRS for key, part in values.pop(name)}
     return values | pairs
 
@@ -301,7 +301,7 @@ def _name_runs(runs: list[int]) -> str:
 
 def _write_header(folder: Path, header: Header) -> bool:
     """Write the header in one step; False when one is there already."""
-    document = {f.name: getattr(header, f.name) for f in fields(header)}
+    document = list_fields(header)
     document |= {name: dict(document[name]) for name in PAIRS}
     ordered = {"schema": document.pop("schema"), **document}
     partial = folder / f".{HEADER_FILE}.{secrets.token_hex(8)}"
@@ -335,8 +335,7 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
     """
     folder = Path(folder)
     read_header(folder)
-    lines = [json.dumps({f.name: getattr(sample, f.name) for f in fields(sample)})
-             for sample in samples]
+    lines = [json.dumps(list_fields(sample)) for sample in samples]
     if not lines:
         return
     path = folder / SAMPLES_FILE

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from calibration.errors import MeasurementError
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.files import DocumentError, JsonObject, parse_json
-from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
+from hwmodels.frozen import NamedNumbers, NamedTexts, frozen, list_fields
 
 SCHEMA = 1
 KINDS = ("predicted", "simulated", "measured", "published")
@@ -81,7 +80,7 @@ class Header:
 
     def __post_init__(self) -> None:
         """Refuse what the schema does not accept, and put pairs in order."""
-        check_header({field.name: getattr(self, field.name) for field in fields(self)}, "header")
+        check_header(list_fields(self), "header")
         for name in PAIRS:
             object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
 
@@ -123,7 +122,7 @@ class Sample:
 
     def __post_init__(self) -> None:
         """Refuse what the schema does not accept."""
-        check_sample({field.name: getattr(self, field.name) for field in fields(self)}, "sample")
+        check_sample(list_fields(self), "sample")
 
 
 def check_counts(samples: Sequence[Sample], where: str) -> None:

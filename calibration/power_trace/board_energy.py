@@ -70,7 +70,7 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
         power is not above 0.
     """
     marks = np.array(trace.marks_us)
-    edges = np.concatenate(([0.0], np.cumsum(np.asarray(times_us, dtype=np.float64))))
+    edges = edges_of(times_us)
     if by_shape:
         alignment = place_by_shape(trace, float(edges[-1]))
         return _run_samples(trace, layers, edges, alignment, 0)
@@ -85,6 +85,11 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
         alignment = place_by_marks(trace, tuple(chosen), edges)
         found += _run_samples(trace, layers, edges, alignment, run)
     return found
+
+
+def edges_of(times_us: Sequence[float]) -> np.ndarray:
+    """Return when each layer of an inference begins, and the last ends, from 0 on."""
+    return np.concatenate(([0.0], np.cumsum(np.asarray(times_us, dtype=np.float64))))
 
 
 def place_by_marks(trace: PowerTrace, marks_us: tuple[float, ...], edges: np.ndarray) -> Alignment:

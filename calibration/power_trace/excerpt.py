@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibration.errors import MeasurementError
-from calibration.power_trace.board_energy import place_by_marks
+from calibration.power_trace.board_energy import edges_of, place_by_marks
 from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
 from hwmodels.errors import reworded
@@ -77,7 +77,7 @@ def cut_excerpt(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[flo
     runs, by_shape
         As for `energy_samples`, which has taken the recording.
     """
-    board = np.concatenate(([0.0], np.cumsum(np.asarray(times_us, dtype=np.float64))))
+    board = edges_of(times_us)
     if by_shape:
         alignment = place_by_shape(trace, float(board[-1]))
         edges, where = [alignment.to_meter(float(one)) for one in board], "shape"

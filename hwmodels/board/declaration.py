@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeGuard, get_args, get_origin, get_type_hints
 
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_entries
@@ -24,6 +24,12 @@ from hwmodels.quantities import FASTEST_HZ, SLOWEST_HZ, UNITS, read_quantity, su
 
 KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
 """Where a number comes from."""
+
+
+def is_stated(value: object) -> TypeGuard[list[Any]]:
+    """Whether a value of a file is a number with its kind and source."""
+    return isinstance(value, list) and len(value) == 3 and value[1] in KINDS
+
 
 WHAT_IF = "what-if"
 """Source of a number that a what-if has set."""

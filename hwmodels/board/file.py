@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.declaration import KINDS
+from hwmodels.board.declaration import is_stated
 from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean, reworded
 from hwmodels.extensions import find_folders, named_folders
@@ -120,8 +120,8 @@ def _list_values(value: Any, path: str = "") -> Iterator[tuple[str, object]]:
         for key, part in value.items():
             yield from _list_values(part, f"{path}.{key}".lstrip("."))
     else:
-        given = isinstance(value, list) and len(value) == 3 and value[1] in KINDS
-        yield path, value[0] if given else value["value"] if isinstance(value, dict) else value
+        yield path, value[0] if is_stated(value) else (
+            value["value"] if isinstance(value, dict) else value)
 
 
 def change_board(board: Board, overrides: Settings, *, follow_clock: bool = False) -> Board:
@@ -292,7 +292,7 @@ def _overlay(base: JsonObject, over: JsonObject) -> JsonObject:
 
 def _name_sources(value: Any, family: str) -> Any:
     """Return a part of a family's file with its sources as a board file has them."""
-    if isinstance(value, list) and len(value) == 3 and value[1] in KINDS:
+    if is_stated(value):
         return [*value[:2], f"{family} {value[2]}"]
     if isinstance(value, dict):
         if "source" in value:
@@ -303,7 +303,7 @@ def _name_sources(value: Any, family: str) -> Any:
 
 def _list_sources(value: Any) -> Iterator[str]:
     """Yield the sources of the numbers of a part."""
-    if isinstance(value, list) and len(value) == 3 and value[1] in KINDS:
+    if is_stated(value):
         yield value[2]
     elif isinstance(value, dict):
         if "source" in value:

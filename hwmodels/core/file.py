@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hwmodels.board.declaration import KINDS
+from hwmodels.board.declaration import KINDS, is_stated
 from hwmodels.board.facts import Fact
 from hwmodels.core.timing import TIMING_CLASSES, UNITS, CoreTiming, Pairing
 from hwmodels.errors import BoardError, did_you_mean
@@ -197,7 +197,7 @@ def _list_names(section: CoreFile) -> Iterator[tuple[str, str, Collection[str]]]
 
 
 def _list_facts(name: str, node: object, sources: Mapping[str, str], path: str) -> Iterator[Fact]:
-    if isinstance(node, list) and len(node) == 3 and node[1] in KINDS:
+    if is_stated(node):
         if node[2] not in sources:
             raise BoardError(f"{name}:{path}: source {node[2]!r} is not in the sources table; "
                              + did_you_mean(str(node[2]), sources))

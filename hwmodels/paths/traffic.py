@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import CountLine, Counts
 from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, list_fields
 
 Noun = TypeVar("Noun")
 
@@ -124,25 +124,21 @@ class KernelTraffic:
 def to_plain(traffic: KernelTraffic) -> JsonObject:
     """Return traffic as mappings, lists, numbers and text, which JSON keeps to the last bit."""
     return {
-        **_fields(traffic), "issued": {"lines": _rows(traffic.issued.lines)},
+        **list_fields(traffic), "issued": {"lines": _rows(traffic.issued.lines)},
         "waits": _rows(traffic.waits),
-        "code": {**_fields(traffic.code), "blocks": _rows(traffic.code.blocks)},
-        "data": {**_fields(traffic.data), "counts": _counts(traffic.data.counts), "lower": [
+        "code": {**list_fields(traffic.code), "blocks": _rows(traffic.code.blocks)},
+        "data": {**list_fields(traffic.data), "counts": _counts(traffic.data.counts), "lower": [
             [name, first, _counts(counts)] for name, first, counts in traffic.data.lower]}}
 
 
 def _counts(counts: AccessCounts) -> JsonObject:
-    return {**_fields(counts), "operands": _rows(counts.operands), "owners": _rows(counts.owners)}
+    return {**list_fields(counts), "operands": _rows(counts.operands),
+            "owners": _rows(counts.owners)}
 
 
 def _rows(things: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return what nouns of one class hold, a row each."""
     return list(map(attrgetter(*things[0].__slots__), things)) if things else []
-
-
-def _fields(one: Any) -> JsonObject:
-    """Return what a noun holds, as it is."""
-    return {name: getattr(one, name) for name in one.__slots__}
 
 
 def from_plain(plain: Mapping[str, Any]) -> KernelTraffic:

@@ -14,6 +14,13 @@ from hwmodels.frozen import frozen
 LOW_WORD = 0xFFFFFFFF
 
 
+def quotient_of(first: int, second: int) -> int:
+    """Return a quotient towards zero; 0 for a division by zero."""
+    if not second:
+        return 0
+    return abs(first) // abs(second) * (1 if (first < 0) == (second < 0) else -1)
+
+
 @frozen
 class Surroundings:
     """What a device sees of the machine.

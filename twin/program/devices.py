@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twin.program.device import LOW_WORD, Counter, Device
+from twin.program.device import LOW_WORD, Counter, Device, quotient_of
 from twin.program.esp_devices import EspClock, EspFlash, EspInterrupts, EspSoftware, EspSystimer
 from twin.program.part import read_field
 
@@ -299,9 +299,7 @@ class RpSio(Device):
         elif self.LOCKS <= offset < self.LOCKS + 0x80:
             self.locked.discard(offset)
         elif self.DIVIDER <= offset < self.DIVIDER + 0x10:
-            self[offset] = value
-            for twin in (offset ^ 8,):  # signed and unsigned operands are one register
-                self[twin] = value
+            self[offset] = self[offset ^ 8] = value  # signed and unsigned are one register
             self._divide(signed=offset >= self.DIVIDER + 8)
 
     def _divide(self, *, signed: bool) -> None:
@@ -309,10 +307,7 @@ class RpSio(Device):
         above, below = self[self.DIVIDER], self[self.DIVIDER + 4]
         if signed:
             above, below = (one - (one >> 31 << 32) for one in (above, below))
-        if below:
-            quotient = abs(above) // abs(below) * (1 if (above < 0) == (below < 0) else -1)
-        else:
-            quotient = -1 if above >= 0 else 1
+        quotient = quotient_of(above, below) if below else -1 if above >= 0 else 1
         self[self.DIVIDER + 0x10] = quotient & LOW_WORD
         self[self.DIVIDER + 0x14] = above - quotient * below & LOW_WORD
 

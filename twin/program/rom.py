@@ -8,6 +8,7 @@ tables) and by 0 where it is not. The report names what was called: its time is 
 from __future__ import annotations
 
 import math
+import operator
 import re
 import struct
 import zlib
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.program.elf import lies_in
+from twin.program.device import quotient_of
 from twin.program.memory import READ_RUN
 
 _SIZES = {"i": 4, "u": 4, "f": 4, "d": 8, "l": 8, "q": 8}
@@ -56,8 +58,8 @@ def _list_real(kind: str) -> dict[str, Function]:
     """Return arithmetic of a kind of real numbers, in the order of RP2040's tables."""
     other, two = ("d" if kind == "f" else "f"), kind * 2
     found: dict[str, Function] = {
-        "add": (two, kind, lambda a, b: a + b), "sub": (two, kind, lambda a, b: a - b),
-        "mul": (two, kind, lambda a, b: a * b), "div": (two, kind, _divide),
+        "add": (two, kind, operator.add), "sub": (two, kind, operator.sub),
+        "mul": (two, kind, operator.mul), "div": (two, kind, _divide),
         "compare fast": (two, "i", _compare), "compare flags": (two, "", _compare),
         "sqrt": (kind, kind, lambda a: math.sqrt(a) if a >= 0 else math.nan)}
     for whole, size in (("iu", ""), ("lq", "64")):
@@ -96,16 +98,16 @@ def _list_compiler() -> dict[str, Function]:
         found |= {f"__{name}{letter}f2": (kind * 2, "i", _compare)
                   for name in ("eq", "ne", "lt", "le", "gt", "ge")}
         found[f"__unord{letter}f2"] = (kind * 2, "i", lambda a, b: int(a != a or b != b))
-        found[f"__neg{letter}f2"] = (kind, kind, lambda a: -a)
+        found[f"__neg{letter}f2"] = (kind, kind, operator.neg)
     for kind, sign in (("l", ""), ("q", "u")):
-        found[f"__{sign}divdi3"] = (kind * 2, kind, lambda a, b: _quotient(a, b))
-        found[f"__{sign}moddi3"] = (kind * 2, kind, lambda a, b: a - b * _quotient(a, b))
+        found[f"__{sign}divdi3"] = (kind * 2, kind, quotient_of)
+        found[f"__{sign}moddi3"] = (kind * 2, kind, lambda a, b: a - b * quotient_of(a, b))
     return found | {
         "__extendsfdf2": REAL["f"]["convert"], "__truncdfsf2": REAL["d"]["convert"],
-        "__muldi3": ("qq", "q", lambda a, b: a * b),
-        "__ashldi3": ("qu", "q", lambda a, by: a << by),
-        "__lshrdi3": ("qu", "q", lambda a, by: a >> by),
-        "__ashrdi3": ("lu", "l", lambda a, by: a >> by),
+        "__muldi3": ("qq", "q", operator.mul),
+        "__ashldi3": ("qu", "q", operator.lshift),
+        "__lshrdi3": ("qu", "q", operator.rshift),
+        "__ashrdi3": ("lu", "l", operator.rshift),
         "__clzsi2": ("u", "i", lambda a: 32 - a.bit_length()),
         "__ctzsi2": ("u", "i", lambda a: (a & -a).bit_length() - 1 if a else 32),
         "__ffssi2": ("u", "i", lambda a: (a & -a).bit_length()),
@@ -113,13 +115,6 @@ def _list_compiler() -> dict[str, Function]:
         "__bswapsi2": ("u", "u", lambda a: int.from_bytes(a.to_bytes(4, "little"), "big")),
         "reverse32": ("u", "u", lambda a: int(f"{a:032b}"[::-1], 2)),
         "abs": ("i", "i", abs)}
-
-
-def _quotient(first: int, second: int) -> int:
-    """Return a quotient towards zero; 0 for a division by zero."""
-    if not second:
-        return 0
-    return abs(first) // abs(second) * (1 if (first < 0) == (second < 0) else -1)
 
 
 COMPILER = _list_compiler()
