@@ -109,9 +109,8 @@ def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
     if csv_folder is not None:
         from twin.reports.export import write_csv_files
 
-        for path in write_csv_files(found.prediction, csv_folder, accepted=found.met,
-                                    accuracy=accuracy):
-            note_written(path)
+        note_files(write_csv_files(found.prediction, csv_folder, accepted=found.met,
+                                   accuracy=accuracy))
     if junit is not None:
         from twin.reports.ci import write_check_junit
         from twin.reports.export import write_file

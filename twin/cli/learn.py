@@ -35,7 +35,7 @@ from twin.cli.options import (
     command,
     present,
 )
-from twin.cli.output import note_written, open_console, show, show_json, show_view, warn
+from twin.cli.output import note_files, note_written, open_console, show, show_json, show_view, warn
 from twin.cli.progress import Steps
 from twin.errors import UsageError
 
@@ -104,8 +104,7 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
         show(open_console(), stated)
     show_view(view, "published:published_report", view.model, view.board.name, view.comparisons,
               as_json=json.as_json)
-    for path in page.write(view):
-        note_written(path)
+    note_files(page.write(view))
     drawn = [one for one in view.comparisons if one.prediction is not None and not one.sealed]
     warn(dict.fromkeys(line for one in drawn if one.prediction is not None
                        for line in describe_numbers(one.prediction.deployment, calibration)))
@@ -222,8 +221,7 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
         show_json(difference, limit=limit, with_parts=layers)
     else:
         show_view(difference, "difference:difference_report", limit=limit)
-    for path in page.write(difference):
-        note_written(path)
+    note_files(page.write(difference))
     write_reports(difference, limit, layers, junit, bencher, markdown)
     remarks, exceeds = judge_limit(difference, limit, with_parts=layers)
     warn((*difference.warnings, *remarks))

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import twin
 from twin.api.requests import AUTO, FIELD, Option, Options, Placed, Request, primitive
-from twin.cli.output import note_written, show_view, warn
+from twin.cli.output import note_files, note_written, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -247,8 +247,7 @@ def present(found: Any, outputs: Sequence[Output], *, view: str,
     options = {name: value for output in outputs for name, value in output.arguments.items()}
     show_view(found, view, **options)
     warn(warnings(found))
-    for path in (*written(found), *(file for output in outputs for file in output.write(found))):
-        note_written(path)
+    note_files((*written(found), *(file for output in outputs for file in output.write(found))))
     if ends(found):
         raise typer.Exit(1)
 

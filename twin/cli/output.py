@@ -135,7 +135,7 @@ def warn(warnings: Iterable[str], most: int = MOST_WARNINGS) -> None:
         print(f"{len(each) - most} more: --json lists all warnings", file=sys.stderr)
 
 
-def note_files(paths: Iterable[Path], as_json: bool, met: bool | None = None) -> None:
+def note_files(paths: Iterable[Path], as_json: bool = False, met: bool | None = None) -> None:
     """Say which files were written: on stderr, with --json as a document too."""
     files = tuple(paths)
     if as_json:

@@ -25,7 +25,7 @@ from twin.api.commands.predict import (
 )
 from twin.api.requests import BOARDS, Deployed, Fed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, check_outputs, command
-from twin.cli.output import note_written, open_console, show, show_json, show_view, warn
+from twin.cli.output import note_files, open_console, show, show_json, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def predict_network(asked: Predict, fed: Fed, *, as_json: bool, csv_folder: str 
                         *describe_cold(prediction, calibration),
                         *describe_numbers(prediction.deployment, calibration,
                                           asked.temperature))))
-    note_paths(written)
+    note_files(written)
     if keep.keep is not None:
         keep.run("predict", asked)
 
@@ -212,7 +212,7 @@ def predict_program(program: Deployment, priced: Priced, *, as_json: bool, csv_f
         show(open_console(), "")
         show_view(prediction, "functions:functions_table")
     warn(dict.fromkeys(prediction.warnings))
-    note_paths(written)
+    note_files(written)
 
 
 def check_files(csv_folder: str | None, plot: str | None, *, trace: str | None = None,
@@ -241,12 +241,6 @@ def write_files(prediction: Prediction, *, trace: str | None = None, exports: It
             found = resolve_name(f"twin.reports.{write}")(prediction, path, *more)
             written += [found] if isinstance(found, Path) else found
     return written
-
-
-def note_paths(written: list[Path]) -> None:
-    """Say on stderr which files were written, behind the report."""
-    for path in written:
-        note_written(path)
 
 
 def refuse_beside(shown: str, options: Settings, accepted: str = "a network on a board") -> None:

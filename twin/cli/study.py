@@ -19,7 +19,7 @@ from twin.cli.options import (
     command,
     present,
 )
-from twin.cli.output import note_files, note_written, show_view, warn
+from twin.cli.output import note_files, show_view, warn
 from twin.cli.progress import Rate
 from twin.cli.studying import Pareto, RowCount, Rows, refuse_failed
 
@@ -44,9 +44,8 @@ def run(asked: RunStudy, rows: RowCount = 10, as_json: AsJson = False) -> None:
         done = twin.run_study(**asked.arguments, command=["twin", *sys.argv[1:]],
                               on_progress=rate.tell)
     show_session(done, rows, as_json)
-    for path in sorted(done.folder.iterdir()):
-        if path.suffix in (".parquet", ".md", ".csv", ".png"):
-            note_written(path)
+    note_files(path for path in sorted(done.folder.iterdir())
+               if path.suffix in (".parquet", ".md", ".csv", ".png"))
     refuse_failed(done.load_results())
 
 
@@ -56,8 +55,7 @@ def show_study(folder: Folder, rows: RowCount = 40, *, page: Paged,
                as_json: AsJson = False) -> None:
     """Show what a study asked, what it found, and its rows."""
     session = twin.open_study(folder)
-    for path in page.write(session):
-        note_written(path)
+    note_files(page.write(session))
     show_session(session, rows, as_json)
 
 

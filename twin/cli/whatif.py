@@ -34,7 +34,7 @@ from twin.cli.options import (
     place,
     present,
 )
-from twin.cli.output import note_files, note_written, open_console, show, show_json, show_view, warn
+from twin.cli.output import note_files, open_console, show, show_json, show_view, warn
 from twin.cli.progress import Steps
 from twin.errors import DoesNotFitError, UsageError
 
@@ -115,8 +115,7 @@ def draw_changes(changed: Any, deployment: Deployment, priced: Priced, plot: str
         stages.append((names[-1] if stages else ", ".join(names), changed.after))
         steps.tell(len(stages) - 1, len(stages), plot)
         paths = write_change_pictures(changed.before, stages, plot)
-    for path in paths:
-        note_written(path)
+    note_files(paths)
 
 
 @command
@@ -169,9 +168,8 @@ def cache(model: Model, board: BoardName, placed: Deployed, asked: prediction.Ca
     if plot is not None:
         from twin.reports.figures.cache_pictures import write_cache_pictures
 
-        for path in write_cache_pictures(
-                report.locality, report.points or sweep_axes(report.locality), plot, layer):
-            note_written(path)
+        note_files(write_cache_pictures(
+            report.locality, report.points or sweep_axes(report.locality), plot, layer))
 
 
 @command(view="portability:ranking_report", warnings=lambda ranking: (

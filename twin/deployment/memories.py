@@ -213,8 +213,12 @@ _COMING_BACK = 32
 """Of the buffers that left, so many are tried again."""
 
 
+LayOut = Callable[[Sequence[Buffer]], int]
+"""Places buffers in one memory, and returns the bytes they take."""
+
+
 def spread_buffers(buffers: Sequence[Buffer], rooms: Sequence[int],
-                   lay_out: Callable[[Sequence[Buffer]], int]) -> tuple[int, ...]:
+                   lay_out: LayOut) -> tuple[int, ...]:
     """Give every buffer one of several memories and a place in it.
 
     Parameters
@@ -246,7 +250,7 @@ def spread_buffers(buffers: Sequence[Buffer], rooms: Sequence[int],
     return tuple(parts)
 
 
-def _fill(buffers: Sequence[Buffer], room: int, lay_out: Callable[[Sequence[Buffer]], int],
+def _fill(buffers: Sequence[Buffer], room: int, lay_out: LayOut,
           ) -> tuple[list[Buffer], list[Buffer]]:
     """Buffers that stay in a memory, and those that leave it."""
     order = sorted(buffers, key=lambda one: (-one.size_bytes, one.first))
@@ -263,7 +267,7 @@ def _fill(buffers: Sequence[Buffer], room: int, lay_out: Callable[[Sequence[Buff
     return kept, out
 
 
-def _move(buffers: Sequence[Buffer], start: int, lay_out: Callable[[Sequence[Buffer]], int]) -> int:
+def _move(buffers: Sequence[Buffer], start: int, lay_out: LayOut) -> int:
     used = lay_out(buffers)
     for one in buffers:
         one.offset_bytes += start

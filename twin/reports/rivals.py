@@ -67,9 +67,8 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
         groups.append(("clock", clocks))
     for name in names:
         if name not in NAMED:
-            values = [dict(row.inputs).get(name) for row in rows]
-            groups.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
-                                for value in values]))
+            groups.append((name, [value and f"{name.rpartition('.')[2]} {value}"
+                                  for row in rows for value in [row.asked(name)]]))
     differing = [texts for _, texts in groups if len(set(texts)) > 1] or [groups[0][1]]
     labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
     return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))

@@ -13,7 +13,7 @@ from twin.reports.palette import BLUE, GREY, SKY
 from twin.reports.rivals import FIGURES, label_figure
 from twin.reports.tables.study_sentences import rank_rows
 from twin.studies.results import Table
-from twin.studies.rows import Row
+from twin.studies.rows import Row, list_known
 from twin.studies.study.definition import Finding
 from twin.studies.study.figures import name_figure
 from twin.studies.study.findings import Effect, find_baseline, list_cells, list_levels, split_within
@@ -87,8 +87,7 @@ def chart_levels(finding: Finding, table: Table) -> Chart | None:
 
 def list_varied(table: Table) -> list[str]:
     """Return the axes of which predicted rows have several values, as far as they differ."""
-    return [axis for axis in table.axes
-            if len({dict(row.inputs).get(axis) for row in table.predicted}) > 1]
+    return [axis for axis in table.axes if len({row.asked(axis) for row in table.predicted}) > 1]
 
 
 def chart_parallel(table: Table) -> Chart:
@@ -135,7 +134,7 @@ def _place(rows: Sequence[Row], name: str) -> tuple[list[float | None], list[tup
         return [None if not value else share_of_log(value, (low, high)) for value in values], [
             (share_of_log(value, (low, high)), significant(value * factor))
             for value in (low, (low * high)**0.5, high)]
-    words = [PurePath(dict(row.inputs).get(name, "")).name for row in rows]
+    words = [PurePath(row.asked(name)).name for row in rows]
     order = sort_values(words)
     step = max(len(order) - 1, 1)
     every = 1 if len(order) <= MOST_CELLS else max(step // 4, 1)
@@ -155,10 +154,8 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
     across, up, rows, of_network = chosen
     quantity = quantity or table.objectives[0]
     name, unit, factor = FIGURES[quantity]
-    columns, lines = (sort_values(dict(row.inputs).get(axis, "") for row in rows)
-                      for axis in (across, up))
-    cells = list_by_key(((inputs.get(up, ""), inputs.get(across, "")), row)
-                        for row in rows for inputs in [dict(row.inputs)])
+    columns, lines = (sort_values(row.asked(axis) for row in rows) for axis in (across, up))
+    cells = list_by_key(((row.asked(up), row.asked(across)), row) for row in rows)
     network = f", of {of_network}" if of_network else ""
     return Grid(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
@@ -167,9 +164,8 @@ def grid_cells(table: Table, quantity: str = "") -> Grid | None:
              + (f" {MISSED}: everything there misses a limit." if table.limits else ""),
         columns=tuple(columns), rows=tuple(lines), across=across, up=up, unit=f"{name}, {unit}",
         values=tuple(tuple(min((
-            float(value) * factor for row in cells.get((line, column), ())
-            if (value := getattr(row, quantity)) is not None), default=None)
-            for column in columns) for line in lines),
+            value * factor for value in list_known(cells.get((line, column), ()), quantity)),
+            default=None) for column in columns) for line in lines),
         missed=tuple(tuple(bool(table.limits) and not any(
             row.verdict != "no" for row in cells.get((line, column), ())) for column in columns)
             for line in lines),
@@ -184,7 +180,7 @@ def _choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:
     """
     varied = list_varied(table)
     sizes = {axis: size for axis in varied if (size := len(
-        {dict(row.inputs).get(axis) for row in table.predicted})) <= MOST_CELLS}
+        {row.asked(axis) for row in table.predicted})) <= MOST_CELLS}
     of_networks = [axis for axis in sizes if _is_of_network(axis)]
     ranked = sorted(sizes, key=lambda axis: -sizes[axis])
     if len(ranked) < 2:
@@ -192,10 +188,10 @@ def _choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:
     across, up = ranked[:2]
     if of_networks and not {across, up} & set(of_networks):
         up = max(of_networks, key=lambda axis: sizes[axis])
-    fixed = {axis: dict(table.predicted[0].inputs).get(axis, "") for axis in varied
+    fixed = {axis: table.predicted[0].asked(axis) for axis in varied
              if _is_of_network(axis) and axis not in (across, up)}
     rows = [row for row in table.predicted
-            if all(dict(row.inputs).get(axis, "") == value for axis, value in fixed.items())]
+            if all(row.asked(axis) == value for axis, value in fixed.items())]
     return across, up, rows, ", ".join(
         table.predicted[0].named_inputs.get(axis, "") if axis == "model"
         else f"{axis.rpartition('.')[2]} {value}"

@@ -27,7 +27,7 @@ from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import is_neutral, rewrite_network
 from twin.studies.decisions import Decision, decide
 from twin.studies.results import Table
-from twin.studies.rows import Row
+from twin.studies.rows import Row, list_known
 from twin.studies.study.definition import Finding, Study
 from twin.studies.study.findings import Effect, group_rows, list_effects
 
@@ -372,8 +372,7 @@ def _winners(own: Sequence[Row], rows: Sequence[Row], figure: str) -> tuple[str,
 
 
 def _least(rows: Sequence[Row], model: str, figure: str) -> float:
-    return min((value for row in rows if row.model == model
-                and (value := getattr(row, figure)) is not None), default=math.inf)
+    return min(list_known((row for row in rows if row.model == model), figure), default=math.inf)
 
 
 def _effects(sources: Sources, core: str = "", ) -> Iterator[StudyEffect]:

@@ -88,11 +88,14 @@ class Limits:
             self, every_us=max(self.every_us - wake_up_us, SHORTEST_US))
 
 
-def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None = None,
-                max_ram: float | str | None = None, max_flash: float | str | None = None,
-                max_usd: float | str | None = None, max_mw: float | str | None = None,
-                min_days: float | str | None = None,
-                min_accuracy: float | str | None = None, duty: Duty | None = None) -> Limits:
+Given = float | str | None
+"""A limit as a user gives it: a number, or one with its unit; None: none."""
+
+
+def read_limits(*, max_ms: Given = None, max_uj: Given = None, max_ram: Given = None,
+                max_flash: Given = None, max_usd: Given = None, max_mw: Given = None,
+                min_days: Given = None, min_accuracy: Given = None,
+                duty: Duty | None = None) -> Limits:
     """Read limits as people write them.
 
     Parameters
@@ -115,7 +118,7 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
     UsageError
         For what is not a number above 0 with a unit it may have, and a limit without its duty.
     """
-    def read(name: str, given: float | str | None, factor: float) -> float | None:
+    def read(name: str, given: Given, factor: float) -> float | None:
         return None if given is None else factor * read_limit(name, given)
 
     mean_mw, days = read("max_mw", max_mw, 1), read("min_days", min_days, 1)

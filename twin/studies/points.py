@@ -40,7 +40,7 @@ from twin.studies.cold_start import list_parts
 from twin.studies.duty import Duty, Sleeps, assumed_paths, current_paths, find_rest, stated
 from twin.studies.filling import add_duty, describe_row, fill_row, name_inputs, weigh
 from twin.studies.judge import Judge
-from twin.studies.rows import Row
+from twin.studies.rows import Row, Rows
 
 _Read = TypeVar("_Read")
 _Asked = TypeVar("_Asked")
@@ -172,7 +172,7 @@ class Deployer:
                     asked.append((self.read_graph(point["model"]), point))
             self.judge.rate_all(asked)
 
-    def predict(self, points: Sequence[Point]) -> tuple[Row, ...]:
+    def predict(self, points: Sequence[Point]) -> Rows:
         """Return a row for every point, in order; what is refused is a row with its reason.
 
         Points that differ in their clock alone are one call of `predict_batch`.
@@ -210,8 +210,7 @@ class Deployer:
                     found[numbers[row]] = self._finish(filled, one.board)
         return found
 
-    def _predict(self, points: Sequence[Point],
-                 made: Sequence[Deployment | TwinError]) -> tuple[Row, ...]:
+    def _predict(self, points: Sequence[Point], made: Sequence[Deployment | TwinError]) -> Rows:
         """Return the rows of points, of which each is a deployment or was refused."""
         placed = [one for one in made if isinstance(one, Deployment)]
         batch = predict_batch(placed, temperature=self.temperature, calibration=self.calibration,
@@ -226,7 +225,7 @@ class Deployer:
         return tuple(rows)
 
     def predict_changed(self, deployment: Deployment,
-                        changes: Sequence[Mapping[str, Value]]) -> tuple[Row, ...]:
+                        changes: Sequence[Mapping[str, Value]]) -> Rows:
         """Return a row for every change of a deployment; a refused one is a row with its reason.
 
         Parameters

@@ -20,7 +20,7 @@ from hwmodels.frozen import frozen
 from twin.errors import UsageError
 from twin.pricing.variables import COLD_START, PREFIXES, SETUP
 from twin.studies.limits import LARGEST, Limits
-from twin.studies.rows import OBJECTIVE_OF, QUANTITIES, Row
+from twin.studies.rows import OBJECTIVE_OF, QUANTITIES, Row, Rows, find_row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,23 +40,23 @@ class Table:
         Quantities the front is over.
     """
 
-    rows: tuple[Row, ...]
+    rows: Rows
     limits: Limits = field(default_factory=Limits)
     objectives: tuple[str, ...] = ("time_us", "energy_uj")
     axes: tuple[str, ...] = ()
 
     @property
-    def predicted(self) -> tuple[Row, ...]:
+    def predicted(self) -> Rows:
         """Rows that did not fail."""
         return tuple(row for row in self.rows if not row.failure)
 
     @property
-    def failed(self) -> tuple[Row, ...]:
+    def failed(self) -> Rows:
         """Rows that failed, each with its reason."""
         return tuple(row for row in self.rows if row.failure)
 
     @property
-    def met(self) -> tuple[Row, ...]:
+    def met(self) -> Rows:
         """Rows that meet every limit by their prediction, surest first."""
         return tuple(sorted((row for row in self.rows if row.met),
                             key=lambda row: -(row.probability or 0.0)))
@@ -67,8 +67,7 @@ class Table:
 
     def best(self, quantity: str = "time_us") -> Row | None:
         """Return the row with least of a quantity, of those that meet the limits; None: none."""
-        known = [row for row in self.rows if row.met and getattr(row, quantity) is not None]
-        return min(known, key=lambda row: float(getattr(row, quantity)), default=None)
+        return find_row((row for row in self.rows if row.met), quantity)
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the rows as an Arrow table: a column a figure, `in.AXIS` for what varied."""

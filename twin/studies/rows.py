@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
+from operator import attrgetter
 
 from calibration.fitting.intervals import Interval
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
@@ -172,6 +173,10 @@ class Row:
         """What its model is called."""
         return name_model(self.model)
 
+    def asked(self, axis: str) -> str:
+        """Return the value that was asked for on an axis; "" where it does not vary."""
+        return dict(self.inputs).get(axis, "")
+
     @property
     def named_inputs(self) -> dict[str, str]:
         """What varied, by axis; a model as it is called."""
@@ -252,6 +257,20 @@ class Row:
             return None
         interval = self.interval_of(quantity)
         return (point, point, point) if interval is None else (interval.low, point, interval.high)
+
+
+Rows = tuple[Row, ...]
+
+
+def list_known(rows: Iterable[Row], quantity: str) -> list[float]:
+    """Return a quantity of those rows that know it."""
+    return [value for row in rows if (value := getattr(row, quantity)) is not None]
+
+
+def find_row(rows: Iterable[Row], quantity: str) -> Row | None:
+    """Return the row with least of a quantity, of those that know it; None: none does."""
+    known = [row for row in rows if getattr(row, quantity) is not None]
+    return min(known, key=attrgetter(quantity), default=None)
 
 
 def ratio_of(after: Row | None, before: Row | None, quantity: str) -> float | None:

@@ -19,7 +19,7 @@ from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table
-from twin.studies.rows import NAMED, UNCERTAIN, Row, judge
+from twin.studies.rows import NAMED, UNCERTAIN, Row, Rows, judge
 
 CERTAIN, FRONT, POSSIBLE = "certain", "front", "possible"
 MARKS = {
@@ -30,7 +30,7 @@ MARKS = {
 """Marks of rows, and what they say; "" is surely beaten."""
 
 
-def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...]:
+def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> Rows:
     """Return rows with `front` set, all predicted rows of each network among themselves.
 
     Limits play no part. Rows with an unknown objective have no mark. Networks do not compete: a
@@ -195,7 +195,7 @@ def sweep_space(space: Space, deployer: Deployer | None = None, *, limits: Limit
 
 
 def predict_points(points: Sequence[Point], deployer: Deployer,
-                   on_progress: Progress | None = None) -> Iterator[tuple[Row, ...]]:
+                   on_progress: Progress | None = None) -> Iterator[Rows]:
     """Yield the rows of points, chunk by chunk in their order.
 
     Parameters
@@ -218,7 +218,7 @@ FEWEST_PARTS = 8
 """Networks on boards that are predicted by several processes; fewer are soon done by one."""
 
 
-def predict_chunks(points: Sequence[Point], deployer: Deployer) -> tuple[Row, ...]:
+def predict_chunks(points: Sequence[Point], deployer: Deployer) -> Rows:
     """Return the rows of points, predicted by a call for each chunk."""
     return tuple([row for chunk in cut_chunks(points) for row in deployer.predict(chunk)])
 
@@ -233,7 +233,7 @@ def map_boards(function: Callable[[Sequence[Point]], Made],
     yield from (map if len(parts) < FEWEST_PARTS else map_forked)(function, parts)
 
 
-def _predict_parts(points: Sequence[Point], deployer: Deployer) -> Iterator[tuple[Row, ...]]:
+def _predict_parts(points: Sequence[Point], deployer: Deployer) -> Iterator[Rows]:
     """Yield the rows of points in order: by board where there are many, else by chunk."""
     if len({_group(one)[:2] for one in points}) < FEWEST_PARTS:
         return map(deployer.predict, cut_chunks(points))

@@ -97,7 +97,7 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
     pairs: dict[tuple[str, str], str] = {}
     for one in sessions:
         for row in _load(one).predicted:
-            case = dict(row.inputs).get("case")
+            case = row.asked("case")
             if case is None or (one.study.finding and case == one.study.finding.baseline):
                 pairs.setdefault((row.model, row.board), row.runtime)
     shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from twin.pricing.access_sample import run_layer_bus, sample_accesses
@@ -11,13 +11,13 @@ from twin.reports.figures.access_map import draw_access_map_figure
 from twin.reports.figures.bus_timeline import draw_bus_figure
 from twin.reports.figures.cache_layers import draw_miss_rate_figure, draw_working_set_figure
 from twin.reports.figures.cache_sweep import draw_miss_curve_figure
-from twin.reports.figures.canvas import save_figure
+from twin.reports.figures.canvas import save_figures
 from twin.studies.caches import SweepPoint
 
 
 def write_cache_pictures(locality: Locality, points: Sequence[SweepPoint], folder: str | Path,
-                         index: int | None) -> Iterator[Path]:
-    """Write every picture of a network in its caches as PNG; yields each file.
+                         index: int | None) -> tuple[Path, ...]:
+    """Write every picture of a network in its caches as PNG; return the files.
 
     Parameters
     ----------
@@ -43,5 +43,4 @@ def write_cache_pictures(locality: Locality, points: Sequence[SweepPoint], folde
     if bus is not None:
         pictures["bus_timeline"] = draw_bus_figure(
             bus[1], f"{deployment.graph.name} on {deployment.board.name}, layer {index}, {bus[0]}")
-    for name, figure in pictures.items():
-        yield save_figure(figure, Path(folder) / f"{name}.png")
+    return save_figures(pictures, folder)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import check_extra, escape, need_extra
-from hwmodels.quantities import format_frequency
+from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.errors import UsageError
 from twin.reports.export import write_file
 from twin.reports.palette import DARK_GREY, INK
@@ -293,6 +293,18 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
         make_all_plain(figure)
         figure.savefig(content, format=suffix[1:], dpi=150, metadata=metadata)
     return write_file(path, content.getvalue())
+
+
+def save_figures(figures: Mapping[str, Figure | None], folder: str | Path) -> tuple[Path, ...]:
+    """Write pictures into a folder as PNG, by name; what has nothing to show is left out."""
+    return tuple(save_figure(figure, Path(folder) / f"{name}.png")
+                 for name, figure in figures.items() if figure is not None)
+
+
+def write_total(prediction: Prediction, quantity: str) -> str:
+    """Return the "time" or "energy" of an inference with its unit."""
+    return (format_time(prediction.time_us) if quantity == "time" else
+            format_energy(prediction.energy_uj))
 
 
 def check_suffix(path: Path, more: str = "") -> str:

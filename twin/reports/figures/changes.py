@@ -17,6 +17,7 @@ from twin.reports.figures.canvas import (
     new_figure,
     rule_values,
     save_figure,
+    save_figures,
     write_legend,
 )
 from twin.reports.figures.charts import draw_chart
@@ -49,9 +50,9 @@ def write_change_pictures(before: Prediction, steps: Named, target: str) -> tupl
     if not is_folder(target):
         return (save_figure(whole, target),)
     named = [("as it is", before), *((_shorten(name), one) for name, one in steps)]
-    return tuple(save_figure(figure, Path(target) / f"{name}.png") for name, figure in (
-        ("before_after", whole), ("configurations", draw_configurations_figure(named)),
-        ("steps", draw_steps_figure(named))))
+    return save_figures({
+        "before_after": whole, "configurations": draw_configurations_figure(named),
+        "steps": draw_steps_figure(named)}, target)
 
 
 def _shorten(change: str) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hwmodels.quantities import format_energy, format_time
 from twin.pricing.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.reports.bars import WHOLE, Bar, BarChart, stack_causes
 from twin.reports.figures.bars import draw_bars
-from twin.reports.figures.canvas import describe_deployment, draw_figure, write_legend
+from twin.reports.figures.canvas import describe_deployment, draw_figure, write_legend, write_total
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +24,7 @@ ROW_IN = 0.22
 
 def draw_layer_figure(prediction: Prediction, quantity: str = "time") -> Figure:
     """Return the figure of per-layer bars of time, or of energy where it is known."""
-    whole = format_time(prediction.time_us) if quantity == "time" else format_energy(
-        prediction.energy_uj)
+    whole = write_total(prediction, quantity)
     known = quantity == "time" or prediction.energy_uj is not None
     return _draw(prediction, partial(draw_layers, prediction, quantity=quantity),
                  f"Where {whole} go, layer by layer" if known else "Energy: not known")

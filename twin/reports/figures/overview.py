@@ -19,6 +19,7 @@ from twin.reports.figures.canvas import (
     describe_deployment,
     new_figure,
     save_figure,
+    save_figures,
 )
 from twin.reports.figures.intervals import draw_interval_figure
 from twin.reports.figures.layers import (
@@ -94,9 +95,7 @@ def write_pictures(prediction: Prediction, target: str,
         pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
     pictures |= {name: partial(draw_own, name=name) for name in find_entries("twin.figures")
                  if name not in pictures}
-    drawn = {name: draw(prediction) for name, draw in pictures.items()}
-    return tuple(save_figure(figure, Path(target) / f"{name}.png")
-                 for name, figure in drawn.items() if figure is not None)
+    return save_figures({name: draw(prediction) for name, draw in pictures.items()}, target)
 
 
 def draw_own(prediction: Prediction, *, name: str) -> Figure:

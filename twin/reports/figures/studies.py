@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twin.errors import UsageError
-from twin.reports.figures.canvas import draw_figure, new_figure, save_figure, write_legend
+from twin.reports.figures.canvas import (
+    draw_figure,
+    new_figure,
+    save_figure,
+    save_figures,
+    write_legend,
+)
 from twin.reports.figures.charts import draw_chart, draw_grid
 from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.overview import is_folder
@@ -54,8 +60,7 @@ def write_study_pictures(table: Table, target: str | Path) -> tuple[Path, ...]:
         pictures |= {"dashboard": draw_dashboard_figure, "radar": draw_radar_figure}
     if grid_cells(table) is not None:
         pictures["heat"] = draw_heat_figure
-    return tuple(save_figure(figure, Path(target) / f"{name}.png")
-                 for name, draw in pictures.items() if (figure := draw(table)) is not None)
+    return save_figures({name: draw(table) for name, draw in pictures.items()}, target)
 
 
 def draw_front_figure(table: Table) -> Figure:

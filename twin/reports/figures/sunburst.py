@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hwmodels.counts import CAUSE_GROUPS, Bill
-from hwmodels.quantities import format_energy, format_time, sum_by_key
+from hwmodels.quantities import sum_by_key
 from twin.pricing.ledger import cause_energies_uj, cause_times_us
-from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend
+from twin.reports.figures.canvas import describe_deployment, new_figure, write_legend, write_total
 from twin.reports.palette import DARK_GREY, Keywords, bar_style, fill, fill_series
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def draw_sunburst(prediction: Prediction, axes: Axes, quantity: str = "time") ->
     axes.set_xlim(-1.15, 1.15)
     axes.set_ylim(-1.15, 1.15)
     axes.axis("off")
-    whole = format_time(prediction.time_us) if quantity == "time" else format_energy(
-        prediction.energy_uj)
+    whole = write_total(prediction, quantity)
     axes.text(0, 0, f"{quantity}\n{whole}", ha="center", va="center", fontsize=10,
               fontweight="bold")
 

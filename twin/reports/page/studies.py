@@ -40,7 +40,7 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
 from twin.reports.study_charts import chart_effects, chart_levels, chart_parallel, grid_cells
-from twin.reports.tables.studies import head_placement
+from twin.reports.tables.studies import MHZ, head_placement
 from twin.reports.tables.study_sentences import (
     describe_limits,
     rank_rows,
@@ -124,7 +124,7 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
     rows = {row.board: row for row in table.predicted}
     boards = make_table("boards", "Boards", (
         Column("board", "board"),
-        number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
+        MHZ,
         Column("energy", lambda row: "not known" if row.energy_uj is None else
                f"of the {row.boundary}"), Column("price", lambda row: row.price_of or "not known"),
         Column("prices of events", "calibration")), rows.values())

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from hwmodels.files import JsonObject
 from twin.documents import Amount, Count, Document, Interval, Of, Positive, Says, Share
 from twin.pricing.document_types import name_memories
-from twin.reports.schemas.tables import Limits, Study, TableRow
+from twin.reports.schemas.tables import Limits, OfPrediction, Study, TableRow
 from twin.studies.results import list_columns
 from twin.studies.scenario.simulation import STATES
 
@@ -144,13 +144,10 @@ class Behind(TypedDict):
     networks: list[str]
 
 
-class Port(Document):
+class Port(OfPrediction):
     """Of `twin port`."""
 
     kind: Literal["predicted"]
-    model: Annotated[str, Of("prediction.graph.name")]
-    board: Annotated[str, Of("prediction.board.name")]
-    runtime: Annotated[str, Of("prediction.runtime.identity")]
     physics_us: Positive
     time_us: Annotated[Positive, Of("prediction.time_us")]
     time_interval_us: Annotated[Interval, Of("prediction.certainty.time_us")]

@@ -145,13 +145,18 @@ class Requirement(TypedDict):
     verdict: str
 
 
-class Check(Document):
-    """Of `twin check`."""
+class OfPrediction(Document):
+    """What a prediction is of."""
 
-    kind: Literal["check"]
     model: Annotated[str, Of("prediction.graph.name")]
     board: Annotated[str, Of("prediction.board.name")]
     runtime: Annotated[str, Of("prediction.runtime.identity")]
+
+
+class Check(OfPrediction):
+    """Of `twin check`."""
+
+    kind: Literal["check"]
     met: bool
     sure: bool
     requirements: list[Requirement]

@@ -46,6 +46,9 @@ LEGEND = {
 
 _Noun = TypeVar("_Noun")
 
+MHZ = number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}")
+"""Column of the core's clock."""
+
 
 SHOWN = 40
 """Rows shown unless another number is asked for."""
@@ -194,7 +197,7 @@ def summarise(table: Table) -> list[str]:
         lines[0] += (f"; {met} meet{'s' if met == 1 else ''} {describe_limits(limits)}"
                      + f" ({sure} with {SURE:.0%} or more)" * (sure < met) + say_others(rows))
     shared = {name: value for name, value in rows[0].named_inputs.items() if len(
-        {dict(row.inputs).get(name) for row in table.rows}) == 1}
+        {row.asked(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("in all rows: " + ", ".join(
             f"{name} {value}" for name, value in shared.items()))
@@ -253,8 +256,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
     columns = [Column("", mark_row)]
     named = [
-        Column("model", "network"), Column("board", "board"), Column("runtime", "runtime"),
-        number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
+        Column("model", "network"), Column("board", "board"), Column("runtime", "runtime"), MHZ,
         Column("scale", "voltage_scale")]
     columns += [column for column in named if differs(column)]
     columns += head_grade(table.predicted)
@@ -262,7 +264,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     axes = [axis for axis in list_asked(rows) if axis not in NAMED]
     for axis in axes:
         column = Column(axis.split(".", 1)[-1],
-                        lambda row, axis=axis: dict(row.inputs).get(axis, ""))  # type: ignore[misc]
+                        lambda row, axis=axis: row.asked(axis))  # type: ignore[misc]
         columns += [column] if differs(column, table.rows) else []
     return [*columns, *list_figures(rows, table, wide=wide)]
 

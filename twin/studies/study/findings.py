@@ -21,7 +21,7 @@ from hwmodels.quantities import list_by_key
 from twin.pricing.variables import COLD_START
 from twin.studies.change import relate_times
 from twin.studies.results import Table
-from twin.studies.rows import CELLS, UNCERTAIN, Row
+from twin.studies.rows import CELLS, UNCERTAIN, Row, find_row, list_known
 from twin.studies.study.definition import Budget, Claim, Finding, Study
 from twin.studies.study.figures import EDP, figure_of, name_figure, write_level
 from twin.studies.study.tasks import MEGABYTE, SOFT, is_accepted
@@ -108,13 +108,13 @@ def _list_pairs(groups: Iterable[Mapping[str, Row]], value: str, baseline: str, 
 def list_cells(table: Table, finding: Finding, value: str) -> Counter[str]:
     """Return how well the code behind a value's rows is known, and of how many rows."""
     return Counter(row.cell for row in table.predicted
-                   if row.cell and dict(row.inputs).get(finding.vary) == value)
+                   if row.cell and row.asked(finding.vary) == value)
 
 
 def _tell_cells(finding: Finding, table: Table) -> list[str]:
     """Return how well the code of each value is known: what is assumed is compared with nothing."""
     lines = []
-    for value in dict.fromkeys(dict(row.inputs).get(finding.vary, "") for row in table.predicted):
+    for value in dict.fromkeys(row.asked(finding.vary) for row in table.predicted):
         cells = list_cells(table, finding, value)
         text = ", ".join(f"{cells[cell]} {cell}" for cell in CELLS if cells[cell])
         lines.append(f"cells of {value}: {text}"
@@ -164,8 +164,7 @@ def _tell_budgets(study: Study, table: Table) -> list[str]:
     for budget in (*study.budgets, *(
             Budget(SOFT[name], name, limit) for name, limit in study.limits.list_limits()
             if name not in several)):
-        known = [value for row in table.rows
-                 if (value := getattr(row, budget.quantity)) is not None]
+        known = list_known(table.rows, budget.quantity)
         above = sum(value > budget.limit for value in known)
         lines.append(f"{budget.column}: {above} of {len(known)}, {name_figure(budget.quantity)} "
                      f"above {write_level(budget.quantity, budget.limit)}")
@@ -190,7 +189,7 @@ def list_precisions(study: Study, table: Table) -> list[JsonObject]:
         rows = [row for row in table.rows if row.precision == precision]
 
         def average(name: str, factor: float, rows: list[Row] = rows) -> float | None:
-            known = [value for row in rows if (value := getattr(row, name)) is not None]
+            known = list_known(rows, name)
             return fmean(known) * factor if known else None
 
         found.append({
@@ -237,14 +236,14 @@ def _tell_levels(finding: Finding, table: Table) -> list[str]:
 
 def list_levels(finding: Finding, rows: Iterable[Row], figure: str) -> dict[str, list[float]]:
     """Return what rows know of a figure, ascending, by value of the axis that is compared."""
-    found = list_by_key((dict(row.inputs).get(finding.vary, ""), level) for row in rows
+    found = list_by_key((row.asked(finding.vary), level) for row in rows
                         if (level := figure_of(row, figure)) is not None)
     return {value: sorted(known) for value, known in found.items()}
 
 
 def split_within(finding: Finding, rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Return rows by value of the axis a finding looks within; of none all together."""
-    return list_by_key((dict(row.inputs).get(finding.within, ""), row) for row in rows)
+    return list_by_key((row.asked(finding.within), row) for row in rows)
 
 
 def _tell_least(finding: Finding, table: Table) -> list[str]:
@@ -313,7 +312,7 @@ def _reach(row: Row, base: Row, figure: str) -> Floats:
 def _tell_overhead(finding: Finding, table: Table) -> list[str]:
     """Return which share of the time calls take, by value of the axis."""
     shares = list_by_key(
-        (dict(row.inputs).get(finding.vary, ""), row.overhead_us / row.time_us)
+        (row.asked(finding.vary), row.overhead_us / row.time_us)
         for row in table.predicted if row.overhead_us is not None and row.time_us)
     return [f"calls of kernels take {_spread(own, '{:.2%}'.format)} of the time with {value}"
             for value, own in shares.items()]
@@ -368,8 +367,7 @@ def _tell_front(table: Table) -> list[str]:
     front = [row for row in table.rows if row.front in ("certain", "front")]
     lines = [f"{len(front)} on the front over {', '.join(map(name_figure, table.objectives))}"]
     for quantity in table.objectives:
-        known = [row for row in front if getattr(row, quantity) is not None]
-        best = min(known, key=lambda row: getattr(row, quantity), default=None)
+        best = find_row(front, quantity)
         if best is not None:
             text = ", ".join(f"{name} {value}" for name, value in best.inputs)
             lines.append(f"least {name_figure(quantity)}: {text}")

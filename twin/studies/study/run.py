@@ -14,7 +14,7 @@ from twin.errors import UsageError
 from twin.studies.axes import EACH, MEASURED, NAMED, Axis, Brought, Value, label
 from twin.studies.functions import load_step
 from twin.studies.results import Table
-from twin.studies.rows import Row
+from twin.studies.rows import Row, Rows
 from twin.studies.study.definition import CASE, Asked, Search, Study, list_asked, vary_cases
 from twin.studies.study.file import load_runnable
 from twin.studies.study.session import Session, begin_session, lock_session
@@ -22,7 +22,7 @@ from twin.studies.study.tasks import Plan, Task, cut_tasks, make_plan
 from twin.studies.study.workers import Compute, open_workers
 from twin.studies.sweep import Progress, make_table
 
-Predict = Callable[[Sequence[Asked]], tuple[Row, ...]]
+Predict = Callable[[Sequence[Asked]], Rows]
 """Returns a row for every configuration, in order."""
 
 FAR = 1e3
@@ -159,7 +159,7 @@ def run_study(source: File, folder: File, *, jobs: int = 1,
 def _run(session: Session, plan: Plan, compute: Compute, on_progress: Progress | None) -> Found:
     study, found, failed = session.study, dict[str, Row](), 0
 
-    def predict(asked: Sequence[Asked]) -> tuple[Row, ...]:
+    def predict(asked: Sequence[Asked]) -> Rows:
         new = {address: one for one in asked if (address := plan.address(one)) not in found}
         fresh = [*new.values()]
         if study.search is not None:  # Like beside like: fewer tasks of more configurations.
@@ -182,8 +182,7 @@ def _run(session: Session, plan: Plan, compute: Compute, on_progress: Progress |
 
 
 def _complete(session: Session, plan: Plan, tasks: Sequence[Task], compute: Compute,
-              tell: Callable[[Sequence[Row], int, int], None],
-              ) -> list[tuple[Task, tuple[Row, ...]]]:
+              tell: Callable[[Sequence[Row], int, int], None], ) -> list[tuple[Task, Rows]]:
     """Return the rows of tasks in order, those kept as they are, the others computed and kept."""
     kept = {number: rows for number, task in enumerate(tasks)
             if (rows := session.load_rows(task)) is not None}

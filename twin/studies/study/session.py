@@ -35,7 +35,7 @@ from hwmodels.frozen import frozen
 from hwmodels.locks import NoLocksError, lock
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Table, as_parquet, read_row, to_arrow
-from twin.studies.rows import Row
+from twin.studies.rows import Row, Rows
 from twin.studies.study.definition import Study
 from twin.studies.study.file import find_study, load_study
 from twin.studies.study.tasks import MEGABYTE, SOFT, Plan, Task, identify, is_accepted, made_with
@@ -70,7 +70,7 @@ class Session:
         """Whether its table is written."""
         return (self.folder / RESULTS).is_file()
 
-    def load_rows(self, task: Task) -> tuple[Row, ...] | None:
+    def load_rows(self, task: Task) -> Rows | None:
         """Return the rows of a task that is done; None: it is not."""
         path = self._part(task)
         if not path.is_file():

@@ -26,7 +26,7 @@ from twin.network.readers import read_model
 from twin.studies.axes import Brought, Point, label
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.rows import QUANTITIES, Row
+from twin.studies.rows import QUANTITIES, Row, Rows
 from twin.studies.study.definition import Asked, Study
 from twin.studies.sweep import cut_chunks
 
@@ -170,7 +170,7 @@ def cut_tasks(plan: Plan, asked: Sequence[Asked]) -> tuple[Task, ...]:
     return tuple(found)
 
 
-def compute(plan: Plan, task: Task) -> tuple[Row, ...]:
+def compute(plan: Plan, task: Task) -> Rows:
     """Return the rows of a task, rejected where a hard limit is violated."""
     deployer = _deployer(plan, task.asked[0].temperature)
     rows = deployer.predict([_with_inputs(plan, one) for one in task.asked])

@@ -22,10 +22,10 @@ from typing import Any
 
 from hwmodels.errors import need_extra
 from twin.errors import StudyError, UsageError
-from twin.studies.rows import Row
+from twin.studies.rows import Rows
 from twin.studies.study.tasks import Plan, Task, compute, identify
 
-Done = tuple[int, tuple[Row, ...]]
+Done = tuple[int, Rows]
 """Number of a task, and its rows."""
 
 Compute = Callable[[Plan, Sequence[Task]], Iterator[Done]]
