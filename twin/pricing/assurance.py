@@ -45,11 +45,7 @@ from hwmodels.paths.timing import Floats
 from hwmodels.quantities import sum_by_key
 from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
-from twin.pricing.calibration import (
-    Calibration,
-    starting_prices,
-    unseen_prices,
-)
+from twin.pricing.calibration import Calibration, starting_prices, unseen_prices
 from twin.pricing.certainty import (
     Certainty,
     Draw,

@@ -6,7 +6,7 @@ from rich.console import Console
 from calibration.fitting.intervals import Interval
 from twin.pricing.certainty import Requirement
 from twin.reports.tables.limits import requirement_table
-from twin.reports.tables.parts import add_row, new_table
+from twin.reports.tables.parts import new_table
 
 ROWS = (("conv_2d", "12,345,678", "+1,234,567", "perf counter"),
         ("depthwise_conv_2d", "2,345,678", "-234,567", ""))
@@ -16,7 +16,7 @@ def shown(width):
     table = new_table(("cause", "before", "gap", "counted by"), ("before", "gap"),
                       drops=("counted by", "gap"))
     for row in ROWS:
-        add_row(table, row)
+        table.add_row(row)
     console = Console(width=width, force_terminal=False)
     with console.capture() as captured:
         console.print(table)
@@ -26,7 +26,7 @@ def shown(width):
 def test_columns_that_are_empty_are_given_up_first():
     table = new_table(("name", "MHz", "V", "ratio"), ("MHz", "V", "ratio"), drops=("V", "MHz"))
     for hertz in ("240", "370"):
-        add_row(table, ("gap@2024", hertz, "1.8", ""))
+        table.add_row(("gap@2024", hertz, "1.8", ""))
     console = Console(width=16, force_terminal=False)
     with console.capture() as captured:
         console.print(table)

@@ -15,7 +15,6 @@ from twin.reports.tables.parts import (
     Page,
     Table,
     Text,
-    add_row,
     lines_of,
     natural_width,
     new_pairs,
@@ -26,8 +25,8 @@ from twin.reports.tables.parts import (
 
 def some_table(**settings):
     table = new_table(("layer", "two\nlines", "ms", ""), ("layer", "ms"), **settings)
-    add_row(table, ("0", "conv_2d", "1,234.5 ", "████▍"))
-    add_row(table, ("11", "a\n bc ", "", ""), style="bold")
+    table.add_row(("0", "conv_2d", "1,234.5 ", "████▍"))
+    table.add_row(("11", "a\n bc ", "", ""), style="bold")
     return table
 
 
@@ -73,7 +72,7 @@ def test_plain_lines_are_those_rich_prints(monkeypatch, name, width):
 @pytest.mark.parametrize("text", ["a\tb", "\x1b[2J", "漢字", "e\u0301", "soft\u00adhyphen", "☕"])
 def test_what_is_not_surely_one_cell_wide_is_left_to_rich(monkeypatch, text):
     table = some_table()
-    add_row(table, ("1", text, "2", ""))
+    table.add_row(("1", text, "2", ""))
     assert lines_of([text], 100) is None and lines_of([table], 100) is None
     assert table.natural_width() is None and natural_width(table) > 0
     page = Page(width=100, encoding="utf-8")

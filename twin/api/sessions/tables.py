@@ -11,16 +11,7 @@ from twin.api.sessions.agreement import Agreement, Comparison
 from twin.api.sessions.request import FORMS
 from twin.api.sessions.session import Session
 from twin.reports.columns import Column
-from twin.reports.tables.parts import (
-    Content,
-    Table,
-    Text,
-    add_row,
-    new_pairs,
-    new_table,
-    spaced,
-    tabulate,
-)
+from twin.reports.tables.parts import Content, Table, Text, new_pairs, new_table, spaced, tabulate
 
 Rows = Sequence[tuple[str, str, str]]
 
@@ -101,5 +92,5 @@ def _changes(title: str, rows: Rows) -> Content:
         return new_pairs([(title, "the same")])
     table = new_table((title, "before", "after"))
     for row in rows:
-        add_row(table, row)
+        table.add_row(row)
     return table

@@ -21,7 +21,6 @@ from twin.reports.tables.parts import (
     Content,
     Table,
     Text,
-    add_row,
     draw_bar,
     natural_width,
     new_pairs,
@@ -81,11 +80,11 @@ def causes_table(prediction: Prediction, console: Console) -> Table:
     table = new_table(("where time goes", "ms", "%", "uJ", ""), ("ms", "%", "uJ"))
     cells = min(BAR_CELLS, max(1, console.width - 48))
     for (causes, name), ms, share in zip(rows, shown, shares, strict=True):
-        add_row(table, (name, f"{ms:,.3f}", f"{share:.1f}",
-                        format_number(_sum_known([energies[one] for one in causes]), 1),
-                        draw_bar(share / max(shares), console, cells)))
-    add_row(table, ("total", f"{math.fsum(shown):,.3f}", f"{math.fsum(shares):.1f}",
-                    format_number(prediction.energy_uj, 1), ""), style="bold")
+        table.add_row((name, f"{ms:,.3f}", f"{share:.1f}",
+                       format_number(_sum_known([energies[one] for one in causes]), 1),
+                       draw_bar(share / max(shares), console, cells)))
+    table.add_row(("total", f"{math.fsum(shown):,.3f}", f"{math.fsum(shares):.1f}",
+                   format_number(prediction.energy_uj, 1), ""), style="bold")
     return table
 
 
@@ -110,7 +109,7 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
                  "MACs": f"{sum(layer.macs for layer in group):,}",
                  "ms": f"{ms:,.3f}", "%": f"{share:.1f}", "uJ": format_number(energy, 1),
                  "largest cause": str(one.largest_cause) if alone else ""}
-        add_row(table, [cells[header] for header in headers])
+        table.add_row([cells[header] for header in headers])
     if natural_width(table) > console.width:
         table.gap = 1
     return table

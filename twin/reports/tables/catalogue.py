@@ -17,7 +17,6 @@ from twin.reports.tables.parts import (
     Pairs,
     Table,
     Text,
-    add_row,
     new_pairs,
     spaced,
     tabulate,
@@ -44,7 +43,7 @@ def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
     """Return one row per board: core, clock, memory, caches; those that cannot be read by name."""
     table = tabulate(BOARDS, boards, drops=("soc", "data cache", "core"))
     for name in broken:
-        add_row(table, (name, "broken"), "red")
+        table.add_row((name, "broken"), "red")
     return table
 
 

@@ -26,7 +26,6 @@ from twin.reports.tables.parts import (
     Group,
     Pairs,
     Text,
-    add_row,
     new_pairs,
     new_table,
     spaced,
@@ -182,15 +181,15 @@ def split_table(splits: Mapping[str, Split], difference: Difference) -> Content:
     names = tuple(splits)
     table = new_table(("resource made ideal", *names), names)
     for resource in splits[names[0]].shares:
-        add_row(table, (resource, *(f"{splits[name].shares[resource]:+,}" for name in names)))
-    add_row(table, ("work that remains", *(f"{splits[name].work:,}" for name in names)))
+        table.add_row((resource, *(f"{splits[name].shares[resource]:+,}" for name in names)))
+    table.add_row(("work that remains", *(f"{splits[name].work:,}" for name in names)))
     time = difference.account("time")
     if time is not None:
         measured = time.total.second
-        add_row(table, ("unexplained", *(f"{measured - splits[name].total:+,}" for name in names)))
-        add_row(table, ("measured", *(f"{measured:,}" for _ in names)), style="bold")
+        table.add_row(("unexplained", *(f"{measured - splits[name].total:+,}" for name in names)))
+        table.add_row(("measured", *(f"{measured:,}" for _ in names)), style="bold")
     else:
-        add_row(table, ("total", *(f"{splits[name].total:,}" for name in names)), style="bold")
+        table.add_row(("total", *(f"{splits[name].total:,}" for name in names)), style="bold")
     title = Text("a view, not the bill: predicted ns shared by Shapley value (what a resource "
                  "saves depends on which others are ideal; a share is the mean over all orders)",
                  style="bold")

@@ -33,7 +33,6 @@ from twin.reports.tables.parts import (
     Content,
     Table,
     Text,
-    add_row,
     natural_width,
     new_pairs,
     new_table,
@@ -120,7 +119,7 @@ def difference_report(difference: Difference, limit: float | None = None) -> Con
         names = (*name_sides(difference), "gap")
         counted = new_table(("counted, in events", *names), names)
         for line in difference.counters:
-            add_row(counted, (line.counter, *_line_cells(line, difference.main.total)[:3]))
+            counted.add_row((line.counter, *_line_cells(line, difference.main.total)[:3]))
         parts.append(counted)
     return spaced(parts)
 
@@ -200,7 +199,7 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
             cells.append("exceeds" if exceeded else "ok")
         elif verdicts:
             cells.append(verdicts.get(row.index, "") if row.index is not None else "")
-        add_row(table, cells, "bold red" if exceeded else "bold" if row.name == "total" else "")
+        table.add_row(cells, "bold red" if exceeded else "bold" if row.name == "total" else "")
     return table
 
 
@@ -233,7 +232,7 @@ def _totals(difference: Difference, limit: float | None = None) -> Table:
         level = next((side.level for side in sides if side.level is not None), None)
         if level is not None and any(bounds) and difference.account(name):
             for end, what in enumerate(("from", "to")):
-                add_row(table, (f"{100 * level:.0f} % interval {what}", f"of {name}", *(
+                table.add_row((f"{100 * level:.0f} % interval {what}", f"of {name}", *(
                     "" if one is None else write(one[end]) for one in bounds)))
     return table
 
@@ -255,18 +254,18 @@ def _causes(difference: Difference) -> Table:
     for line in lines:
         style = "" if not billed else "green" if (line.gap or 0) < 0 else "red"
         spent = [f"{energies.get(line.causes) or 0:+,}" for _ in more]
-        add_row(table, (line.label or "not itemised", *_line_cells(line, total), *spent,
-                        line.counter), style)
+        table.add_row((line.label or "not itemised", *_line_cells(line, total), *spent,
+                       line.counter), style)
     shown = {line.causes for line in lines}
     for line in energy.total.lines if more and energy is not None else ():
         if line.gap and line.causes not in shown:  # Costs energy and no time: the clock tree.
-            add_row(table, (line.label or "not itemised", "0", "0", "0", "", f"{line.gap:+,}", ""))
+            table.add_row((line.label or "not itemised", "0", "0", "0", "", f"{line.gap:+,}", ""))
     if not billed or total.unexplained:
-        add_row(table, ("unexplained", "", "", f"{total.unexplained:+,}",
-                        _share(total.unexplained, total)))
-    add_row(table, ("total", f"{total.first:,}", f"{total.second:,}", f"{total.gap:+,}",
-                    _share(total.gap, total),
-                    *(f"{energy.total.gap:+,}" for _ in more if energy is not None)), "bold")
+        table.add_row(("unexplained", "", "", f"{total.unexplained:+,}",
+                       _share(total.unexplained, total)))
+    table.add_row(("total", f"{total.first:,}", f"{total.second:,}", f"{total.gap:+,}",
+                   _share(total.gap, total),
+                   *(f"{energy.total.gap:+,}" for _ in more if energy is not None)), "bold")
     return table
 
 
@@ -305,9 +304,9 @@ def layers_beside(difference: Difference) -> Content:
         found = [rows.get(key) for rows in by_name]
         shown = next(row for row in found if row is not None)
         if shown.index is not None or any(row is not None and row.gap for row in found):
-            add_row(table, [_shorten(shown), shown.op, *(
+            table.add_row([_shorten(shown), shown.op, *(
                 cell for row in found for cell in _beside_cells(row))])
-    add_row(table, ["total", "", *(cell for account in accounts
+    table.add_row(["total", "", *(cell for account in accounts
                                    for cell in _beside_cells(account.total))], "bold")
     parts: list[Content] = [table]
     for account in accounts:
@@ -358,7 +357,7 @@ def _lines_table(title: str, lines: Mapping[str, Figure], names: tuple[str, str]
     table = new_table((title, *names, head_ratio(names)), (*names, head_ratio(names)))
     for name, figure in lines.items():
         decimals = 3 if "ms" in name else 1 if "%" in name or name == "inf/s" else 0
-        add_row(table, (name, *_figure_cells(figure, decimals)))
+        table.add_row((name, *_figure_cells(figure, decimals)))
     return table
 
 
@@ -373,7 +372,7 @@ def _summary_table(report: TaskReport, sides: tuple[str, str]) -> Table:
     rows = [(" / ".join(_titles(pair)), pair.lines, "" if pair.first and pair.second else "dim")
             for pair in report.pairs]
     for title, lines, style in (*rows, ("sum", report.whole, "bold")):
-        add_row(table, [title, *(cell for name in names.values() for cell in _figure_cells(
+        table.add_row([title, *(cell for name in names.values() for cell in _figure_cells(
             lines.get(name, Figure(first=None, second=None)), 0))], style)
     return table
 

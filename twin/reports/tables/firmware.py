@@ -7,16 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from twin.reports.columns import Column, number
-from twin.reports.tables.parts import (
-    Content,
-    Group,
-    Table,
-    add_row,
-    new_pairs,
-    new_table,
-    spaced,
-    tabulate,
-)
+from twin.reports.tables.parts import Content, Group, Table, new_pairs, new_table, spaced, tabulate
 
 
 def build_report(build: Any) -> Content:
@@ -46,9 +37,9 @@ def run_report(run: Any) -> Content:
     table = tabulate((number("layer", "index", "{}"), Column("op", "op"),
                       number(run.counter, "count", "{:,.0f}"),
                       Column("output", lambda layer: verdicts[layer.equal])), run.layers)
-    add_row(table, ("", "checksums, between layers", f"{run.outside:,.0f}", ""))
-    add_row(table, ("", "inference", f"{run.total:,.0f}", ""), style="bold")
-    add_row(table, ("", "set-up", f"{run.setup:,.0f}", ""))
+    table.add_row(("", "checksums, between layers", f"{run.outside:,.0f}", ""))
+    table.add_row(("", "inference", f"{run.total:,.0f}", ""), style="bold")
+    table.add_row(("", "set-up", f"{run.setup:,.0f}", ""))
     kind = "simulated" if run.simulated else "measured"
     return Group(table, f"{run.counter}: {kind}; output bit for bit that of the arithmetic in "
                         f"{sum(layer.equal is True for layer in run.layers)} of "
@@ -62,16 +53,16 @@ def comparison_report(builds: Sequence[Any], runs: Sequence[Any]) -> Content:
     table: Table = new_table(("layer", "op", *headers), ("layer", *headers),
                              drops=tuple(reversed(headers[1:])))
     for rows in zip(*(run.layers for run in runs), strict=True):
-        add_row(table, (str(rows[0].index), rows[0].op, *_relative([row.count for row in rows])))
-    add_row(table, ("", "checksums, between layers", *_relative([run.outside for run in runs])))
-    add_row(table, ("", "inference", *_relative([run.total for run in runs])), style="bold")
-    add_row(table, ("", "code bytes", *_relative([build.sizes.code_bytes for build in builds])))
-    add_row(table, ("", "output", *("equal" if run.is_right else "DIFFERS" for run in runs)))
+        table.add_row((str(rows[0].index), rows[0].op, *_relative([row.count for row in rows])))
+    table.add_row(("", "checksums, between layers", *_relative([run.outside for run in runs])))
+    table.add_row(("", "inference", *_relative([run.total for run in runs])), style="bold")
+    table.add_row(("", "code bytes", *_relative([build.sizes.code_bytes for build in builds])))
+    table.add_row(("", "output", *("equal" if run.is_right else "DIFFERS" for run in runs)))
     kind = "simulated" if runs[0].simulated else "measured"
     whole = new_table(("build", "one inference", "code bytes"), ("one inference", "code bytes"))
     for row in zip(headers, _relative([run.total for run in runs]),
                    _relative([build.sizes.code_bytes for build in builds]), strict=True):
-        add_row(whole, row)
+        whole.add_row(row)
     return spaced([table, whole, f"{runs[0].counter} ({kind}), and relative to {headers[0]}."])
 
 

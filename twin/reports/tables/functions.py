@@ -7,7 +7,7 @@ from hwmodels.quantities import apportion
 from twin.pricing.ledger import percentages
 from twin.pricing.prediction import Prediction
 from twin.reports.functions import list_costs
-from twin.reports.tables.parts import Console, Table, add_row, natural_width, new_table
+from twin.reports.tables.parts import Console, Table, natural_width, new_table
 
 MOST_ROWS = 15
 NARROW = 28
@@ -57,5 +57,5 @@ def _table(rows: list[tuple[str, ...]], longest: int) -> Table:
     table = new_table(("function", "calls", "instructions", "cycles", "%", "largest cause"),
                       ("calls", "instructions", "cycles", "%"))
     for name, *others in rows:
-        add_row(table, (name if len(name) <= longest else f"{name[:longest - 3]}...", *others))
+        table.add_row((name if len(name) <= longest else f"{name[:longest - 3]}...", *others))
     return table

@@ -12,7 +12,6 @@ from twin.reports.tables.parts import (
     Pairs,
     Table,
     Text,
-    add_row,
     draw_bar,
     natural_width,
     new_pairs,
@@ -84,7 +83,7 @@ def layer_table(locality: Locality, console: Console) -> Table:
     for spare in ("", "not cached", "written back", "working set", "looked up", None):
         table = new_table(columns, set(columns) - {"op", ""})
         for cells, style in rows:
-            add_row(table, (cells.get(column, "") for column in columns), style=style)
+            table.add_row((cells.get(column, "") for column in columns), style=style)
         if spare is None or natural_width(table) <= console.width:
             break
         columns.remove(spare)
@@ -126,7 +125,7 @@ def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
     by_shape = {(point.size_bytes, point.ways): point for point in sweep}
     for size in sorted({point.size_bytes for point in sweep}):
         cells = [by_shape.get((size, way)) for way in ways]
-        add_row(table, (format_size(size), *(
+        table.add_row((format_size(size), *(
             "-" if point is None else significant(100 * point.miss_ratio) for point in cells)))
     each = "each of " if len(caches) > 1 else ""
     table.caption = Text(f"size and ways of {each}{', '.join(caches)}", style="dim")

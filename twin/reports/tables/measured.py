@@ -14,15 +14,7 @@ from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.attribution.platform import list_counters
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
-from twin.reports.tables.parts import (
-    Content,
-    Table,
-    add_row,
-    new_pairs,
-    new_table,
-    spaced,
-    tabulate,
-)
+from twin.reports.tables.parts import Content, Table, new_pairs, new_table, spaced, tabulate
 
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
@@ -55,7 +47,7 @@ def energy_table(measured: Measurement) -> Table:
         number("runs", lambda layer: measured.count("energy", layer), "{}")),
         (*measured.layers, None), style=lambda layer: "bold" if layer is None else "")
     for name in ("power_mean", "power_peak", "power_sd"):
-        add_row(table, (f"{name}, mW", f"{measured.percentile(name, 50):,.2f}"))
+        table.add_row((f"{name}, mW", f"{measured.percentile(name, 50):,.2f}"))
     return table
 
 
@@ -111,7 +103,7 @@ def layers_table(network: MeasuredNetwork) -> Table:
     table = new_table(headers, numbers, drops=(
         "evidence", "severity", "p95", "bytes", "MAC/byte", f"{label}/MAC", "us", "MACs"))
     for layer in network.layers:
-        add_row(table, _layer_cells(layer, timed))
+        table.add_row(_layer_cells(layer, timed))
     whole = network.whole
     for name, amount, shown in (
             ("between layers", network.between, bool(network.between)),
@@ -120,8 +112,8 @@ def layers_table(network: MeasuredNetwork) -> Table:
         if network.layers and shown:
             share = amount / whole.p50
             time_us = (f"{share * whole.time_us:,.1f}",) if whole.time_us is not None else ()
-            add_row(table, ("", name, f"{amount:,.0f}", "", *time_us, f"{100 * share:.1f}"))
-    add_row(table, _layer_cells(network.whole, timed), "bold")
+            table.add_row(("", name, f"{amount:,.0f}", "", *time_us, f"{100 * share:.1f}"))
+    table.add_row(_layer_cells(network.whole, timed), "bold")
     return table
 
 
@@ -150,9 +142,9 @@ def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
         cells = (measured.percentile(first, 50) if measured.count(first) else None,
                  summary.minimum, measured.percentile(counter, 5), summary.p50, summary.p90,
                  summary.p95, summary.p99, summary.maximum)
-        add_row(table, (f"{measured.header.temperature}, {_LABELS[counter]}", str(summary.count),
-                        *(NOT_KNOWN if value is None else f"{value:,.0f}" for value in cells),
-                        f"{100 * summary.tail_spread:.2f} %"))
+        table.add_row((f"{measured.header.temperature}, {_LABELS[counter]}", str(summary.count),
+                       *(NOT_KNOWN if value is None else f"{value:,.0f}" for value in cells),
+                       f"{100 * summary.tail_spread:.2f} %"))
     return table
 
 
@@ -169,8 +161,8 @@ def metrics_table(network: MeasuredNetwork) -> Table:
         if name not in shown and not name.startswith("first_") and measured.count(name):
             summary = measured.summarise(name)
             wraps = _EIGHT_BIT.fullmatch(name) is not None
-            add_row(table, (name, _format(summary.p50), summary.unit + ", modulo 256" * wraps,
-                            origin, "counter"))
+            table.add_row((name, _format(summary.p50), summary.unit + ", modulo 256" * wraps,
+                           origin, "counter"))
     return table
 
 

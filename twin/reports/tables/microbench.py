@@ -9,15 +9,7 @@ from calibration.microbench.probes import PowerStep
 from calibration.virtual_board.costs import Stated
 from hwmodels.quantities import significant
 from twin.reports.columns import Column, number
-from twin.reports.tables.parts import (
-    Content,
-    Table,
-    add_row,
-    new_pairs,
-    new_table,
-    spaced,
-    tabulate,
-)
+from twin.reports.tables.parts import Content, Table, new_pairs, new_table, spaced, tabulate
 
 UNITS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "timer ticks"}
 
@@ -60,7 +52,7 @@ def power_table(steps: Sequence[PowerStep], idle_mw: float | None) -> Table:
         number("above idle", lambda step: None if idle_mw is None else
                significant(step.power_mw - idle_mw), "{}")), steps, "Steps of power, measured")
     if idle_mw is not None:
-        add_row(table, ("idle, outside the marks", significant(idle_mw)))
+        table.add_row(("idle, outside the marks", significant(idle_mw)))
     return table
 
 
@@ -71,7 +63,7 @@ def _memories(memories: tuple[MemoryFound, ...], stated: Mapping[str, Stated]) -
         for place, level in enumerate(memory.levels):
             last = place == len(memory.levels) - 1
             text = stated.get(memory.name)
-            add_row(table, (
+            table.add_row((
                 memory.name if place == 0 else "", significant(level.cost),
                 "" if last else _size(level.size_bytes),
                 _size(memory.line_bytes) if place == 0 and memory.line_bytes else "",
@@ -94,8 +86,8 @@ def _code(code: tuple[MemoryFound, ...]) -> Table:
     table = new_table(("code in", *numbers), numbers, "Straight code")
     for memory in code:
         for place, level in enumerate(memory.levels):
-            add_row(table, (memory.name if place == 0 else "", significant(level.cost),
-                            "" if place == len(memory.levels) - 1 else _size(level.size_bytes)))
+            table.add_row((memory.name if place == 0 else "", significant(level.cost),
+                           "" if place == len(memory.levels) - 1 else _size(level.size_bytes)))
     return table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twin.pricing.ledger import ROLES, make_operand_ledger
 from twin.pricing.prediction import Prediction
-from twin.reports.tables.parts import Table, add_row, new_table
+from twin.reports.tables.parts import Table, new_table
 
 
 def operand_table(prediction: Prediction) -> Table:
@@ -28,10 +28,10 @@ def operand_table(prediction: Prediction) -> Table:
     for clock, cause in dict.fromkeys((clock, cause) for clock, cause, _ in total):
         if (clock, cause) in owned:
             cells = [total.get((clock, cause, role), 0) for role in roles]
-            add_row(table, (cause, *([clock] if len(clocks) > 1 else []),
-                            *(f"{cell:,}" if cell else "-" for cell in cells), f"{sum(cells):,}"))
+            table.add_row((cause, *([clock] if len(clocks) > 1 else []),
+                           *(f"{cell:,}" if cell else "-" for cell in cells), f"{sum(cells):,}"))
     rest = sum(cycles for (clock, cause, _), cycles in total.items()
                if (clock, cause) not in owned and clock == prediction.clock)
     blanks = len(roles) + (len(clocks) > 1)
-    add_row(table, ("all other", *[""] * blanks, f"{rest:,}"), style="dim")
+    table.add_row(("all other", *[""] * blanks, f"{rest:,}"), style="dim")
     return table

@@ -102,6 +102,11 @@ class Table:
     headed: bool = True
     rows: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
 
+    def add_row(self, cells: Iterable[str], style: str = "") -> None:
+        """Add a row, the last cells of which may be missing."""
+        given = tuple(cells)
+        self.rows.append((given + ("",) * (len(self.columns) - len(given)), style))
+
     def __rich__(self) -> RenderableType:
         """Return it as rich draws it."""
         from twin.reports.tables.drawn import NarrowingTable
@@ -237,12 +242,6 @@ def tabulate(columns: Iterable[Column], nouns: Iterable[Any], title: str = "",
     columns = list(columns)
     return Table(columns=columns, title=Text(title, style="bold") if title else None, drops=drops,
                  gap=gap, rows=[(write_cells(columns, noun), style(noun)) for noun in nouns])
-
-
-def add_row(table: Table, cells: Iterable[str], style: str = "") -> None:
-    """Add a row, the last cells of which may be missing."""
-    given = tuple(cells)
-    table.rows.append((given + ("",) * (len(table.columns) - len(given)), style))
 
 
 Pairs = list[tuple[str, str]]

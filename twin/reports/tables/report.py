@@ -45,7 +45,6 @@ from twin.reports.tables.parts import (
     Group,
     Table,
     Text,
-    add_row,
     draw_bar,
     natural_width,
     new_pairs,
@@ -127,15 +126,15 @@ def _bill_table(prediction: Prediction, ledger: Ledger, console: Console, cells:
     last, largest = "", max(shares, default=0.0) or 1.0
     for (clock, cause), ms, share, energy in zip(lines, shown_ms, shares, energies, strict=True):
         group = groups[cause]
-        add_row(table, (group if group != last else "", cause, f"{lines[clock, cause]:,}",
-                        *([clock] if len(clocks) > 1 else []), f"{ms:,.3f}", f"{share:.1f}",
-                        energy, draw_bar(share / largest, console, cells)))
+        table.add_row((group if group != last else "", cause, f"{lines[clock, cause]:,}",
+                       *([clock] if len(clocks) > 1 else []), f"{ms:,.3f}", f"{share:.1f}",
+                       energy, draw_bar(share / largest, console, cells)))
         last = group
     total = " + ".join(f"{count:,}" for count in cycles_by_clock(lines).values())
-    add_row(table, ("total", "", total, *(["all"] if len(clocks) > 1 else []),
-                    f"{math.fsum(shown_ms):,.3f}", f"{math.fsum(shares):.1f}",
-                    format_number(prediction.energy_uj, energy_decimals(prediction.energy_uj)),
-                    ""), style="bold")
+    table.add_row(("total", "", total, *(["all"] if len(clocks) > 1 else []),
+                   f"{math.fsum(shown_ms):,.3f}", f"{math.fsum(shares):.1f}",
+                   format_number(prediction.energy_uj, energy_decimals(prediction.energy_uj)),
+                   ""), style="bold")
     return table
 
 
@@ -176,7 +175,7 @@ def _layer_table(rows: Sequence[LayerRow], prediction: Prediction, columns: Sequ
         clock = header.removesuffix("cycles").strip().removesuffix(" core") or prediction.clock
         if clock in prediction.bill.clocks():
             total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
-    add_row(table, [total.get(one.header, "") for one in columns], style="bold")
+    table.add_row([total.get(one.header, "") for one in columns], style="bold")
     return table
 
 

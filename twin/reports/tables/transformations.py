@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from twin.reports.tables.parts import Content, Group, Text, add_row, new_pairs, new_table, spaced
+from twin.reports.tables.parts import Content, Group, Text, new_pairs, new_table, spaced
 
 _SHOWN = 6
 """Values of a row at most."""
@@ -18,8 +18,8 @@ def transformations_table(found: Sequence[Any]) -> Content:
     for one in found:
         if one.values:
             more = len(one.values) - _SHOWN
-            add_row(table, (one.path, one.effort, ", ".join(one.values[:_SHOWN])
-                            + (f" and {more} more" if more > 0 else "")))
+            table.add_row((one.path, one.effort, ", ".join(one.values[:_SHOWN])
+                           + (f" and {more} more" if more > 0 else "")))
     parts: list[Content] = [table]
     others = [(one.path, re.sub(rf"^{re.escape(one.path)}(=\S+)?: ", "", one.reason))
               for one in found if not one.values]

@@ -6,13 +6,7 @@ import math
 from collections.abc import Collection
 
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.quantities import (
-    format_energy,
-    format_power,
-    format_size,
-    format_time,
-    significant,
-)
+from hwmodels.quantities import format_energy, format_power, format_size, format_time, significant
 from twin.pricing.variables import CAUSE, COLD_START, SETUP
 from twin.studies.rows import WORDS, Row
 
