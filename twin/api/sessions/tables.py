@@ -90,7 +90,4 @@ def _tell(one: Agreement) -> Content:
 def _changes(title: str, rows: Rows) -> Content:
     if not rows:
         return new_pairs([(title, "the same")])
-    table = new_table((title, "before", "after"))
-    for row in rows:
-        table.add_row(row)
-    return table
+    return new_table((title, "before", "after"), rows=rows)

@@ -296,7 +296,7 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
 
 
 def save_figures(figures: Mapping[str, Figure | None], folder: str | Path) -> tuple[Path, ...]:
-    """Write pictures into a folder as PNG, by name; what has nothing to show is left out."""
+    """Write pictures into a folder as PNG, by name; None is omitted."""
     return tuple(save_figure(figure, Path(folder) / f"{name}.png")
                  for name, figure in figures.items() if figure is not None)
 

@@ -117,10 +117,9 @@ def difference_report(difference: Difference, limit: float | None = None) -> Con
         parts.append(_causes(difference))
     if difference.counters:
         names = (*name_sides(difference), "gap")
-        counted = new_table(("counted, in events", *names), names)
-        for line in difference.counters:
-            counted.add_row((line.counter, *_line_cells(line, difference.main.total)[:3]))
-        parts.append(counted)
+        parts.append(new_table(("counted, in events", *names), names, rows=(
+            (line.counter, *_line_cells(line, difference.main.total)[:3])
+            for line in difference.counters)))
     return spaced(parts)
 
 

@@ -51,18 +51,17 @@ def comparison_report(builds: Sequence[Any], runs: Sequence[Any]) -> Content:
     """Several builds of one network side by side, each against the first."""
     headers = [build.compiler for build in builds]
     table: Table = new_table(("layer", "op", *headers), ("layer", *headers),
-                             drops=tuple(reversed(headers[1:])))
-    for rows in zip(*(run.layers for run in runs), strict=True):
-        table.add_row((str(rows[0].index), rows[0].op, *_relative([row.count for row in rows])))
+                             drops=tuple(reversed(headers[1:])), rows=(
+        (str(rows[0].index), rows[0].op, *_relative([row.count for row in rows]))
+        for rows in zip(*(run.layers for run in runs), strict=True)))
     table.add_row(("", "checksums, between layers", *_relative([run.outside for run in runs])))
     table.add_row(("", "inference", *_relative([run.total for run in runs])), style="bold")
     table.add_row(("", "code bytes", *_relative([build.sizes.code_bytes for build in builds])))
     table.add_row(("", "output", *("equal" if run.is_right else "DIFFERS" for run in runs)))
     kind = "simulated" if runs[0].simulated else "measured"
-    whole = new_table(("build", "one inference", "code bytes"), ("one inference", "code bytes"))
-    for row in zip(headers, _relative([run.total for run in runs]),
-                   _relative([build.sizes.code_bytes for build in builds]), strict=True):
-        whole.add_row(row)
+    whole = new_table(("build", "one inference", "code bytes"), ("one inference", "code bytes"),
+                      rows=zip(headers, _relative([run.total for run in runs]), _relative(
+                          [build.sizes.code_bytes for build in builds]), strict=True))
     return spaced([table, whole, f"{runs[0].counter} ({kind}), and relative to {headers[0]}."])
 
 

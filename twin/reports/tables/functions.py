@@ -54,8 +54,7 @@ def _largest(bill: Bill, clock: str) -> str:
 
 
 def _table(rows: list[tuple[str, ...]], longest: int) -> Table:
-    table = new_table(("function", "calls", "instructions", "cycles", "%", "largest cause"),
-                      ("calls", "instructions", "cycles", "%"))
-    for name, *others in rows:
-        table.add_row((name if len(name) <= longest else f"{name[:longest - 3]}...", *others))
-    return table
+    return new_table(("function", "calls", "instructions", "cycles", "%", "largest cause"),
+                     ("calls", "instructions", "cycles", "%"), rows=(
+                         (name if len(name) <= longest else f"{name[:longest - 3]}...", *others)
+                         for name, *others in rows))

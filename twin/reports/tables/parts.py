@@ -216,8 +216,8 @@ def _split(text: str) -> list[str] | None:
 
 
 def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = "",
-              drops: Sequence[str] = ()) -> Table:
-    """Return an empty table.
+              drops: Sequence[str] = (), rows: Iterable[Iterable[str]] = ()) -> Table:
+    """Return a table of cells that are written already.
 
     Parameters
     ----------
@@ -229,10 +229,15 @@ def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = 
         Printed above it; "" for none.
     drops
         Columns given up first where the console is too narrow for all.
+    rows
+        The first ones; the last cells of each may be missing.
     """
     right = set(numbers)
-    return tabulate([Column(header, number=header in right) for header in headers], (), title,
-                    drops)
+    table = tabulate([Column(header, number=header in right) for header in headers], (), title,
+                     drops)
+    for cells in rows:
+        table.add_row(cells)
+    return table
 
 
 def tabulate(columns: Iterable[Column], nouns: Iterable[Any], title: str = "",

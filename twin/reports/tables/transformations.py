@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from twin.reports.tables.parts import Content, Group, Text, new_pairs, new_table, spaced
+from hwmodels.quantities import list_first
+from twin.reports.columns import Column
+from twin.reports.tables.parts import Content, Group, Text, new_pairs, spaced, tabulate
 
 _SHOWN = 6
 """Values of a row at most."""
@@ -14,13 +16,10 @@ _SHOWN = 6
 
 def transformations_table(found: Sequence[Any]) -> Content:
     """Return one row per transformation that applies, and the reasons of the others below."""
-    table = new_table(("--set", "effort", "values worth trying"))
-    for one in found:
-        if one.values:
-            more = len(one.values) - _SHOWN
-            table.add_row((one.path, one.effort, ", ".join(one.values[:_SHOWN])
-                           + (f" and {more} more" if more > 0 else "")))
-    parts: list[Content] = [table]
+    parts: list[Content] = [tabulate((
+        Column("--set", "path"), Column("effort", "effort"),
+        Column("values worth trying", lambda one: list_first(one.values, _SHOWN))),
+        [one for one in found if one.values])]
     others = [(one.path, re.sub(rf"^{re.escape(one.path)}(=\S+)?: ", "", one.reason))
               for one in found if not one.values]
     if others:
