@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from importlib.util import find_spec
 from typing import ClassVar
 
@@ -170,6 +170,24 @@ def check_extra(what: str, package: str, extra: str) -> None:
     """
     if find_spec(package) is None:
         raise extra_missing(what, package, extra)
+
+
+def check_word(what: str, word: str, accepted: Collection[str], refusal: type[TwinError]) -> None:
+    """Refuse a word that is none of those accepted, naming all of them.
+
+    Parameters
+    ----------
+    what
+        Whose word it is, ahead of it: "board.yaml:core.fpu:".
+    """
+    if word not in accepted:
+        raise refusal(f"{what} {word!r}; accepted: {', '.join(accepted)}")
+
+
+def check_known(what: str, name: str, known: Collection[str], refusal: type[TwinError]) -> None:
+    """Refuse a name that is none of those known, naming the nearest; `what` as of `check_word`."""
+    if name not in known:
+        raise refusal(f"{what} {name!r}; {did_you_mean(name, known)}")
 
 
 LONGEST_WORD = 100

@@ -11,11 +11,11 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hwmodels.errors import TwinError, tell_in_one_line
+from hwmodels.errors import TwinError, did_you_mean, tell_in_one_line
 
 File = str | os.PathLike[str]
 """A path of the user."""
@@ -375,6 +375,22 @@ def parse_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | Non
                           parse_int=_read_number if _DIGITS.search(text) else None)
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"not JSON: {tell_in_one_line(str(error))}") from error
+
+
+def check_keys(where: str, stated: Mapping[str, Any], known: Collection[str],
+               refusal: type[TwinError], needed: Iterable[str] = ()) -> None:
+    """Refuse a key that is not known, and a section without one it needs.
+
+    Parameters
+    ----------
+    where
+        File and section, ahead of the key: "library.yaml:offload.".
+    """
+    for key in sorted(stated.keys() - set(known)):
+        raise refusal(f"{where}{key}: unknown key; {did_you_mean(key, known)}")
+    for key in needed:
+        if key not in stated:
+            raise refusal(f"{where}{key}: missing")
 
 
 def _is_deep(text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from calibration.datasets.tables import read_csv, read_yaml
 from calibration.errors import MeasurementError
+from hwmodels.errors import check_word
 from hwmodels.frozen import frozen
 
 Use = Literal["fit", "test", "all"]
@@ -260,6 +261,5 @@ def _number(text: str, factor: float, where: str) -> float | None:
 
 
 def _use(text: str, where: str) -> str:
-    if text not in ("fit", "test"):
-        raise MeasurementError(f"{where}: use is {text!r}; accepted: fit, test")
+    check_word(f"{where}: use is", text, ("fit", "test"), MeasurementError)
     return text

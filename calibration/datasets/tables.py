@@ -11,7 +11,7 @@ from typing import Any
 
 from calibration.errors import MeasurementError
 from hwmodels import files
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, reworded
 from hwmodels.frozen import frozen
 
 FOLDER = Path(__file__).parent
@@ -102,8 +102,7 @@ def read_table(name: str) -> Table:
         When there is no such table.
     """
     tables = read_yaml("tables.yaml")["tables"]
-    if name not in tables:
-        raise MeasurementError(f"no published table {name!r}; " + did_you_mean(name, tables))
+    check_known("no published table", name, tables, MeasurementError)
     facts = tables[name]
     excluded = set(facts.get("exclude", ()))
     rows = tuple({column: parse_cell(text) for column, text in row.items()

@@ -21,7 +21,7 @@ from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement.measurement import TICKS_BY_MS, Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
-from hwmodels.errors import TwinError, did_you_mean, reworded
+from hwmodels.errors import TwinError, check_known, reworded
 from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 from hwmodels.frozen import frozen
@@ -156,8 +156,7 @@ def _reader(form: str) -> ModuleType:
     """Return the module that reads a format: `recognise`, `EXPECTED`, `read_log`."""
     if form in FORMATS:
         return import_module(f"calibration.importers.{FORMATS[form]}")
-    if form not in find_entries("twin.importers"):
-        raise MeasurementError(f"no importer for {form!r}; " + did_you_mean(form, list_formats()))
+    check_known("no importer for", form, list_formats(), MeasurementError)
     for name in ("recognise", "EXPECTED", "read_log"):
         take("twin.importers", form, name)
     module: ModuleType = load_entry("twin.importers", form)

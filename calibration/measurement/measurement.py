@@ -26,7 +26,7 @@ from calibration.errors import IncompleteWarning, MeasurementError
 from calibration.measurement.lines import mend_end, parse_samples
 from calibration.measurement.sample import PAIRS, Header, Sample, check_header, parse_object
 from hwmodels.drafts import draft_folder, locked
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, reworded
 from hwmodels.files import read_regular, read_regular_text, write_whole
 from hwmodels.frozen import frozen, list_fields
 from hwmodels.quantities import read_count
@@ -172,9 +172,7 @@ class Measurement:
         """
         found = self._values.get((counter, layer))
         if found is None:
-            if counter not in self.counters:
-                raise MeasurementError(f"no counter {counter!r}; "
-                                       + did_you_mean(counter, self.counters))
+            check_known("no counter", counter, self.counters, MeasurementError)
             where = "the whole network" if layer is None else f"layer {layer}"
             raise MeasurementError(f"counter {counter!r} has no sample for {where}")
         return found

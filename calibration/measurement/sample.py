@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibration.errors import MeasurementError
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, did_you_mean, reworded
 from hwmodels.files import DocumentError, JsonObject, parse_json
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen, list_fields
 
@@ -192,9 +192,7 @@ def check_header(document: Mapping[str, Any], where: str) -> None:
     if document["schema"] != SCHEMA:
         raise MeasurementError(f"{where}: schema {document['schema']} is not known; "
                                f"accepted: {SCHEMA}")
-    if document["kind"] not in KINDS:
-        raise MeasurementError(f"{where}: kind {document['kind']!r}; "
-                               + did_you_mean(document["kind"], KINDS))
+    check_known(f"{where}: kind", document["kind"], KINDS, MeasurementError)
     if document["temperature"] not in (*TEMPERATURES, None):
         raise MeasurementError(f"{where}: temperature {document['temperature']!r}; "
                                + did_you_mean(document["temperature"], TEMPERATURES))

@@ -16,7 +16,7 @@ import numpy as np
 
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement
-from hwmodels.errors import reworded
+from hwmodels.errors import check_word, reworded
 from hwmodels.files import DocumentError, parse_json
 from hwmodels.frozen import frozen
 
@@ -106,8 +106,7 @@ class Probe:
 
     def __post_init__(self) -> None:
         """Refuse a group that is not known and laps that do not grow."""
-        if self.group not in GROUPS:
-            raise MeasurementError(f"probe group {self.group!r}; accepted: {', '.join(GROUPS)}")
+        check_word("probe group", self.group, GROUPS, MeasurementError)
         if not 0 < self.few < self.many:
             raise MeasurementError(f"{self.name}: {self.few} and {self.many} laps; accepted: few "
                                    "above 0, many above few")

@@ -24,7 +24,7 @@ import numpy as np
 from calibration.errors import MeasurementError
 from calibration.power_trace.scope_files import read_header
 from calibration.power_trace.trace import METERS, Meter, PowerTrace
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, did_you_mean, reworded
 from hwmodels.extensions import blamed, find_entries, take
 from hwmodels.files import read_regular
 from hwmodels.frozen import frozen, record
@@ -107,9 +107,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     """
     path = Path(path)
     if meter not in METER_FILES:
-        if meter not in (theirs := find_entries(GROUP)):
-            raise MeasurementError(f"no meter {meter!r}; "
-                                   + did_you_mean(meter, (*METER_FILES, *theirs)))
+        check_known("no meter", meter, (*METER_FILES, *find_entries(GROUP)), MeasurementError)
         with blamed(GROUP, meter):
             trace: PowerTrace = take(GROUP, meter, "read_recording")(path)
         return trace
@@ -260,9 +258,8 @@ def _scale(quantity: str, column: _Column, si: bool, path: Path, line: int) -> f
     if not column.unit:
         raise MeasurementError(f"{path}:{line}: column {column.name!r} has no unit; write it "
                                f"behind the name, such as {column.name}(m{symbol})")
-    if column.unit not in units:
-        raise MeasurementError(f"{path}:{line}: column {column.name!r}: unit {column.unit!r}; "
-                               + did_you_mean(column.unit, units))
+    check_known(f"{path}:{line}: column {column.name!r}: unit", column.unit, units,
+                MeasurementError)
     return units[column.unit]
 
 

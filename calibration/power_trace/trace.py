@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.errors import MeasurementError
+from hwmodels.errors import check_word
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import entity, frozen
 
@@ -44,9 +45,7 @@ class Meter:
 
     def __post_init__(self) -> None:
         """Refuse a kind that is not known and errors below 0."""
-        if self.kind not in KINDS:
-            raise MeasurementError(f"meter {self.name!r}: kind {self.kind!r}; accepted: "
-                                   f"{', '.join(KINDS)}")
+        check_word(f"meter {self.name!r}: kind", self.kind, KINDS, MeasurementError)
         for field in ("resolution_mw", "noise_mw", "gain_rel_sd", "offset_mw"):
             if not 0 <= getattr(self, field) <= LARGEST_MW:
                 raise MeasurementError(f"meter {self.name!r}: {field} is {getattr(self, field)}; "

@@ -23,7 +23,7 @@ from calibration.virtual_board.host import describe_host, run_host
 from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Board
-from hwmodels.errors import ToolMissingError, did_you_mean, say_install
+from hwmodels.errors import ToolMissingError, check_known, say_install
 from hwmodels.extensions import blamed, find_entries, take
 from hwmodels.frozen import frozen
 
@@ -126,8 +126,7 @@ def check_virtual_board(name: str) -> None:
         Naming what to install.
     """
     found = {one.name: one.missing for one in list_virtual_boards()}
-    if name not in found:
-        raise LinkError(f"no virtual board {name!r}; {did_you_mean(name, found)}")
+    check_known("no virtual board", name, found, LinkError)
     if found[name]:
         raise ToolMissingError(f"virtual board {name} needs: {found[name]}")
 

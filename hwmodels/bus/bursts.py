@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from hwmodels.bus.interconnect import PACINGS, Interconnect, Slave, Stream, clock_ratio
-from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.errors import KernelError, check_known
 from hwmodels.frozen import entity
 
 FIRST, LAST = 3, 4
@@ -57,8 +57,7 @@ class Bursts:
     def row_of(self, master: str) -> int:
         """Return the number of a master."""
         names = [port.name for port in self.interconnect.masters]
-        if master not in names:
-            raise KernelError(f"bus: no master {master!r}; " + did_you_mean(master, names))
+        check_known("bus: no master", master, names, KernelError)
         return names.index(master)
 
 
@@ -156,9 +155,7 @@ def _service_terms(interconnect: Interconnect) -> tuple[np.ndarray, np.ndarray, 
 def _slave_numbers(stream: Stream, interconnect: Interconnect) -> np.ndarray:
     names = [slave.name for slave in interconnect.slaves]
     if isinstance(stream.slave, str):
-        if stream.slave not in names:
-            raise KernelError(f"bus: stream of {stream.master!r}: slave {stream.slave!r}; "
-                              + did_you_mean(stream.slave, names))
+        check_known(f"bus: stream of {stream.master!r}: slave", stream.slave, names, KernelError)
         return np.asarray(names.index(stream.slave))
     numbers = _whole(stream, "slave", 0)
     if numbers.max(initial=0) >= len(names):

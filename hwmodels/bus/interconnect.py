@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.errors import BoardError, check_known
 from hwmodels.frozen import NamedCounts, entity, frozen
 
 ARBITRATIONS = {"fixed": 0, "round_robin": 1}
@@ -99,9 +99,7 @@ class Interconnect:
 
     def __post_init__(self) -> None:
         """Refuse an arbitration that is not known, names given twice and clocks not above 0."""
-        if self.arbitration not in ARBITRATIONS:
-            raise BoardError(f"bus: arbitration {self.arbitration!r}; "
-                             + did_you_mean(self.arbitration, ARBITRATIONS))
+        check_known("bus: arbitration", self.arbitration, ARBITRATIONS, BoardError)
         for parts, kind in ((self.masters, "master"), (self.slaves, "slave")):
             names = [part.name for part in parts]
             if not names or len(set(names)) < len(names):
@@ -191,9 +189,7 @@ def clock_ratio(clock_hz: float, other_hz: float) -> Fraction:
 
 def _check_master(master: Master) -> None:
     where = f"bus master {master.name!r}"
-    if master.pacing not in PACINGS:
-        raise BoardError(f"{where}: pacing {master.pacing!r}; "
-                         + did_you_mean(master.pacing, PACINGS))
+    check_known(f"{where}: pacing", master.pacing, PACINGS, BoardError)
     if master.outstanding < 1:
         raise BoardError(f"{where}: outstanding {master.outstanding}; accepted: 1 or more")
 

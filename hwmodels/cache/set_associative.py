@@ -16,7 +16,7 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
 from hwmodels.cache.counts import AccessCounts
 from hwmodels.cache.running import Chain, make_chain, number_owners
-from hwmodels.errors import BoardError, KernelError, did_you_mean
+from hwmodels.errors import BoardError, KernelError, check_known, check_word
 from hwmodels.frozen import NamedTexts, entity
 from hwmodels.kernel import Kernel, Nest, Operand
 from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
@@ -124,10 +124,8 @@ def check_cache(cache: Cache) -> None:
             f"{MOST_TREE_WAYS}" if policy.tree else
             f"{where}: {policy.name} chooses a way that none of {cache.ways} is; accepted: as many "
             "as it is made for")
-    if cache.write not in ("back", "through"):
-        raise BoardError(f"{where}: write {cache.write!r}; accepted: back, through")
-    if cache.allocate not in ("read", "read_write"):
-        raise BoardError(f"{where}: allocate {cache.allocate!r}; accepted: read, read_write")
+    check_word(f"{where}: write", cache.write, ("back", "through"), BoardError)
+    check_word(f"{where}: allocate", cache.allocate, ("read", "read_write"), BoardError)
 
 
 def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
@@ -256,8 +254,7 @@ def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
     known = _CALLS.get(key)
     if known is not None:
         return known
-    if method not in METHODS:
-        raise KernelError(f"method {method!r}; {did_you_mean(method, METHODS)}")
+    check_known("method", method, METHODS, KernelError)
     looked_up = (True,) * len(operands) if looked_up is None else looked_up
     if len(looked_up) != len(operands):
         raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.errors import BoardError, check_known
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import read_regular_text
 from hwmodels.frozen import frozen
@@ -157,8 +157,7 @@ class InstructionSet:
 @cache
 def load_isa(name: str) -> InstructionSet:
     """Return an instruction set by name; raises `BoardError` for one that is not known."""
-    if name not in ISAS:
-        raise BoardError(f"instruction set {name!r}; {did_you_mean(name, ISAS)}")
+    check_known("instruction set", name, ISAS, BoardError)
     facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value
                              in read_yaml_once(_FOLDER / f"{name}.yaml").items() if key != "schema"}
     return InstructionSet(name=name, **facts)

@@ -1,9 +1,9 @@
-"""Compiled: NPU epochs as steps of nodes that share channels and pools, and what they waited for.
+"""Compiled: NPU tasks as steps of nodes that share channels and pools, and what they waited for.
 
 `hwmodels.npu.timing` states the rules. A node is a stream engine or a group of units; its work is
 cut into steps. Every constraint on a start looks back at work that has started already, so the
 next to start is the least over the nodes whose constraints are known, the least recently served
-first. Times are int64 ticks. Epochs stand one behind the other in the tables; each is run alone.
+first. Times are int64 ticks. Tasks stand one behind the other in the tables; each is run alone.
 """
 
 import numpy as np
@@ -222,10 +222,10 @@ def share(node: Integer, each: Integer, rest: Integer, over: Integer, steps: Int
 
 
 @compile_part
-def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
+def start_task(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
                 links: Table, state: Table, edges: Table, free: Table, log: Cube,
                 keys: Words, order: Words) -> None:
-    """Start every step of an epoch, and write down in which order."""
+    """Start every step of a task, and write down in which order."""
     total = lay_edges(np.int64(first), count, from_link, to_link, nodes, links, state, edges)
     turns = total + np.int64(count)
     for place in range(len(free)):
@@ -269,8 +269,8 @@ def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Int
 def run_alone(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
               links: Table, state: Table, edges: Table, free: Table, log: Cube, keys: Words,
               order: Words, blame: Table) -> Integer:
-    """Run an epoch, add to blame what it waited for, and return when all data are there."""
-    start_epoch(first, count, from_link, to_link, nodes, links, state, edges, free, log, keys,
+    """Run a task, add to blame what it waited for, and return when all data are there."""
+    start_task(first, count, from_link, to_link, nodes, links, state, edges, free, log, keys,
                 order)
     latest = -1
     last: Integer = count
@@ -286,28 +286,28 @@ def run_alone(first: Integer, count: Integer, from_link: Integer, to_link: Integ
 @compile_kept
 def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: Table, free: Table,
                 log: Cube, keys: Words, order: Words, blame: Table, until: Words) -> None:
-    """Run epochs one by one: when all data are there, and what that waited for.
+    """Run tasks one by one: when all data are there, and what that waited for.
 
     Parameters
     ----------
-    spans : ndarray of int64, (epochs + 1, 2)
-        First node and link of each epoch.
+    spans : ndarray of int64, (tasks + 1, 2)
+        First node and link of each task.
     nodes, links : ndarray of int64
-        By the columns above, those of an epoch counted from its own first.
+        By the columns above, those of a task counted from its own first.
     state, edges, free, log, keys, order : ndarray of int64
-        Room to work in, as large as the largest epoch needs; log is that of the last epoch.
-    blame, until : ndarray of int64, (nodes, 5) and (epochs,)
+        Room to work in, as large as the largest task needs; log is that of the last task.
+    blame, until : ndarray of int64, (nodes, 5) and (tasks,)
         Added to; filled.
     """
-    for epoch in range(len(until)):
-        first, count = np.uint64(spans[epoch, 0]), np.uint64(spans[epoch + 1, 0] - spans[epoch, 0])
+    for task in range(len(until)):
+        first, count = np.uint64(spans[task, 0]), np.uint64(spans[task + 1, 0] - spans[task, 0])
         if count:
-            until[epoch] = run_alone(first, count, spans[epoch, 1], spans[epoch + 1, 1], nodes,
+            until[task] = run_alone(first, count, spans[task, 1], spans[task + 1, 1], nodes,
                                      links, state, edges, free, log, keys, order, blame)
 
 
 def make_room(spans: Table, nodes: Table, ports: int) -> tuple[NDArray[np.int64], ...]:
-    """Return what epochs work in: state, edges, free, log, keys and order."""
+    """Return what tasks work in: state, edges, free, log, keys and order."""
     most = max(1, int(np.diff(spans[:, 0]).max(initial=0)))
     longest = max(1, int(nodes[:, STEPS].max(initial=0)))
     edges = 2 * max(1, int(np.diff(spans[:, 1]).max(initial=0)))
@@ -315,12 +315,12 @@ def make_room(spans: Table, nodes: Table, ports: int) -> tuple[NDArray[np.int64]
         (most, 17), (edges, 6), (ports + 1, 6), (most, longest, 7), most, most * longest))
 
 
-def run_epochs(spans: Table, nodes: Table, links: Table,
+def run_tasks(spans: Table, nodes: Table, links: Table,
                ports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Run epochs, one after another.
+    """Run tasks, one after another.
 
     Arguments are the columns above and how many channels or pools there are at most. Returns the
-    log of the last epoch, the ticks each took from beginning to end, and blame by node.
+    log of the last task, the ticks each took from beginning to end, and blame by node.
     """
     blame, until = np.zeros((len(nodes), 5), np.int64), np.zeros(len(spans) - 1, np.int64)
     state, edges, free, log, keys, order = make_room(spans, nodes, ports)
@@ -330,11 +330,11 @@ def run_epochs(spans: Table, nodes: Table, links: Table,
 
 def run_streams(nodes: Table, links: Table, channels: int,
                 pools: int) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
-    """Run an epoch.
+    """Run a task.
 
     Arguments are the columns above and the number of channels and pools. Returns the log, the
     ticks from beginning to end, and blame by node.
     """
     spans = np.array([[0, 0], [len(nodes), len(links)]])
-    log, until, blame = run_epochs(spans, nodes, links, max(channels, pools))
+    log, until, blame = run_tasks(spans, nodes, links, max(channels, pools))
     return log, int(until[0]), blame

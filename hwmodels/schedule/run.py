@@ -141,7 +141,7 @@ def _ask(tasks: Sequence[Task], machine: Machine) -> tuple[Asked, Ints]:
     traffic = count_traffic(transfers, machine)
     plan = plan_tasks(tasks, transfers, units, traffic, machine)
     one = plan.nodes.ndim == 2
-    ran = [npu_streams.run_epochs(plan.spans, nodes, plan.links, plan.ports)[1:]
+    ran = [npu_streams.run_tasks(plan.spans, nodes, plan.links, plan.ports)[1:]
            for nodes in (plan.nodes[None] if one else np.ascontiguousarray(plan.nodes))]
     ticks, blame = ran[0] if one else map(np.stack, zip(*ran, strict=True))
     start, *host = np.array([(task.start_cycles, task.host_before_cycles, task.host_after_cycles)

@@ -6,7 +6,7 @@ a task everything without a link between it runs side by side.
 
 A tiled loop whose transfers run beside the neighbours' work is one task a tile: a transfer for the
 next tile stands in the task it runs beside, with `overlaps` "task". A cascade is one task for each
-stripe of each layer in the order they run; what a stripe leaves for the next is a `TaskBuffer`
+band of rows of each layer in the order they run; what a band leaves for the next is a `TaskBuffer`
 smaller than its tensor.
 
 Cycles are of the accelerator's clock unless the name says otherwise.

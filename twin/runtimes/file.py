@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.declaration import KINDS
 from hwmodels.board.facts import Fact
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, check_word, did_you_mean, reworded
 from hwmodels.extensions import find_folders
 from hwmodels.file_cache import read_yaml_once
-from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, is_path
+from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, check_keys, is_path
 from hwmodels.isa import ISAS, read_name
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.runtime import FAMILIES, ArenaRule, Runtime
@@ -139,13 +139,14 @@ def _read(path: Path) -> JsonObject:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
-_SWITCHES = ("fuses_padding", "fuses_pooling", "merges_scales", "overlaps", "copies_shapes",
-             "splits_memories", "unpacks_weights", "links_model", "scales_in_float",
-             "prefers_external_ram", "skips_nudge", "closed")
+_SWITCHES = ("drops_dead_channels", "dispatches_aliases", "fuses_padding", "fuses_pooling",
+             "merges_scales", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights",
+             "links_model", "scales_in_float", "prefers_external_ram", "skips_nudge", "closed")
 """False where a file does not say."""
 _LONGEST = 60
 """Characters of a package's name."""
-_NAMES = ("scalar_on_helium", "vectors_on_helium", "extensions", "files", "default_for")
+_NAMES = ("dtypes", "in_place", "scalar_on_helium", "vectors_on_helium", "extensions", "files",
+          "default_for")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
 
@@ -170,13 +171,7 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
              "counted_on", "learnt_on", "weight_passes", "learnt", "base", "arena",
              "barrier_cycles", "weight_tile_bytes")
-    unknown = set(merged) - set(known)
-    if unknown:
-        key = sorted(unknown)[0]
-        raise RuntimeRefusedError(f"{path}:{key}: unknown key; " + did_you_mean(key, known))
-    missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
-    if missing:
-        raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
+    check_keys(f"{path}:", merged, known, RuntimeRefusedError, (*_PLAIN, *_NUMBERS))
     check_choices(path, merged)
     facts: list[Fact] = []
     numbers = {key: read_number(path, document, key, merged[key], facts)
@@ -200,22 +195,15 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
                                   f"{ACCELERATOR}, or no such section")
     return Runtime(
         name=path.stem, version=chosen, description=str(merged["description"]),
-        library=merged["library"], dtypes=tuple(merged["dtypes"]),
-        structure=merged["structure"], drops_dead_channels=bool(merged["drops_dead_channels"]),
-        dispatches_aliases=bool(merged["dispatches_aliases"]),
-        in_place=tuple(merged["in_place"]), parameters_in=merged["parameters_in"],
-        dispatch_cycles=numbers["dispatch_cycles"],
-        setup_cycles_per_op=numbers["setup_cycles_per_op"],
-        setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
-        code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
-        alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
-        barrier_cycles=numbers.get("barrier_cycles", 0.0),
-        weight_tile_bytes=int(numbers.get("weight_tile_bytes", 0)),
+        library=merged["library"], structure=merged["structure"],
+        parameters_in=merged["parameters_in"], efficiency=efficiency,
         facts=tuple(facts), offload=offload, target=target,
         counted=read_counted(path, merged.get("counted")), weight_passes=passes,
         counted_on=read_isas(path, merged, "counted_on"),
         learnt_on=read_isas(path, merged, "learnt_on"),
         learnt=read_learnt(path, merged.get("learnt")), arena=read_arena(path, merged.get("arena")),
+        **{key: int(number) if key.endswith("_bytes") else number  # type: ignore[arg-type]
+           for key, number in numbers.items()},
         **{key: bool(merged.get(key, False)) for key in _SWITCHES},  # type: ignore[arg-type]
         **{key: read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
 
@@ -284,9 +272,7 @@ def read_isas(path: Path, merged: JsonObject, key: str) -> tuple[str, ...]:
     """Return a list of instruction sets, empty where a file has none."""
     named = tuple(read_name(one) for one in read_names(path, merged, key))
     for one in named:
-        if one not in ISAS:
-            raise RuntimeRefusedError(f"{path}:{key}: no instruction set {one!r}; "
-                                      + did_you_mean(one, ISAS))
+        check_known(f"{path}:{key}: no instruction set", one, ISAS, RuntimeRefusedError)
     return named
 
 
@@ -311,13 +297,7 @@ def check_choices(path: Path, merged: JsonObject) -> None:
     """Refuse words that are none of those accepted."""
     choices = {"structure": ("open", "read", "assumed"), "parameters_in": ("weights", "arena")}
     for key, accepted in choices.items():
-        if merged[key] not in accepted:
-            raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
-                                      + ", ".join(accepted))
-    for key in ("dtypes", "in_place"):
-        entry = merged[key]
-        if not isinstance(entry, list) or not all(isinstance(one, str) for one in entry):
-            raise RuntimeRefusedError(f"{path}:{key}: {str(entry)[:60]}; accepted: a list of names")
+        check_word(f"{path}:{key}:", merged[key], accepted, RuntimeRefusedError)
     check_target(f"{path}:target", str(merged.get("target", CORE)))
     library = str(merged["library"])
     if len(library) > _LONGEST or not library.isidentifier() or not (_FOLDER / library).is_dir():
@@ -330,8 +310,7 @@ def read_number(path: Path, document: JsonObject, key: str, raw: Any, facts: lis
         raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")
     value, kind, source = raw[:3]
     sources = document.get("sources") or {}
-    if kind not in KINDS:
-        raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
+    check_word(f"{path}:{key}: kind", kind, KINDS, RuntimeRefusedError)
     if source not in sources:
         raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
     for number, what in ((value, "a number"), *((one, "a relative deviation") for one in raw[3:])):

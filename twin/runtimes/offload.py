@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any
 
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, check_word, did_you_mean, reworded
+from hwmodels.files import check_keys
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS
 from twin.runtimes.compiler import Compiler, Offload, Spread
@@ -57,21 +58,12 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     needed = ("family", *(part.name for part in dataclasses.fields(kind)), "host_operators",
               "moved_operators", "move_cycles")
     known = (*needed, "rules", "spread", "input_copy")
-    for key in leaves:
-        if key not in known:
-            raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
-    missing = [key for key in needed if key not in leaves]
-    if missing:
-        raise RuntimeRefusedError(f"{where}.{missing[0]}: missing")
+    check_keys(f"{where}.", leaves, known, RuntimeRefusedError, needed)
     for key in ("host_operators", "moved_operators"):
         for op in leaves[key]:
-            if op not in OPERATORS:
-                raise RuntimeRefusedError(f"{where}.{key}: no operator {op!r}; "
-                                          + did_you_mean(op, OPERATORS))
+            check_known(f"{where}.{key}: no operator", op, OPERATORS, RuntimeRefusedError)
     copied = str(leaves.get("input_copy", "none"))
-    if copied not in INPUT_COPIES:
-        raise RuntimeRefusedError(f"{where}.input_copy: {copied!r}; accepted: "
-                                  + ", ".join(INPUT_COPIES))
+    check_word(f"{where}.input_copy:", copied, INPUT_COPIES, RuntimeRefusedError)
     return Offload(
         input_copy=copied, family=str(leaves["family"]),
         host_operators=tuple(leaves["host_operators"]),
@@ -84,9 +76,7 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
 def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Spread:
     """Read `offload.spread`: numbers with their source, and the names of profiled units."""
     known = [_KEYS.get(part.name, part.name) for part in dataclasses.fields(Spread)]
-    for key in leaves:
-        if key not in known:
-            raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
+    check_keys(f"{where}.", leaves, known, RuntimeRefusedError)
     lists = ("profiled", "boards", "sizes", "host_known", "measured")
     values: dict[str, Any] = {key: number(f"offload.spread.{key}", raw)
                               for key, raw in leaves.items() if key not in lists}
@@ -124,9 +114,7 @@ def _read_rules(kind: type[Compiler], where: str, leaves: Mapping[str, Any],
                                           f"{part.type}; accepted: int, float, or a str with "
                                           "metadata `accepted`")
             values[part.name] = convert(number(f"offload.{part.name}", leaves[part.name]))
-        elif leaves[part.name] in accepted:
-            values[part.name] = leaves[part.name]
         else:
-            raise RuntimeRefusedError(f"{where}.{part.name}: {leaves[part.name]!r}; accepted: "
-                                      + ", ".join(accepted))
+            check_word(f"{where}.{part.name}:", leaves[part.name], accepted, RuntimeRefusedError)
+            values[part.name] = leaves[part.name]
     return kind(**values)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from hwmodels.board.facts import Core
+from hwmodels.errors import check_word
 from hwmodels.isa import load_isa
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Blocks, Kernel, Lowered
@@ -90,9 +91,7 @@ def check_alone(runtime: str, kernels: str, level: str, op: str, isa: str | None
     """
     if kernels not in ALONE:
         return
-    if op not in terms_of(kernels):
-        raise RuntimeRefusedError(f"runtime {runtime} has no kernel for {op!r}; accepted: "
-                                  + ", ".join(terms_of(kernels)))
+    check_word(f"runtime {runtime} has no kernel for", op, terms_of(kernels), RuntimeRefusedError)
     if isa and level.endswith(DSP_LEVEL) and not has_extension(isa, "dsp"):
         raise RuntimeRefusedError(f"runtime {runtime} is written for Arm's DSP extension, which "
                                   f"{isa} has not; accepted: a release without {DSP_LEVEL}")

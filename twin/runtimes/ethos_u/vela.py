@@ -23,7 +23,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from hwmodels.board.npu import Npu, Pool
-from hwmodels.errors import ToolMissingError, extra_missing, reworded
+from hwmodels.errors import ToolMissingError, check_word, extra_missing, reworded
 from hwmodels.file_cache import make_once
 from hwmodels.files import LARGEST_YAML_BYTES, read_regular, read_regular_text, write_whole
 from hwmodels.frozen import NamedTexts, frozen
@@ -124,9 +124,7 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
         When the board states a memory mode or a strategy that is not known.
     """
     check_memory_mode(npu)
-    if npu.optimise not in OPTIMISE:
-        raise RuntimeRefusedError(f"npu.optimise: {npu.optimise!r}; accepted: "
-                                  + ", ".join(OPTIMISE))
+    check_word("npu.optimise:", npu.optimise, OPTIMISE, RuntimeRefusedError)
     command = find_vela()
     version = version_of(command, os.stat(command).st_mtime_ns)
     extra = _read_own(npu)
@@ -148,9 +146,7 @@ def compile_network(content: bytes, npu: Npu, host: tuple[str, ...] = (),
 
 def check_memory_mode(npu: Npu) -> None:
     """Refuse a memory mode Vela does not have."""
-    if npu.memory_mode not in MODES:
-        raise RuntimeRefusedError(f"npu.memory_mode: {npu.memory_mode!r}; accepted: "
-                                  + ", ".join(MODES))
+    check_word("npu.memory_mode:", npu.memory_mode, MODES, RuntimeRefusedError)
 
 
 def _read_own(npu: Npu) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.errors import KernelError, check_known
 from hwmodels.frozen import frozen
 from hwmodels.isa import ISAS, Extension, load_isa
 from hwmodels.kernel import Lowered, Operand, Operands
@@ -53,10 +53,8 @@ class Site(GraphLayer):
         RuntimeRefusedError
             When no kernel was ever built for it.
         """
-        if self.isa not in ISAS:
-            raise RuntimeRefusedError(
-                f"layer {self.layer.name}: kernels are not lowered for instruction set "
-                f"{self.isa!r}; {did_you_mean(self.isa, ISAS)}")
+        check_known(f"layer {self.layer.name}: kernels are not lowered for instruction set",
+                    self.isa, ISAS, RuntimeRefusedError)
         return load_isa(self.isa).dialect
 
     @property

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import ToolMissingError, check_word
 from hwmodels.files import hash_files, list_files
 from hwmodels.frozen import entity
 from hwmodels.isa import MACHINES
@@ -223,8 +223,7 @@ def _check_choices(compiler: str | None, optimisation: str, kernels: str) -> Non
     for what, value, accepted in (("--compiler", compiler or COMPILERS[0], COMPILERS),
                                   ("--opt", optimisation, OPTIMISATIONS),
                                   ("--kernels", kernels, KERNELS)):
-        if value not in accepted:
-            raise UsageError(f"{what} {value!r}; accepted: {', '.join(accepted)}")
+        check_word(what, value, accepted, UsageError)
     path = os.environ.get("CMSIS_NN_PATH", "")
     if kernels == "cmsis-nn" and not (Path(path) / "Include" / "arm_nnfunctions.h").is_file():
         raise ToolMissingError("CMSIS_NN_PATH must name a checkout of CMSIS-NN (with "

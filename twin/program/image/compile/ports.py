@@ -11,7 +11,7 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards
 from hwmodels.core.file import list_built_cores, load_core
-from hwmodels.errors import ToolMissingError, did_you_mean
+from hwmodels.errors import ToolMissingError, check_known
 from hwmodels.frozen import frozen
 from hwmodels.isa import MACHINES, load_isa, machine_isa
 from twin.deployment.memories import choose_memory
@@ -108,8 +108,7 @@ def load_port(name: str) -> Port:
         When there is none of that name.
     """
     known = list_ports()
-    if name not in known:
-        raise UsageError(f"no port {name!r}; {did_you_mean(name, known)}")
+    check_known("no port", name, known, UsageError)
     folder = firmware_folder() / "ports" / name
     core = next((core for core in list_built_cores() if name_probe_port(core) == name), None)
     settings = _describe_probe_port(core) if core is not None else {
