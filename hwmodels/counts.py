@@ -269,6 +269,11 @@ class Bill:
         known = [energy for energy in chosen if energy is not None]
         return math.fsum(known) if len(known) == len(chosen) else None
 
+    def energy_uj(self) -> float | None:
+        """Energy at the rail, in microjoules; None when not known."""
+        energy_pj = self.energy_pj()
+        return None if energy_pj is None else energy_pj * 1e-6
+
     def clocks(self) -> tuple[str, ...]:
         """Clocks the lines are in, in first-seen order."""
         return tuple(dict.fromkeys(line.clock for line in self.lines))

@@ -141,6 +141,10 @@ class Interval:
         """Whether a value lies inside."""
         return self.low <= value <= self.high
 
+    def scale(self, low: float, high: float) -> Interval:
+        """Return it with each end times a factor."""
+        return replace(self, low=self.low * low, high=self.high * high)
+
     def write(self, form: Callable[[float], str]) -> str:
         """Return its ends as a form writes them: "1 ms to 2 ms"."""
         return f"{form(self.low)} to {form(self.high)}"

@@ -438,8 +438,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         and share * left >= NOTABLE_UNLEARNED}
     return Certainty(
         calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
-        time_us=replace(whole, low=whole.low * float(rivals.min() / rivals[0]),
-                        high=whole.high * float(rivals.max() / rivals[0])),
+        time_us=whole.scale(*(float(end(rivals) / rivals[0]) for end in (np.min, np.max))),
         errors=band.count, measured=calibration.measured,
         boards=len(entry.support.boards),
         powers_measured=calibration.energy is not None and entry.powers_are_own and (

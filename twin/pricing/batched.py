@@ -217,11 +217,7 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
 
 
 def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
-    try:
-        listed = list(deployments)
-    except TypeError:
-        raise UsageError(f"predict_many: {deployments!r} is not a deployment; accepted: "
-                         "twin.deploy(model, board), or several") from None
+    listed = list(deployments) if isinstance(deployments, Iterable) else [deployments]
     for one in listed:
         if not isinstance(one, Deployment):
             raise UsageError(f"predict_many: {one!r} is not a deployment; accepted: "

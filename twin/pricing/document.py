@@ -12,7 +12,6 @@ from twin.documents import ABSENT, Interval, fill, make_schema
 from twin.pricing import document_types as types
 from twin.pricing.ledger import Line as Booked
 from twin.pricing.ledger import (
-    bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
     line_energy_uj,
@@ -125,7 +124,7 @@ def _task(prediction: Prediction, task: TaskPrediction, interval: Any,
 def _account(shape: Any, prediction: Prediction, bill: Bill, lines: Mapping[Booked, int],
              **total: Any) -> JsonObject:
     return fill(shape, bill, **{
-        "time_us": bill_time_us(prediction, bill), "energy_uj": bill_energy_uj(bill),
+        "time_us": bill_time_us(prediction, bill), "energy_uj": bill.energy_uj(),
         "cycles": cycles_by_clock(lines), "bill": _bill(prediction, bill, lines), **total})
 
 

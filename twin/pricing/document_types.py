@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from hwmodels.counts import Counts
 from twin.documents import Amount, Cause, Count, Interval, Of, Positive, Says, whole
 from twin.network.operators import graph_macs, graph_parameters
-from twin.pricing.ledger import bill_energy_uj, explain_time, find_largest
+from twin.pricing.ledger import explain_time, find_largest
 
 Maybe = Annotated[Interval | None, Says("null at stated prices")]
 Energy = Annotated[float | None, Says("null: not known, never zero")]
@@ -168,7 +168,7 @@ class Task(TypedDict):
     start_us: float
     time_us: float
     time_interval_us: Maybe
-    energy_uj: Annotated[Energy, Of(lambda task: bill_energy_uj(task.bill))]
+    energy_uj: Annotated[Energy, Of(lambda task: task.bill.energy_uj())]
     pre_cpu_cycles: Annotated[Amount, Of(lambda task: whole(task.pre_cpu_cycles))]
     post_cpu_cycles: Annotated[Amount, Of(lambda task: whole(task.post_cpu_cycles))]
     core_npu_cycles: Annotated[Count, Of("run.core_npu_cycles")]

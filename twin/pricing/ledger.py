@@ -159,12 +159,6 @@ def cause_energies_uj(bill: Bill) -> dict[str, float]:
             for cause in bill.causes()}
 
 
-def bill_energy_uj(bill: Bill) -> float | None:
-    """Energy of a bill, in microjoules; None when not known."""
-    energy_pj = bill.energy_pj()
-    return None if energy_pj is None else energy_pj * 1e-6
-
-
 def _share_out_clock(bill: Bill, clock: str, whole: int) -> Cycles:
     causes = [cause for cause in bill.causes()
               if any(line.cause == cause and line.clock == clock for line in bill.lines)]

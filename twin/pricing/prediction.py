@@ -334,14 +334,11 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     bill = merge_bills(layer.bill for layer in layers)
     cycles, hertz = bill.clock_cycles(), deployment.board.hertz
     clock = _main_clock(deployment.board.core.clock, cycles, hertz)
-    energy_pj = bill.energy_pj()
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
         setup=setup_bill(deployment, prices), bill=bill, clock=clock,
         cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz), tasks=tasks,
-        warnings=_warnings(deployment, layers, temperature),
-        energy_uj=None if energy_pj is None else energy_pj * 1e-6,
-    )
+        warnings=_warnings(deployment, layers, temperature), energy_uj=bill.energy_uj())
 
 
 def _main_clock(core: str, cycles: Mapping[str, float], hertz: Mapping[str, float]) -> str:
@@ -357,14 +354,13 @@ def _predict_layers(deployment: Deployment,
                                                 strict=True):
         cycles = cost.bill.clock_cycles()
         clock = _main_clock(core, cycles, hertz)
-        energy_pj = cost.bill.energy_pj()
         yield LayerPrediction(
             index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
             output_shape=graph.output(layer).shape, macs=macs, bytes_moved=moved,
             alias=is_alias(layer), kernels=cost.kernels, clock=clock,
             assumed=cost.assumed or is_layer_assumed(deployment, layer, cost.kernels),
             cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),
-            energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
+            energy_uj=cost.bill.energy_uj(), bill=cost.bill,
             counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
             misses=cost.misses, live_bytes=live, tasks=cost.tasks, clocks_hz=clocks_hz,
             repeats=layer.repeats, families=cost.families, called=layer.op == FUNCTION)

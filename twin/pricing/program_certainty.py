@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -119,7 +118,7 @@ def _span(interval: Interval, deployment: Deployment) -> Interval:
     if not deployment.runtime.is_compiled:
         return interval
     policies = replacement_range(deployment)
-    return replace(interval, low=interval.low * policies.low, high=interval.high * policies.high)
+    return interval.scale(policies.low, policies.high)
 
 
 def _bound_powers(prediction: Prediction, powers: Calibration, sds: np.ndarray,

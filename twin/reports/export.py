@@ -17,7 +17,6 @@ from hwmodels.schedule.bill import EVENT_OF_CAUSE
 from twin.errors import UsageError
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
-    bill_energy_uj,
     bill_time_us,
     line_energy_uj,
     line_time_us,
@@ -231,7 +230,7 @@ def total_rows(prediction: Prediction) -> Rows:
          **_bounds("energy", "uj", sure.energy_uj if sure else None),
          **_bounds("energy_with_idle", "uj", with_idle)},
         {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,
-         "energy_uj": bill_energy_uj(setup) if setup.lines else None, "energy_with_idle_uj": None,
+         "energy_uj": setup.energy_uj() if setup.lines else None, "energy_with_idle_uj": None,
          **_bounds("time", "us", None), **_bounds("energy", "uj", None),
          **_bounds("energy_with_idle", "uj", None)}]
 

@@ -314,8 +314,8 @@ def find_least_mean(row: Row, every_us: float) -> Row:
     if row.sleep != NOT_KNOWN or row.energy_uj is None:
         return row
     share = 1e3 / every_us
-    return replace(row, mean_mw=row.energy_uj * share, mean=row.energy and (
-        replace(row.energy, low=row.energy.low * share, high=row.energy.high * share)))
+    return replace(row, mean_mw=row.energy_uj * share,
+                   mean=row.energy and row.energy.scale(share, share))
 
 
 def limit_known(row: Row, limits: Limits) -> Limits:

@@ -23,7 +23,7 @@ from twin.errors import ModelError, PlacementError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.readers import read_model
 from twin.network.readers.ethos_u import split_delegate
-from twin.pricing.ledger import bill_energy_uj, bill_time_us
+from twin.pricing.ledger import bill_time_us
 from twin.pricing.utilisation import find_utilisation
 from twin.reports.export import task_rows
 from twin.reports.figures.arena import draw_arena_figure
@@ -583,7 +583,7 @@ def test_what_a_screen_says_of_an_ethos_u_holds_together():
     macs = sum(layer.macs for layer in sram.layers)
     cycles = sum(task.run.core_npu_cycles for task in sram.tasks)
     assert find_utilisation(sram.tasks).mac_use == pytest.approx(macs / 256 / cycles, rel=0.02)
-    drawn = bill_energy_uj(sram.setup)
+    drawn = sram.setup.energy_uj()
     time_us = bill_time_us(sram, sram.setup)
     idle_uj = npu.energy.idle_pj_per_cycle * time_us * 1e-12 * deployment.board.hertz[npu.clock]
     leakage = next(line for line in sram.setup.lines if line.event == "leakage")

@@ -11,13 +11,7 @@ from hwmodels.files import JsonObject
 from twin.deployment.deployment import Deployment
 from twin.pricing.batch import empty_batch, fill_row
 from twin.pricing.calibrated import grade_energy, grade_prediction
-from twin.pricing.ledger import (
-    bill_energy_uj,
-    bill_time_us,
-    cause_times_us,
-    explain_time,
-    name_energies,
-)
+from twin.pricing.ledger import bill_time_us, cause_times_us, explain_time, name_energies
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.studies.rows import compare_as
 
@@ -67,7 +61,7 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
         "described": [_describe(prediction, layer) for layer in prediction.layers],
         "memory": tell_memory(prediction),
         "setup": {"time_us": bill_time_us(prediction, prediction.setup),
-                  "energy_uj": bill_energy_uj(prediction.setup)},
+                  "energy_uj": prediction.setup.energy_uj()},
         "npu_energy_uj": _npu_energy(prediction),
         "warnings": list(prediction.warnings),
         "grades": {"time": grade_prediction(prediction), "energy": grade_energy(prediction)},

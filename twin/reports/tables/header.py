@@ -27,7 +27,6 @@ from hwmodels.quantities import (
 from twin.pricing.calibrated import say_grade
 from twin.pricing.ledger import (
     Ledger,
-    bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
     explain_time,
@@ -332,7 +331,7 @@ def setup_line(prediction: Prediction, ledger: Ledger) -> str:
     if not bill_time_us(prediction, prediction.setup):
         return f"set-up, once, not included above: {NOT_KNOWN}"
     energy = NOT_KNOWN if prediction.energy_uj is None else format_energy(
-        bill_energy_uj(prediction.setup))
+        prediction.setup.energy_uj())
     return (f"set-up, once, not included above: {counted}, "
             f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}"
             + (_say_cold_start(prediction) if prediction.temperature == "cold" else ""))
