@@ -367,6 +367,13 @@ def even_sides(band: Band, unlearned: Any) -> Band:
                    up=band.up + unlearned * (farther - band.up))
 
 
+def name_ends(name: str, unit: str, interval: Interval | None) -> dict[str, float | None]:
+    """Return ends and level of an interval as cells of a row, empty where there is none."""
+    return {f"{name}_low_{unit}": None if interval is None else interval.low,
+            f"{name}_high_{unit}": None if interval is None else interval.high,
+            f"{name}_level": None if interval is None else interval.level}
+
+
 def bound(value: float, sd: float, band: Band) -> Interval:
     """Return the interval of a positive value whose logarithm has a standard deviation.
 

@@ -251,7 +251,7 @@ class Comparison(TypedDict):
 class PublishedRow(TypedDict):
     """An open row; the reason says why nothing is predicted."""
 
-    published_by: Annotated[str, Of(lambda one: f"{one.row.submitter} {one.row.edition}")]
+    published_by: str
     use: Annotated[Literal["fit"], Of("row.use")]
     reason: Annotated[str | None, Of(lambda one: one.reason or None)]
     comparison: Annotated[JsonObject | None, Says("of comparison.schema.json")]

@@ -57,6 +57,11 @@ class Comparison:
         return None if self.prediction is None else self.prediction.runtime.identity
 
     @property
+    def published_by(self) -> str:
+        """Who published the row, and in which edition."""
+        return f"{self.row.submitter} {self.row.edition}"
+
+    @property
     def predicted_ms(self) -> float | None:
         """Time of an inference."""
         return None if self.prediction is None else self.prediction.time_us / 1e3

@@ -152,6 +152,11 @@ class PublishedView:
     comparisons: tuple[Comparison, ...]
     differences: Mapping[int, Difference]
 
+    @property
+    def opened(self) -> tuple[Comparison, ...]:
+        """Rows that are shown singly: no sealed one is."""
+        return tuple(one for one in self.comparisons if not one.sealed)
+
 
 def compare_with_published(model: str | Graph, board: str, *,
                            calibration: str = AUTO) -> PublishedView:

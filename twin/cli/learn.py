@@ -105,7 +105,7 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
     show_view(view, "published:published_report", view.model, view.board.name, view.comparisons,
               as_json=json.as_json)
     note_files(page.write(view))
-    drawn = [one for one in view.comparisons if one.prediction is not None and not one.sealed]
+    drawn = [one for one in view.opened if one.prediction is not None]
     warn(dict.fromkeys(line for one in drawn if one.prediction is not None
                        for line in describe_numbers(one.prediction.deployment, calibration)))
     if plot is not None and drawn:

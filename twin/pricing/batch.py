@@ -24,7 +24,7 @@ from twin.pricing.assurance import (
     doubt,
     find_reasons,
 )
-from twin.pricing.calibration import Calibration, choose_calibration, choose_powers
+from twin.pricing.calibration import Wanted, choose_calibration, choose_powers
 from twin.pricing.certainty import Draw, take_root
 from twin.pricing.itemised import (
     Itemised,
@@ -251,7 +251,7 @@ class Costs:
     power: Floats
 
 
-def find_costs(deployment: Deployment, wanted: str | Calibration | None, *, cold: bool,
+def find_costs(deployment: Deployment, wanted: Wanted, *, cold: bool,
                top: Deployment | None) -> Costs:
     """Return the costs of a deployment and the prices they are taken at.
 

@@ -38,7 +38,7 @@ from twin.pricing.batch import (
     list_factors,
 )
 from twin.pricing.calibrated import apply_factors, predict_calibrated
-from twin.pricing.calibration import AUTO, NONE, Calibration, is_read
+from twin.pricing.calibration import AUTO, NONE, Wanted, is_read
 from twin.pricing.prediction import TEMPERATURES
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.spans import (
@@ -177,7 +177,7 @@ ERRORS = ("raise", "keep")
 
 def predict_batch(deployments: Deployment | Iterable[Deployment], *,
                   vary: Mapping[str, ArrayLike] | None = None, temperature: str = "warm",
-                  calibration: str | Calibration | None = AUTO, layers: bool = False,
+                  calibration: Wanted = AUTO, layers: bool = False,
                   errors: str = "raise", draws: bool = False) -> Batch:
     """Predict many inferences; `twin.predict_many` says what each parameter is.
 
@@ -228,9 +228,8 @@ def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
 class _Maker:
     """Fills a batch group by group."""
 
-    def __init__(self, *, batch: Batch, variation: Variation, temperature: str,
-                 calibration: str | Calibration | None, stops: bool,
-                 base: Deployment | None) -> None:
+    def __init__(self, *, batch: Batch, variation: Variation, temperature: str, calibration: Wanted,
+                 stops: bool, base: Deployment | None) -> None:
         self.batch, self.variation, self.base, self.stops = batch, variation, base, stops
         self.temperature, self.calibration = temperature, calibration
         self.failures: list[Failure] = []

@@ -29,6 +29,7 @@ from twin.pricing.calibration import (
     MEASURED_HERE,
     NONE,
     Calibration,
+    Wanted,
     choose_calibration,
     choose_kernel_prices,
     choose_powers,
@@ -196,7 +197,7 @@ def _describe_delay(prediction: Prediction, kept: Prediction) -> str:
 
 
 def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
-                       calibration: str | Calibration | None = AUTO) -> Prediction:
+                       calibration: Wanted = AUTO) -> Prediction:
     """Predict with learnt prices where there are any, and say how sure that is.
 
     Parameters
@@ -229,8 +230,7 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
                         if chosen is not None else _predict_stated(other, temperature, calibration))
 
 
-def _predict_stated(deployment: Deployment, temperature: str,
-                    wanted: str | Calibration | None) -> Prediction:
+def _predict_stated(deployment: Deployment, temperature: str, wanted: Wanted) -> Prediction:
     """Predict at stated prices, and say that no interval stands behind it where one was wanted."""
     powers, runtime = choose_powers(deployment, wanted), deployment.runtime
     unmeasured = deployment.target.executes or runtime.learnt is not None

@@ -191,6 +191,9 @@ class Calibration:
                 f"{known} under {entry.runtime or 'the same library'}")
 
 
+Wanted = str | Calibration | None
+"""Prices as they are asked for: `AUTO`, `NONE` or a file; those chosen already; None is `NONE`."""
+
 GRADES = MEASURED_HERE, NOT_MEASURED_HERE, GUESS = "measured here", "not measured here", "guess"
 """How far to trust a prediction, best first."""
 
@@ -387,7 +390,7 @@ def _know_instructions(found: Calibration, runtime: Runtime, core: Core) -> Cali
         time=replace(found.time, covariance=time.matrix()))
 
 
-def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> Calibration | None:
+def choose_powers(deployment: Deployment, wanted: Wanted) -> Calibration | None:
     """Return whose powers bill a deployment whose instructions need no learnt prices of time.
 
     Parameters
@@ -410,8 +413,7 @@ def choose_powers(deployment: Deployment, wanted: str | Calibration | None) -> C
     return None if found is None or found.energy is None else found
 
 
-def choose_kernel_prices(deployment: Deployment, wanted: str | Calibration | None
-                         ) -> dict[str, float]:
+def choose_kernel_prices(deployment: Deployment, wanted: Wanted) -> dict[str, float]:
     """Return factors of time that networks on the kernels of a program took, by price.
 
     Parameters

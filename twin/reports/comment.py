@@ -50,7 +50,7 @@ def write_comment(difference: Difference, limit: float | None = None, *,
         lines += [f"**{figures} by more than {100 * limit:g} %**" if over else
                   f"No figure grows by more than {100 * limit:g} %.", ""]
     lines += write_table(("", "before", "after", "change", *(("limit",) * (limit is not None))), [
-        (*_cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second),
+        (*_total_cells(row),
          *(("exceeds" if row.exceeds(limit) else "ok",) if limit is not None else ()))
         for row in difference.totals], (False, True, True, True))
     lines += _list_moves("By cause", "cause", main.unit, main.total.moved)
@@ -74,12 +74,15 @@ def write_comment_file(difference: Difference, path: str | Path, limit: float | 
 def _sum_up(difference: Difference, least: float) -> str:
     account = difference.main
     total, unit = account.total, account.unit
-    besides = [_cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second)
-               for row in difference.besides(account.quantity, least)]
+    besides = [*map(_total_cells, difference.besides(account.quantity, least))]
     share = "" if total.increase is None else f" ({100 * total.increase:+.2f} %)"
     first = f"{total.gap:+,} {unit}{share}" if total.gap else "no change" + (
         f" in {account.quantity}" if besides else "")
     return ", ".join((first, *(f"{name} {change}" for name, _, _, change in besides)))
+
+
+def _total_cells(row: Row) -> tuple[str, str, str, str]:
+    return _cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second)
 
 
 def _cells(name: str, unit: str, first: int, second: int) -> tuple[str, str, str, str]:

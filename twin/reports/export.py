@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from calibration.fitting.intervals import name_ends
 from hwmodels.errors import reworded
 from hwmodels.files import write_whole
 from hwmodels.quantities import Record
@@ -226,20 +227,13 @@ def total_rows(prediction: Prediction) -> Rows:
     return [
         {"phase": "invoke", "time_us": prediction.time_us, "energy_uj": prediction.energy_uj,
          "energy_with_idle_uj": with_idle_uj,
-         **_bounds("time", "us", sure.time_us if sure else None),
-         **_bounds("energy", "uj", sure.energy_uj if sure else None),
-         **_bounds("energy_with_idle", "uj", with_idle)},
+         **name_ends("time", "us", sure.time_us if sure else None),
+         **name_ends("energy", "uj", sure.energy_uj if sure else None),
+         **name_ends("energy_with_idle", "uj", with_idle)},
         {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,
          "energy_uj": setup.energy_uj() if setup.lines else None, "energy_with_idle_uj": None,
-         **_bounds("time", "us", None), **_bounds("energy", "uj", None),
-         **_bounds("energy_with_idle", "uj", None)}]
-
-
-def _bounds(name: str, unit: str, interval: Interval | None) -> Record:
-    """Return the ends of an interval and its level, empty at stated prices."""
-    ends = (None, None, None) if interval is None else (interval.low, interval.high, interval.level)
-    return dict(zip((f"{name}_low_{unit}", f"{name}_high_{unit}", f"{name}_level"), ends,
-                    strict=True))
+         **name_ends("time", "us", None), **name_ends("energy", "uj", None),
+         **name_ends("energy_with_idle", "uj", None)}]
 
 
 def bill_rows(prediction: Prediction) -> Rows:

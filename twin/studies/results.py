@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibration.fitting.intervals import LEVEL, Interval
+from calibration.fitting.intervals import LEVEL, Interval, name_ends
 from hwmodels.errors import need_extra
 from hwmodels.files import JsonObject, write_whole
 from hwmodels.frozen import frozen
@@ -122,11 +122,8 @@ def list_columns(row: Row) -> JsonObject:
     record |= {name: getattr(row, name) for name in (
         "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "placement")}
     for name, unit in (_INTERVALS | (_OF_DUTY if row.sleep else {})).items():
-        interval: Interval | None = getattr(row, name)
-        low, high, level = (None,) * 3 if interval is None else (
-            interval.low, interval.high, interval.level)
-        record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"), f"{name}_low_{unit}": low,
-                   f"{name}_high_{unit}": high, f"{name}_level": level}
+        record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"),
+                   **name_ends(name, unit, getattr(row, name))}
     record |= {name: value for name in ("currents", "code", "life_basis") if (
         value := getattr(row, name))}
     if row.accuracy_by:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from hwmodels.errors import TwinError, reworded
 from hwmodels.files import read_regular
 from hwmodels.frozen import NamedTexts, frozen
 from twin.api.commands.claims import claim_folder
-from twin.api.commands.measuring import HOST, Watcher
+from twin.api.commands.measuring import HOST, Watcher, launch_virtual
 from twin.api.requests.measurement import MeasureOptions, PowerRuns
 from twin.errors import UsageError
 
@@ -66,29 +65,21 @@ class Run:
         """Open the line, make every plan the board allows, and describe what came."""
         from calibration.collecting.link import find_port
 
-        with self.launch() as made:
+        with launch_virtual(self.options.virtual, self.board, self.make) as made:
             line = made.port if made is not None else find_port(self.options.port)
             campaign, networks = self.collect_plans(line, made)
         self.judge(campaign, networks)
         return networks
 
-    @contextlib.contextmanager
-    def launch(self) -> Iterator[Launched | None]:
-        """Build and start a virtual board; None for a real one."""
-        virtual = self.options.virtual
-        if virtual is None:
-            yield None
-            return
-        from calibration.virtual_board import check_virtual_board, launch, port_of
+    def make(self, virtual: str) -> Path:
+        """Return the image for a virtual board, built where none was named."""
+        from calibration.virtual_board import port_of
         from twin.program.image.compile.ports import check_core
 
-        check_virtual_board(virtual)
         if self.board is not None:
             check_core(port_of(virtual), self.board)
-        elf = Path(self.options.image) if self.options.image is not None else (
-            self.build(port_of(virtual)))
-        with launch(virtual, elf, board=self.board) as made:
-            yield replace(made, image=elf)
+        image = self.options.image
+        return Path(image) if image is not None else self.build(port_of(virtual))
 
     def build(self, name: str) -> Path:
         """Build the image; an emulated core gets the memories of the board it stands for."""

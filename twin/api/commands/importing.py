@@ -175,7 +175,7 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
 
     header = measurement.header
     remark: tuple[str, ...] = ()
-    board = None if header.board == UNKNOWN else _find_board(header.board)
+    board = _find_board(header.board)
     given = None
     if asked is not None:
         known, remark = settle_release(asked, board) if board else (find_library(asked), ())
@@ -231,7 +231,7 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
     from twin.network.operators import layer_macs
 
     header = measurement.header
-    board = None if header.board == UNKNOWN else _find_board(header.board)
+    board = _find_board(header.board)
     if board is None or header.kind != "measured":
         return ()
     clock = board.core.clock
@@ -281,7 +281,7 @@ def _find_board(board: str) -> Board | None:
     from hwmodels.errors import BoardError
 
     try:
-        return load_board(board)
+        return None if board == UNKNOWN else load_board(board)
     except BoardError:
         return None
 

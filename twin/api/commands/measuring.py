@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from calibration.collecting.collector import Progress
     from calibration.measurement.measurement import Measurement
+    from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
     from twin.attribution.measured_layers import MeasuredNetwork
 
@@ -68,6 +70,29 @@ def aim(board: str, options: MeasureOptions | None, *, reads_image: bool = False
         raise UsageError(f"--clock {clock_hz * 1e-6:g}MHz: {virtual} runs at a clock of its own; "
                          "accepted: a unicorn-* board, or no --clock")
     return options
+
+
+@contextmanager
+def launch_virtual(name: str | None, board: Board | None,
+                   make: Callable[[str], Path]) -> Iterator[Launched | None]:
+    """Start a virtual board with an image; None for a real one.
+
+    Parameters
+    ----------
+    board : Board or None
+        Whose memories it gets.
+    make : callable
+        Returns the image for it.
+    """
+    if name is None:
+        yield None
+        return
+    from calibration.virtual_board import check_virtual_board, launch
+
+    check_virtual_board(name)
+    elf = make(name)
+    with launch(name, elf, board=board) as made:
+        yield replace(made, image=elf)
 
 
 def find_machine(board: str, options: MeasureOptions) -> Board | None:

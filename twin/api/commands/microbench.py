@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from calibration.microbench.machine import Machine, describe_machine
 from calibration.virtual_board.costs import Stated, state_memories
 from hwmodels.frozen import frozen
 from twin.api.commands.claims import CLAIM, claim_folder
-from twin.api.commands.measuring import HOST, Watcher, aim, find_machine
+from twin.api.commands.measuring import HOST, Watcher, aim, find_machine, launch_virtual
 from twin.api.commands.probe_job import FOLDER, Job, build_job, prepare_job, run_job
 from twin.api.requests.measurement import MeasureOptions
 from twin.errors import UsageError
@@ -27,7 +26,6 @@ from twin.program.image.compile.ports import (
 
 if TYPE_CHECKING:
     from calibration.measurement.measurement import Measurement
-    from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
 
 RUNS = 5
@@ -105,7 +103,8 @@ def _collect(job: Job, options: MeasureOptions, folder: Path, watcher: Watcher) 
             build_job(job, folder / "firmware")
             watcher.remark(f"the board must hold {folder / 'firmware' / 'firmware.elf'}; flash it "
                            "first")
-        with _launch(job, options, folder) as made:
+        with launch_virtual(options.virtual, job.board, lambda _: Path(
+                options.image or build_job(job, folder / "firmware").image)) as made:
             from calibration.collecting.link import find_port
 
             line = made.port if made is not None else find_port(options.port)
@@ -127,17 +126,3 @@ def _find_port(board: Board | None, virtual: str | None) -> Port:
                          "folder of its name in firmware/ports (firmware/README.md), or --virtual: "
                          + name_emulators(board))
     return choose_port(board, None)
-
-
-@contextlib.contextmanager
-def _launch(job: Job, options: MeasureOptions, folder: Path) -> Iterator[Launched | None]:
-    if options.virtual is None:
-        yield None
-        return
-    from calibration.virtual_board import check_virtual_board, launch
-
-    check_virtual_board(options.virtual)
-    elf = (Path(options.image) if options.image is not None
-           else build_job(job, folder / "firmware").image)
-    with launch(options.virtual, elf, board=job.board) as made:
-        yield made

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from hwmodels.board.file import list_boards, load_board
+from hwmodels.board.file import list_boards
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.errors import BoardError, TwinError, need_extra, tell_in_one_line
 from hwmodels.files import JsonObject
@@ -23,6 +23,7 @@ from twin.api.live.state import (
     Wire,
     check_names,
     is_upload,
+    tell_board,
     tell_invalid,
 )
 from twin.api.live.uploads import LARGEST_BYTES, SUFFIXES, Uploads
@@ -147,12 +148,8 @@ def list_catalogue() -> JsonObject:
     """Return what there is to choose from, and how causes are drawn and explained."""
     boards = []
     for name in list_boards():
-        try:
-            board = load_board(name)
-        except BoardError:
-            continue  # A file of the user's own that is broken.
-        boards.append({"name": name, "soc": board.soc, "core": board.core.model,
-                       "hz": board.core_clock.frequency_hz})
+        with suppress(BoardError):  # A file of the user's own that is broken.
+            boards.append(tell_board(name) | {"name": name})
     glossary = load_glossary()
     return {
         "models": list(zoo.NAMES), "boards": boards,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.files import JsonObject
-from twin.api.live.state import GONE, is_upload
+from twin.api.live.state import GONE, is_upload, tell_board
 from twin.errors import UsageError
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
@@ -61,9 +60,7 @@ class Reader:
 
     def read_board(self, request: JsonObject) -> JsonObject:
         """Read a board that was uploaded, and say what it is."""
-        board = load_board(self.find(request["name"]))
-        return {"name": board.name, "soc": board.soc, "core": board.core.model,
-                "hz": board.core_clock.frequency_hz}
+        return tell_board(self.find(request["name"]))
 
     def find(self, name: str) -> str:
         """Return the file of an upload; other names as they are."""

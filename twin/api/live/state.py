@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
-from hwmodels.board.file import list_boards
+from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import did_you_mean
-from hwmodels.files import is_path
+from hwmodels.files import JsonObject, is_path
 from twin.api.requests import Predict
 from twin.errors import UsageError
 from twin.network import zoo
@@ -116,6 +116,13 @@ def check_names(state: State) -> None:
 def is_upload(name: str) -> bool:
     """Whether a model or board is one that came over the wire."""
     return _UPLOADED.fullmatch(name) is not None
+
+
+def tell_board(name: str) -> JsonObject:
+    """Read a board, and say what it is."""
+    board = load_board(name)
+    return {"name": board.name, "soc": board.soc, "core": board.core.model,
+            "hz": board.core_clock.frequency_hz}
 
 
 def tell_invalid(errors: Sequence[Mapping[str, Any]]) -> str:

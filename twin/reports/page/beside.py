@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from operator import attrgetter
 
 from hwmodels.frozen import NamedTexts
 from hwmodels.quantities import significant
@@ -186,7 +187,7 @@ def _figure(header: str, take: str, kind: str) -> Column:
 
 
 PUBLISHED = (
-    Column("published by", lambda one: f"{one.row.submitter} {one.row.edition}"),
+    Column("published by", "published_by"),
     *OF_ROW,
     _figure("ms", "predicted_ms", "predicted"), _figure("ms", "row.latency_ms", "published"),
     number("predicted / published", "latency_ratio", "{:.2f}"),
@@ -200,7 +201,7 @@ PUBLISHED = (
 
 def describe_published(view: PublishedView) -> Section:
     """Return predictions beside every open published row; sealed ones appear as one median only."""
-    rows = [one for one in view.comparisons if not one.sealed]
+    rows = view.opened
     lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
             f"in sample; {SET_UP}." if rows else f"No open published result of {view.model} on "
             f"{view.board.name} is known.")
@@ -216,7 +217,7 @@ def describe_published(view: PublishedView) -> Section:
 
 def tell_coverage(view: PublishedView) -> str:
     """Say how many published times lie inside the intervals of their predictions; "" for none."""
-    judged = [one for one in view.comparisons if not one.sealed and is_covered(one) is not None]
+    judged = [one for one in view.opened if is_covered(one) is not None]
     inside = sum(bool(is_covered(one)) for one in judged)
     return "" if not judged else (
         f"{inside} of {len(judged)} published times lie inside the 90 % intervals of their "
@@ -233,8 +234,8 @@ def is_covered(one: Comparison) -> bool | None:
 
 def _draw_published(view: PublishedView) -> Plot:
     """Draw predicted and published time of each open row."""
-    drawn = [one for one in view.comparisons if not one.sealed and one.latency_ratio]
-    pairs = pair_latencies(drawn, lambda one: f"{one.row.submitter} {one.row.edition}")
+    drawn = [one for one in view.opened if one.latency_ratio]
+    pairs = pair_latencies(drawn, attrgetter("published_by"))
     return plot_bars(chart_pairs(
         pairs, ("predicted", "published"), "ms", name="published-plot",
         title="Time, predicted and published",

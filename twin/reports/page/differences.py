@@ -157,7 +157,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
 
 def describe_published_view(view: PublishedView, command: str = "") -> Page:
     """Return the page of a network beside its published rows."""
-    shown = [one for one in view.comparisons if not one.sealed]
+    shown = view.opened
     ratios = sorted(one.latency_ratio for one in shown if one.latency_ratio)
     energies = sorted(one.energy_ratio for one in shown if one.energy_ratio)
     answers = tuple(Answer(

@@ -122,8 +122,7 @@ def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
     ways = sorted({point.ways for point in sweep})
     table = new_table(("miss ratio, %", *(f"{way} way{'s' if way > 1 else ''}" for way in ways)),
                       [f"{way} way{'s' if way > 1 else ''}" for way in ways])
-    rates = {(point.size_bytes, point.ways): significant(100 * point.miss_ratio)
-             for point in sweep}
+    rates = {(point.size_bytes, point.ways): significant(100 * point.miss_ratio) for point in sweep}
     for size in sorted({point.size_bytes for point in sweep}):
         table.add_row((format_size(size), *(rates.get((size, way), "-") for way in ways)))
     each = "each of " if len(caches) > 1 else ""

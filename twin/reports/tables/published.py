@@ -41,7 +41,7 @@ def published_report(model: str, board: str, comparisons: Sequence[Comparison]) 
     if not comparisons:
         return Group(*content)
     table = tabulate((
-        Column("published by", lambda item: f"{item.row.submitter} {item.row.edition}"),
+        Column("published by", "published_by"),
         *OF_ROW, number("published, ms", "row.latency_ms", _milliseconds),
         number("predicted, ms", lambda item: Cell(text="") if item.reason else
                item.predicted_ms, _milliseconds), number("90 %", lambda item: item.prediction and
