@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -420,11 +421,12 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     work = multiply(item, hertz=np.array([deployed.board.clock(
         deployed.board.core.clock).frequency_hz]), time=np.ones((1, len(TIME_PRICES))))
     found = deviate(item, doubted, work)
-    own, rivals = deviate_layers(item, doubted, work, found), count_rivals(item, work)[0]
+    own = deviate_layers(item, doubted, work, found)
+    draw, = list_draws(item, doubted, work, found, count_rivals(item, work))
     band, layer_band = choose_bands(item, doubted, work, found, own)
     band = replace(band, down=np.ravel(band.down)[0], up=np.ravel(band.up)[0])
     downs = np.broadcast_to(layer_band.down, own.shape)[0]
-    (sds,), sd, priced = own, float(found.total[0]), float(found.priced[0])
+    (sds,), sd = own, float(found.total[0])
     if found.unlearned_part[0] >= 0.5:
         band = replace(band, basis="model-based")
     whole = bound(prediction.time_us, sd, band)
@@ -438,7 +440,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         and share * left >= NOTABLE_UNLEARNED}
     return Certainty(
         calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
-        time_us=whole.scale(*(float(end(rivals) / rivals[0]) for end in (np.min, np.max))),
+        time_us=whole.scale(float(draw.policies.min()), float(draw.policies.max())),
         errors=band.count, measured=calibration.measured,
         boards=len(entry.support.boards),
         powers_measured=calibration.energy is not None and entry.powers_are_own and (
@@ -454,16 +456,25 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                             if np.all(holds)),
         unidentified=tuple(unclear),
         doubtful=tuple(name for name in TIME_PRICES if name in doubtful),
-        draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
-                          str(entry.runtime)),
-                  reach=take_root(calibration.time.covariance) @ work.shares[0],
-                  time=work.shares[0], row_sd=entry.time.row_sd, unlearned_sd=max(0.0, sd - priced),
-                  network=deployed.graph.architecture_id, policies=rivals / rivals[0],
-                  structure=structure_key(deployed, deployed.target.content(deployed),
-                                          cold=temperature == "cold"),
-                  counts_sd=0.0 if calibration.counted else BORROWED_SD if (
-                      deployed.runtime.structure == "assumed") else OPERATOR_SD,
-                  network_sd=entry.time.network_sd * float(found.spread[0])))
+        draw=draw)
+
+
+def list_draws(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
+               rivals: Floats) -> list[Draw]:
+    """Return what totals are uncertain by, of each row; rivals as of `count_rivals`."""
+    calibration, deployed = doubted.calibration, doubted.deployment
+    entry, root = calibration.entry, take_root(calibration.time.covariance)
+    make = partial(
+        Draw, source=(calibration.origin, str(entry.board), str(entry.core), str(entry.runtime)),
+        row_sd=entry.time.row_sd, network=deployed.graph.architecture_id,
+        structure=structure_key(deployed, deployed.target.content(deployed),
+                                cold=item.warm is not None),
+        counts_sd=0.0 if calibration.counted else BORROWED_SD if (
+            deployed.runtime.structure == "assumed") else OPERATOR_SD)
+    return [make(reach=root @ shares, time=shares, policies=times / times[0],
+                 network_sd=entry.time.network_sd * spread, unlearned_sd=max(0.0, missing))
+            for shares, times, spread, missing in zip(
+                work.shares, rivals, found.spread, found.total - found.priced, strict=True)]
 
 
 def bound_terms(calibration: Calibration, terms: Floats, time_sds: Floats, band: Band,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,10 @@ from twin.pricing.assurance import (
     deviate_layers,
     doubt,
     find_reasons,
+    list_draws,
 )
 from twin.pricing.calibration import Wanted, choose_calibration, choose_powers
-from twin.pricing.certainty import Draw, take_root
+from twin.pricing.certainty import Certainty, LayerCertainty
 from twin.pricing.itemised import (
     Itemised,
     Work,
@@ -48,15 +49,16 @@ class Failure:
 
 
 @entity
-class LayerArrays:
-    """Layers of many predictions; NaN beyond the last layer of a shorter network.
+class Figures:
+    """Figures of inferences, or of their layers; NaN beyond the last layer of a shorter network.
 
     Parameters
     ----------
-    time_us, energy_uj : ndarray of float, (rows, layers)
-        Of each layer; NaN is not known.
-    time_low_us, time_high_us, energy_low_uj, energy_high_uj : ndarray of float, (rows, layers)
-        Intervals; NaN without one.
+    time_us, energy_uj : ndarray of float, (rows,) or (rows, layers)
+        NaN is not known.
+    time_low_us, time_high_us, energy_low_uj, energy_high_uj : ndarray of float, (rows,) or (rows,
+    layers)
+        Intervals; NaN without one, as at stated prices.
     """
 
     time_us: Floats
@@ -66,17 +68,22 @@ class LayerArrays:
     energy_low_uj: Floats
     energy_high_uj: Floats
 
+    def fill(self, place: Any, time_us: float, energy_uj: float | None,
+             certainty: Certainty | LayerCertainty | None) -> None:
+        """Write a time, an energy and their intervals at a place."""
+        for name, value in (("time{}_us", time_us), ("energy{}_uj", energy_uj)):
+            interval = getattr(certainty, name.format(""), None)
+            for end in ("", "_low", "_high"):
+                getattr(self, name.format(end))[place] = _or_nan(
+                    getattr(interval, end[1:], None) if end else value)
+
 
 @entity
-class Batch:
+class Batch(Figures):
     """What many inferences are predicted to cost, one row each in the order asked for.
 
     Parameters
     ----------
-    time_us, energy_uj : ndarray of float, (rows,)
-        Of one inference; NaN is not known.
-    time_low_us, time_high_us, energy_low_uj, energy_high_uj : ndarray of float, (rows,)
-        Intervals at `level`; NaN without one, as at stated prices.
     level
         Probability that a measurement lies inside an interval; NaN where no row has one.
     cycles : ndarray of float, (rows,)
@@ -94,16 +101,10 @@ class Batch:
         Rows that cannot be, all NaN above.
     layers
         Where they were asked for.
-    draws : ndarray of float, (rows, 3 + 2 x prices), or None
-        Where they were asked for: what `read_draw` takes; NaN without one.
+    draws : ndarray of Draw or None, (rows,)
+        Where they were asked for; None in it is not known.
     """
 
-    time_us: Floats
-    energy_uj: Floats
-    time_low_us: Floats
-    time_high_us: Floats
-    energy_low_uj: Floats
-    energy_high_uj: Floats
     level: float
     cycles: Floats
     cause_us: Floats
@@ -114,8 +115,8 @@ class Batch:
     extrapolates: NDArray[np.bool_]
     causes: tuple[str, ...] = CAUSES
     failures: tuple[Failure, ...] = ()
-    layers: LayerArrays | None = None
-    draws: Floats | None = None
+    layers: Figures | None = None
+    draws: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:
         """Return how many configurations there are."""
@@ -130,27 +131,16 @@ def empty_batch(rows: int, layers: int | None = None, *, draws: bool = False) ->
     layers
         Most layers of a network, where layers are asked for.
     """
-    def nan(*shape: int) -> Floats:
-        return np.full(shape, np.nan)
+    def nan(names: Iterable[str], *shape: int) -> dict[str, Any]:
+        return {name: np.full(shape, np.nan) for name in names}
 
-    causes = len(CAUSES)
+    figures = Figures.__dataclass_fields__
     return Batch(
-        time_us=nan(rows), energy_uj=nan(rows), time_low_us=nan(rows), time_high_us=nan(rows),
-        energy_low_uj=nan(rows), energy_high_uj=nan(rows), cycles=nan(rows),
-        cause_us=nan(rows, causes), cause_cycles=nan(rows, causes), cause_pj=nan(rows, causes),
-        level=np.nan, ram_bytes=np.full(rows, -1, np.int64),
-        flash_bytes=np.full(rows, -1, np.int64), extrapolates=np.zeros(rows, np.bool_),
-        draws=nan(rows, 3 + 2 * len(TIME_PRICES)) if draws else None,
-        layers=None if layers is None else LayerArrays(**{
-            name: nan(rows, layers) for name in LayerArrays.__dataclass_fields__}))
-
-
-def read_draw(values: Sequence[float], source: tuple[str, ...], network: str) -> Draw:
-    """Return the draw of a row of `Batch.draws`."""
-    row_sd, network_sd, unlearned_sd, *rest = values
-    time, reach = np.reshape(rest, (2, -1))
-    return Draw(source=source, network=network, row_sd=row_sd, network_sd=network_sd,
-                unlearned_sd=unlearned_sd, time=time, reach=reach)
+        **nan((*figures, "cycles"), rows),
+        **nan(("cause_us", "cause_cycles", "cause_pj"), rows, len(CAUSES)), level=np.nan,
+        ram_bytes=np.full(rows, -1, np.int64), flash_bytes=np.full(rows, -1, np.int64),
+        extrapolates=np.zeros(rows, np.bool_), draws=np.full(rows, None) if draws else None,
+        layers=None if layers is None else Figures(**nan(figures, rows, layers)))
 
 
 def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
@@ -164,13 +154,12 @@ def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
         What is not known of it is written as NaN.
     """
     certainty, board = prediction.certainty, prediction.board
-    batch.time_us[row], batch.cycles[row] = prediction.time_us, prediction.cycles
-    batch.energy_uj[row] = _or_nan(prediction.energy_uj)
+    if batch.draws is not None and certainty is not None:
+        batch.draws[row] = certainty.draw
+    batch.fill(row, prediction.time_us, prediction.energy_uj, certainty)
+    batch.cycles[row] = prediction.cycles
     batch.ram_bytes[row], batch.flash_bytes[row] = prediction.ram_bytes, prediction.flash_bytes
-    if certainty is not None:
-        batch.extrapolates[row] = bool(certainty.extrapolating)
-        for quantity, interval in (("time", certainty.time_us), ("energy", certainty.energy_uj)):
-            _fill_interval(batch, quantity, row, interval)
+    batch.extrapolates[row] = certainty is not None and bool(certainty.extrapolating)
     bill = prediction.bill
     for column, cause in enumerate(CAUSES):
         cycles = {clock: bill.cycles(clock, cause) for clock in bill.clocks()}
@@ -181,23 +170,12 @@ def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
     if batch.layers is None:
         return
     for column, layer in enumerate(prediction.layers):
-        batch.layers.time_us[row, column] = layer.time_us
-        batch.layers.energy_uj[row, column] = _or_nan(layer.energy_uj)
-        if certainty is not None and certainty.layers:
-            for quantity, interval in (("time", certainty.layers[column].time_us),
-                                       ("energy", certainty.layers[column].energy_uj)):
-                _fill_interval(batch.layers, quantity, (row, column), interval)
+        batch.layers.fill((row, column), layer.time_us, layer.energy_uj, (
+            certainty.layers[column] if certainty is not None and certainty.layers else None))
 
 
 def _or_nan(value: float | None) -> float:
     return np.nan if value is None else value
-
-
-def _fill_interval(arrays: Batch | LayerArrays, quantity: str, place: Any, interval: Any) -> None:
-    if interval is not None:
-        unit = "us" if quantity == "time" else "uj"
-        getattr(arrays, f"{quantity}_low_{unit}")[place] = interval.low
-        getattr(arrays, f"{quantity}_high_{unit}")[place] = interval.high
 
 
 def count_layers(deployments: Iterable[Any]) -> int:
@@ -349,15 +327,11 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
     layers, sd = batch.layers, found.total
     layers_sd = None if layers is None else deviate_layers(item, doubted, work, found)
     band, layer_band = choose_bands(item, doubted, work, found, layers_sd)
+    rivals = count_rivals(item, work)
     if batch.draws is not None:
-        batch.draws[at] = np.column_stack([
-            np.full(len(at), calibration.entry.time.row_sd),
-            calibration.entry.time.network_sd * found.spread,
-            np.maximum(0.0, found.total - found.priced), work.shares,
-            work.shares @ take_root(calibration.time.covariance)])
+        batch.draws[at] = list_draws(item, doubted, work, found, rivals)
     for holds, _ in find_reasons(doubted, work, found):
         batch.extrapolates[at] |= holds
-    rivals = count_rivals(item, work)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     write_ends(batch, at, sd, band, bound_energies(
         calibration, terms, sd, band, found.spread, factors=power, least=doubted.least_power))
@@ -369,7 +343,7 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, work: W
                                   ALONE, factors=power[:, None]))
 
 
-def write_ends(arrays: Batch | LayerArrays, at: Any, sd: Floats, band: Band,
+def write_ends(arrays: Figures, at: Any, sd: Floats, band: Band,
                energies: tuple[Floats, Floats]) -> None:
     """Write intervals of times, by their deviations, and of energies, whose ends are known."""
     arrays.time_low_us[at], arrays.time_high_us[at] = find_ends(arrays.time_us[at], (sd, band))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,7 +51,8 @@ from twin.pricing.spans import (
 )
 from twin.pricing.variation import Variation, read_variation
 
-Made = Deployment | TwinError
+Asked = TypeVar("Asked")
+Read = TypeVar("Read")
 
 
 @entity
@@ -101,7 +102,7 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
               if name not in (clock, supply)}
     for settings, rows in split_alike(others, np.arange(variation.rows)):
         if clock is None and supply is None:
-            yield from _whole(_make(base, settings), rows)
+            yield from _whole(attempt(base.replace, settings), rows)
             continue
         spans = Spans(base, variation, settings, [] if clock is None else [clock])
         for span in spans.list(rows, supply):
@@ -138,14 +139,15 @@ def _supply(group: Group, volts: Floats) -> Group:
         runtime=group.deployment.runtime, board=top))
 
 
-def _make(base: Deployment, settings: dict[str, Any]) -> Made:
+def attempt(make: Callable[[Asked], Read], asked: Asked) -> Read | TwinError:
+    """Return what is made, or what it was refused with."""
     try:
-        return base.replace(settings)
+        return make(asked)
     except TwinError as error:
         return error
 
 
-def _whole(made: Made, rows: np.ndarray) -> Iterator[Group | Failure]:
+def _whole(made: Deployment | TwinError, rows: np.ndarray) -> Iterator[Group | Failure]:
     if isinstance(made, TwinError):
         yield from (Failure(row=row, error=made) for row in rows.tolist())
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
+from hashlib import sha256
 from statistics import NormalDist
 from typing import Any
 
@@ -143,12 +144,39 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw)
 
     Notes
     -----
-    Normal in the logarithm, with the variance of `probability_faster`.
+    Normal in the logarithm, with the variance of `probability_faster`; under every replacement
+    policy both may have.
     """
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     spread = math.exp(reach * math.sqrt(_variance(before_us, after_us, before, after)))
-    ratio = after_us / before_us
-    return Interval(low=ratio / spread, high=ratio * spread, level=LEVEL)
+    ratios = (after_us / before_us * _compare_policies(before, after)).tolist()
+    return Interval(low=min(ratios) / spread, high=max(ratios) * spread, level=LEVEL)
+
+
+def _compare_policies(before: Draw, after: Draw) -> np.ndarray:
+    """Return by how much a ratio of times moves under each replacement policy both may have."""
+    return after.policies / before.policies if (
+        len(before.policies) == len(after.policies)) else np.ones(1)
+
+
+_SDS = ("row_sd", "network_sd", "unlearned_sd", "counts_sd")
+
+
+def write_draw(draw: Draw) -> tuple[float, ...]:
+    """Return a draw as numbers; what it is of as 48 bits of a hash, which numbers hold exactly."""
+    return (*(float(int(sha256(repr(one).encode()).hexdigest()[:12], 16))
+              for one in (draw.source, draw.network, draw.structure)),
+            *(getattr(draw, name) for name in _SDS), len(draw.policies),
+            *map(float, (*draw.policies, *draw.time, *draw.reach)))
+
+
+def read_draw(values: Sequence[float]) -> Draw:
+    """Return the draw of `write_draw`; raises `ValueError` for other numbers."""
+    source, network, structure, *sds, count = values[:8]
+    end = 8 + int(count)
+    time, reach = np.reshape(values[end:], (2, -1))
+    return Draw(source=(str(source),), network=str(network), structure=str(structure), time=time,
+                reach=reach, policies=np.array(values[8:end]), **dict(zip(_SDS, sds, strict=True)))
 
 
 def take_root(covariance: np.ndarray) -> np.ndarray:
@@ -182,9 +210,7 @@ def probability_faster(before_us: float, after_us: float, before: Draw, after: D
     of the library, `counts_sd`; each replacement policy both may have is as likely.
     """
     sd = math.sqrt(_variance(before_us, after_us, before, after))
-    policies = [one.policies if len(before.policies) == len(after.policies) else np.ones(1)
-                for one in (before, after)]
-    logs = math.log(after_us / before_us) + np.log(policies[1] / policies[0])
+    logs = math.log(after_us / before_us) + np.log(_compare_policies(before, after))
     return float(np.mean([probability_less(one, sd) for one in logs.tolist()]))
 
 

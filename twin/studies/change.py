@@ -13,8 +13,7 @@ from hwmodels.frozen import NamedTexts, frozen
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.pricing.batch import read_draw
-from twin.pricing.certainty import ratio_interval
+from twin.pricing.certainty import ratio_interval, read_draw
 from twin.studies.limits import Limits
 from twin.studies.rows import Row, ratio_of
 
@@ -163,10 +162,8 @@ def relate_times(before: Row, after: Row) -> Interval | None:
     if not (before.draw and after.draw and before.time and after.time
             and before.time_us and after.time_us):
         return None
-    found = ratio_interval(before.time_us, after.time_us, *(
-        read_draw(row.draw, (row.calibration, row.board, row.runtime), str([row.model, *(
-            one for one in row.inputs if one[0].startswith("network."))]))
-        for row in (before, after)))
+    found = ratio_interval(before.time_us, after.time_us, read_draw(before.draw),
+                           read_draw(after.draw))
     together = (after.time.low / before.time.low, after.time.high / before.time.high)
     return replace(found, low=min(found.low, *together), high=max(found.high, *together))
 

@@ -18,6 +18,7 @@ from twin.network.graph import Graph
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.batch import Batch
 from twin.pricing.calibration import lower_grade
+from twin.pricing.certainty import write_draw
 from twin.pricing.ledger import whole_energy
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label
@@ -103,8 +104,7 @@ def fill_row(row: Row, batch: Batch, number: int, board: Board) -> Row:
         energy_uj=_known(batch.energy_uj[number]),
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
-        draw=() if batch.draws is None or math.isnan(batch.draws[number, 0]) else tuple(
-            batch.draws[number].tolist()),
+        draw=() if batch.draws is None or not (draw := batch.draws[number]) else write_draw(draw),
         overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()),
         variables=tuple(sorted({**relate_to_time(dict(row.variables), cycles),
                                 **causes}.items())))

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
-from typing import TypeVar
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
@@ -29,7 +28,7 @@ from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 from twin.pricing.batch import Batch
-from twin.pricing.batched import Group, list_groups, predict_batch
+from twin.pricing.batched import Group, Read, attempt, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration, grade_prices
 from twin.pricing.prediction import Prediction
@@ -41,9 +40,6 @@ from twin.studies.duty import Duty, Sleeps, assumed_paths, current_paths, find_r
 from twin.studies.filling import add_duty, describe_row, fill_row, name_inputs, weigh
 from twin.studies.judge import Judge
 from twin.studies.rows import Row, Rows
-
-_Read = TypeVar("_Read")
-_Asked = TypeVar("_Asked")
 
 FEWEST = 4
 """Points that differ in their clock alone from which they are predicted by one call."""
@@ -182,14 +178,14 @@ class Deployer:
             found |= self._predict_clocks([points[number] for number in numbers], numbers, hertz)
         left = [number for number in range(len(points)) if number not in found]
         asked = [points[number] for number in left]
-        found |= zip(left, self._predict(asked, [_try(self.deploy, point) for point in asked]),
+        found |= zip(left, self._predict(asked, [attempt(self.deploy, point) for point in asked]),
                      strict=True)
         return tuple(found[number] for number in range(len(points)))
 
     def _predict_clocks(self, points: Sequence[Point], numbers: Sequence[int],
                         hertz: Sequence[float]) -> dict[int, Row]:
         """Return rows, by number, of points that differ in their clock; {} where none can be."""
-        base = _try(self.deploy, {**points[0], "clock": OWN})
+        base = attempt(self.deploy, {**points[0], "clock": OWN})
         if not isinstance(base, Deployment) or not base.is_itemised:
             return {}
         path = f"clocks.{base.board.core.clock}.frequency_hz"
@@ -235,7 +231,7 @@ class Deployer:
         """
         asked: Point = {"model": deployment.graph, "board": deployment.board.name}
         return self._predict([{**asked, **change} for change in changes],
-                             [_try(deployment.replace, change) for change in changes])
+                             [attempt(deployment.replace, change) for change in changes])
 
     def predict_one(self, deployment: Deployment) -> Prediction:
         """Return the prediction of a deployment at these prices."""
@@ -290,19 +286,11 @@ class Deployer:
         return row
 
 
-def _try(make: Callable[[_Asked], _Read], asked: _Asked) -> _Read | TwinError:
-    """Return what is made, or what it was refused with."""
-    try:
-        return make(asked)
-    except TwinError as error:
-        return error
-
-
-def _read_once(kept: dict[str, _Read | TwinError], name: str,
-               read: Callable[[str], _Read]) -> _Read:
+def _read_once(kept: dict[str, Read | TwinError], name: str,
+               read: Callable[[str], Read]) -> Read:
     """Return what a name is of, read the first time; what it was refused with is raised again."""
     if name not in kept:
-        kept[name] = _try(read, name)
+        kept[name] = attempt(read, name)
     found = kept[name]
     if isinstance(found, TwinError):
         raise found

@@ -18,6 +18,7 @@ from hwmodels.errors import need_extra
 from hwmodels.files import JsonObject, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
+from twin.pricing.certainty import read_draw
 from twin.pricing.variables import COLD_START, PREFIXES, SETUP
 from twin.studies.limits import LARGEST, Limits
 from twin.studies.rows import OBJECTIVE_OF, QUANTITIES, Row, Rows, find_row
@@ -119,23 +120,24 @@ _OF_DUTY = {"mean": "mw", "life": "days"}
 def list_columns(row: Row) -> JsonObject:
     """Return a row as one flat record: column name to value, None is not known."""
     record: JsonObject = {f"in.{axis}": value for axis, value in row.inputs}
-    record |= {name: getattr(row, name) for name in (
-        "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "placement")}
+
+    def take(*names: str) -> None:
+        record.update((name, getattr(row, name)) for name in names)
+
+    take("model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "placement")
     for name, unit in (_INTERVALS | (_OF_DUTY if row.sleep else {})).items():
-        record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"),
-                   **name_ends(name, unit, getattr(row, name))}
-    record |= {name: value for name in ("currents", "code", "life_basis") if (
-        value := getattr(row, name))}
+        take(f"{name}_{unit}")
+        record |= name_ends(name, unit, getattr(row, name))
+    take(*(name for name in ("currents", "code", "life_basis") if getattr(row, name)))
     if row.accuracy_by:
         held = row.accuracy_range
         record |= {"accuracy": row.accuracy, "accuracy_low": held and held.low,
                    "accuracy_high": held and held.high, "accuracy_by": row.accuracy_by}
     if row.sleep:
-        record |= {"energy_day_j": row.energy_day_j, "sleep": row.sleep,
-                   "wake_up_us": row.wake_up_us, "wake_mw": row.wake_mw, "asleep_mw": row.asleep_mw}
-    last = ("boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
-            "calibration", "grade", "cell", "precision", "parameter_bytes", "failure", "reason")
-    return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
+        take("energy_day_j", "sleep", "wake_up_us", "wake_mw", "asleep_mw")
+    take(*_WHOLE, "boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
+         "calibration", "grade", "cell", "precision", "parameter_bytes", "failure", "reason")
+    return record | {
         "violations": " ".join(row.violations), "meets": row.verdict,
         "probability": row.probability, "front": row.front} | dict(row.variables)
 
@@ -153,9 +155,9 @@ def read_row(record: JsonObject) -> Row:
             figures[name] = _READ[kind](record.get(name) if later else record[name])
     figures |= {name: _read_interval(record, name, unit)
                 for name, unit in (_INTERVALS | _OF_DUTY).items()}
-    draw = tuple(map(float, record.get("draw") or ()))
-    return Row(**figures, accuracy_range=_read_accuracy(record),
-               draw=draw if all(map(math.isfinite, draw)) else (),
+    draw = tuple(map(float, record.get("draws") or ()))
+    draw = draw if draw and all(map(math.isfinite, draw)) and read_draw(draw) else ()
+    return Row(**figures, accuracy_range=_read_accuracy(record), draw=draw,
                inputs=tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                             if name.startswith("in.") and value is not None),
                violations=tuple((record["violations"] or "").split()),
@@ -212,10 +214,8 @@ def _check_value(name: str, value: Any) -> None:
 def to_arrow(table: Table) -> pyarrow.Table:
     """Return a table as Arrow; its limits, objectives and axes are metadata."""
     arrow = import_arrow()
-    records = [list_columns(row) for row in table.rows]
-    names = dict.fromkeys(name for record in records for name in record)
-    columns = {name: arrow.array([record.get(name) for record in records], type_of(name))
-               for name in names}
+    columns = {name: arrow.array(values, type_of(name))
+               for name, values in _list_values(table).items()}
     return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(list_settings(table))})
 
 
@@ -260,11 +260,16 @@ def as_parquet(arrow: pyarrow.Table) -> bytes:
 
 def _as_csv(table: Table) -> bytes:
     """Return rows as CSV: texts in quotes, what is not known empty."""
+    values = _list_values(table)
+    return "".join(",".join(map(_as_cell, line)) + "\n" for line in (
+        values, *zip(*values.values(), strict=True))).encode()
+
+
+def _list_values(table: Table) -> dict[str, list[object]]:
+    """Return the columns of all rows; None is not known."""
     records = [list_columns(row) for row in table.rows]
-    names = [*dict.fromkeys(name for record in records for name in record)]
-    lines: list[list[object]] = [[*names], *([record.get(name) for name in names]
-                                             for record in records)]
-    return "".join(",".join(map(_as_cell, line)) + "\n" for line in lines).encode()
+    return {name: [record.get(name) for record in records]
+            for name in dict.fromkeys(name for record in records for name in record)}
 
 
 def _as_cell(value: object) -> str:

@@ -115,7 +115,7 @@ class Row:
     front
         `sweep.MARKS`: whether no row of its network is better in everything; "" where one is.
     draw
-        What its time is uncertain by, as `read_draw` takes it; () is not known.
+        What its time is uncertain by: of `twin.pricing.certainty.write_draw`; () is not known.
     """
 
     inputs: NamedTexts

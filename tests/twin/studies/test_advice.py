@@ -12,6 +12,7 @@ import twin
 from twin.cli import app
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
+from twin.pricing.certainty import differ, ratio_interval, read_draw
 from twin.reports.tables.advice import advice_report, say_best
 from twin.reports.tables.parts import lines_of
 from twin.studies.advice import Advice, sort_candidates
@@ -322,3 +323,21 @@ def test_a_gain_is_no_surer_than_if_both_libraries_err_alike() -> None:
     before, after = twin.sweep("kws", "esp32s3_devkitc", runtimes=["tflm-esp-nn", "esp-dl"]).rows
     gain, first, then = relate_times(before, after), before.time, after.time
     assert gain.low <= then.high / first.high < then.low / first.low <= gain.high
+
+
+@pytest.mark.parametrize(("board", "path", "values"), [
+    ("nucleo_l4r5zi", "caches.art_d.size_bytes", ("256", "1KiB")),
+    ("nucleo_l4r5zi", "placement.weights", ("flash", "sram")),
+    ("nucleo_l4r5zi", "clocks.cpu.frequency_hz", ("120MHz", "60MHz", "30MHz", "20MHz")),
+    ("stm32n6570_dk", "clocks.npu.frequency_hz", ("1000MHz", "800MHz", "400MHz", "200MHz"))])
+def test_a_ratio_is_as_unsure_of_two_rows_as_of_two_predictions(board, path, values) -> None:
+    """Rows know what their counts depend on, policies a cache may have, and accelerators' parts."""
+    base = twin.deploy("kws", board)
+    rows = twin.sweep("kws", board, settings={path: list(values)}).rows
+    sides = [twin.predict(base.replace({path: value})).certainty.draw for value in values]
+    for row, side in zip(rows[1:], sides[1:], strict=True):
+        found, expected = (ratio_interval(rows[0].time_us, row.time_us, *draws) for draws in (
+            (read_draw(rows[0].draw), read_draw(row.draw)), (sides[0], side)))
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+        assert found.low < row.time_us / rows[0].time_us < found.high
+    assert (differ(sides[0], sides[-1]) > 0) == ("caches" in path or "placement" in path)

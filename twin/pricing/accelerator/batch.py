@@ -30,7 +30,9 @@ from twin.pricing.accelerator.certainty import (
     deviate_tasks,
     find_reasons,
     knows_host,
+    list_draws,
     name_part,
+    share_parts,
     was_profiled,
 )
 from twin.pricing.accelerator.columns import (
@@ -209,9 +211,12 @@ class _Sums:
         spread = self.spread
         assert spread is not None
         band = band_of(spread)
-        sd = deviate(parts, self.part, batch.time_us[at], spread)
-        for holds, _ in find_reasons(self.deployment, parts, self.part, batch.time_us[at]):
+        shares, own_sd = share_parts(parts, self.part, batch.time_us[at], spread)
+        sd = deviate(shares, own_sd, spread)
+        for holds, _ in find_reasons(self.deployment, shares):
             batch.extrapolates[at] |= holds
+        if batch.draws is not None:
+            batch.draws[at] = list_draws(self.deployment, shares, own_sd)
         write_ends(batch, at, sd, band, bound_energies(
             energy_pj.sum(axis=1), unsure.sum(axis=1), sd, band))
         if batch.layers is None:

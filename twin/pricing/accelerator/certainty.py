@@ -60,43 +60,68 @@ def assure_tasks(prediction: Prediction) -> Certainty:
     """
     deployment, board = prediction.deployment, prediction.board
     mapping = deployment.runtime.mapping
-    spread = mapping.spread
-    band = band_of(spread)
-    tasks, total_us = prediction.tasks, prediction.time_us
+    spread, tasks = mapping.spread, prediction.tasks
     parts = np.array([split_time(task, board, spread, knows_host(
         task.step, deployment.executed, spread)) for task in tasks]).reshape(1, -1)
     task, part = np.divmod(np.arange(parts.shape[1]), len(PARTS))
-    sd = deviate(parts, part, np.array([total_us]), spread)
+    shares, own = share_parts(parts, part, np.array([prediction.time_us]), spread)
     alone = deviate_tasks(parts, task, part, len(tasks), spread)[0]
-    shares = parts.reshape(-1, len(PARTS)).sum(axis=0) / (total_us or 1.0)
     by_name = dict(zip([one.name for one in tasks], alone.tolist(), strict=True))
     sds = [max((by_name[name] for name in layer.tasks), default=0.0) for layer in prediction.layers]
     energies = np.array([sum_energy(bill, board) for bill in (
         prediction.bill, *(layer.bill for layer in prediction.layers))]).T
-    own = parts.reshape(-1, len(PARTS))[:, PARTS.index("hardware")] * spread.task
+    draw, = list_draws(deployment, shares, own)
     return make_certainty(
-        prediction, [*sd.tolist(), *sds, *alone.tolist()], energies, band,
+        prediction, [*deviate(shares, own, spread).tolist(), *sds, *alone.tolist()], energies,
+        band_of(spread),
         calibration=f"spread of {mapping.family} networks and profiled tasks, "
                     f"{spread.families} families" if spread.families else
                     f"assumed spread: no time of {mapping.family} networks was learnt from",
-        extrapolating=tuple(text for holds, text in find_reasons(
-            deployment, parts, part, np.array([total_us])) if np.all(holds)),
-        measured=board.measured_name in spread.measured,
-        draw=Draw(source=("accelerator", board.name, deployment.runtime.identity),
-                  reach=np.array([spread.sd(name) for name in PARTS]) * shares,
-                  time=shares, row_sd=float(np.linalg.norm(own)) / (total_us or 1.0),
-                  network_sd=spread.network, network=deployment.graph.architecture_id))
+        extrapolating=tuple(text for holds, text in find_reasons(deployment, shares)
+                            if np.all(holds)),
+        measured=board.measured_name in spread.measured, draw=draw)
 
 
-def find_reasons(deployment: Deployment, parts: Floats, part: Ints,
-                 time_us: Floats) -> list[Reason]:
-    """Return why nothing measured supports predictions; other parameters as of `deviate`."""
+def share_parts(parts: Floats, part: Ints, time_us: Floats, spread: Spread,
+                ) -> tuple[Floats, Floats]:
+    """Return shares of total times by part, and how unsure what tasks have of their own makes them.
+
+    Parameters
+    ----------
+    parts : ndarray of float, (rows, pairs)
+        Microseconds of each part of each task.
+    part : ndarray of int, (pairs,)
+        Of `PARTS`.
+    time_us : ndarray of float, (rows,)
+        The totals.
+
+    Returns
+    -------
+    tuple of ndarray of float, (rows, parts) and (rows,)
+    """
+    shares = parts / _or_one(time_us)[:, None]
+    return (np.stack([shares[:, part == one].sum(axis=1) for one in range(len(PARTS))], axis=1),
+            np.linalg.norm(shares[:, part == PARTS.index("hardware")], axis=1) * spread.task)
+
+
+def list_draws(deployment: Deployment, shares: Floats, own: Floats) -> list[Draw]:
+    """Return what totals are uncertain by, of each row of `share_parts`."""
+    spread = deployment.runtime.mapping.spread
+    sds = np.array([spread.sd(name) for name in PARTS])
+    return [Draw(source=("accelerator", deployment.board.name, deployment.runtime.identity),
+                 reach=sds * row, time=row, row_sd=row_sd, network_sd=spread.network,
+                 network=deployment.graph.architecture_id)
+            for row, row_sd in zip(shares, own.tolist(), strict=True)]
+
+
+def find_reasons(deployment: Deployment, shares: Floats) -> list[Reason]:
+    """Return why nothing measured supports predictions, of rows of `share_parts`."""
     spread, name = deployment.runtime.mapping.spread, deployment.board.measured_name
     changed = name_changes(deployment, name) if name in spread.measured else ()
-    shares = {one: parts[:, part == PARTS.index(one)].sum(axis=1) / _or_one(time_us)
-              for one in _REASONS}
+    by_part = dict(zip(PARTS, shares.T, strict=True))
     return [(bool(changed), f"{list_first(changed, 2)} where it was measured"),
-            *((share >= NOTABLE, _REASONS[one].format(share[0])) for one, share in shares.items())]
+            *((by_part[one] >= NOTABLE, text.format(by_part[one][0]))
+              for one, text in _REASONS.items())]
 
 
 def doubt_release(prediction: Prediction) -> Prediction:
@@ -145,23 +170,10 @@ def make_certainty(prediction: Prediction, sds: Sequence[float], energies: Float
             bounds[:count], each, strict=True)]), tasks=tuple(bounds[count:]), **rest)
 
 
-def deviate(parts: Floats, part: Ints, time_us: Floats, spread: Spread) -> Floats:
-    """Return how sure total times are, shape (rows,).
-
-    Parameters
-    ----------
-    parts : ndarray of float, (rows, pairs)
-        Microseconds of each part of each task.
-    part : ndarray of int, (pairs,)
-        Of `PARTS`.
-    time_us : ndarray of float, (rows,)
-        The totals.
-    """
-    shares, hardware = parts / _or_one(time_us)[:, None], part == PARTS.index("hardware")
-    variance = ((shares[:, hardware] * spread.task) ** 2).sum(axis=1) + spread.network ** 2
-    for one in sorted({*part[~hardware].tolist()}):
-        variance += (shares[:, part == one].sum(axis=1) * spread.sd(PARTS[one])) ** 2
-    found: Floats = np.sqrt(variance)
+def deviate(shares: Floats, own: Floats, spread: Spread) -> Floats:
+    """Return how sure total times are, shape (rows,), of rows of `share_parts`."""
+    sds = np.array([spread.sd(name) for name in PARTS])
+    found: Floats = np.sqrt(own**2 + spread.network**2 + ((shares * sds)**2).sum(axis=1))
     return found
 
 

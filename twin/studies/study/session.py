@@ -253,9 +253,9 @@ def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> Non
     import pyarrow
 
     arrow = to_arrow(table)
-    for name, values in {**columns, "draw": [[*row.draw] for row in table.rows]}.items():
+    for name, values in {**columns, "draws": [[*row.draw] for row in table.rows]}.items():
         kind = {"address": pyarrow.string(), "active_budget_mb": pyarrow.float64(),
-                "draw": pyarrow.list_(pyarrow.float64())}.get(name, pyarrow.bool_())
+                "draws": pyarrow.list_(pyarrow.float64())}.get(name, pyarrow.bool_())
         arrow = arrow.append_column(name, pyarrow.array(values, kind))
     try:
         write_whole(path, as_parquet(arrow))
