@@ -63,7 +63,7 @@ from twin.attribution.diagnosis.faults import (
     join_faults,
 )
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.diagnosis.likelihood import choose_temper, kernel_errors, price_errors
+from twin.attribution.diagnosis.likelihood import choose_temper
 from twin.attribution.diagnosis.log_faults import list_others
 from twin.attribution.diagnosis.marks import (
     Marks,
@@ -93,7 +93,7 @@ from twin.attribution.diagnosis.telling import (
     tell_apart,
     tell_otherwise,
 )
-from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, single_out, weigh
+from twin.attribution.diagnosis.weighing import NO_EFFECT, Weight, find_errors, single_out, weigh
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Side
@@ -401,39 +401,23 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
               if fault.kind not in (DECLARED, UNKNOWN, COUNTER, UNIT, NETWORK, BOARD, RIVAL)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
-    metric = _metric(evidence)
-    alone = evidence.reference is None and evidence.also is None
     share = choose_temper(evidence.errors, healthy=evidence.reference is not None).shape / 2
-    found: dict[tuple[str, str], list[tuple[float, Fault, Fault, Effect, Effect, Effect]]] = {}
+    found: dict[tuple[str, str], list[tuple[float, Fault, Effect, Effect, Effect]]] = {}
     for (first, effect), (second, other) in combinations(movers, 2):
         if first.kind == second.kind or (first.rebuilds and second.rebuilds):
             continue
         if second.rebuilds:
             first, second, effect, other = second, first, other, effect
+        pair = join_faults(first, second)
         joined = join_effects(effect, other, evidence.declared, rebuilt=first.rebuilds)
-        off = _expected_logs(evidence) + joined.logs - np.log(evidence.pattern.measured)
-        found.setdefault((first.kind, second.kind), []).append(
-            (float(off @ metric @ off), first, second, joined, effect, other))
+        left = find_errors(pair, evidence, joined, (effect, other))
+        whole = left.shared + np.diag(left.own)
+        found.setdefault((first.kind, second.kind), []).append((
+            float(left.residual @ np.linalg.solve(whole, left.residual)
+                  + np.linalg.slogdet(whole)[1]), pair, joined, effect, other))
     pairs = []
     for rows in found.values():
-        least, first, second, joined, *parts = min(rows, key=lambda row: row[0])
-        alike = 0.0 if alone else np.logaddexp.reduce([share * (least - row[0]) for row in rows])
-        pairs.append((join_faults(first, second), joined, (parts[0], parts[1]), float(alike)))
+        least, pair, joined, *parts = min(rows, key=lambda row: row[0])
+        alike = np.logaddexp.reduce([share * (least - row[0]) for row in rows])
+        pairs.append((pair, joined, (parts[0], parts[1]), float(alike)))
     return pairs
-
-
-def _expected_logs(evidence: Evidence) -> np.ndarray:
-    """How far each layer was off where it is known to be right; 0 where nothing is."""
-    if evidence.reference is None:
-        return np.zeros(len(evidence.declared.logs))
-    return np.asarray(np.log(evidence.reference.measured) - evidence.declared.logs)
-
-
-def _metric(evidence: Evidence) -> np.ndarray:
-    """Inverse covariance that pairs of one kind are compared by: errors as declared."""
-    declared, errors = evidence.declared, evidence.errors
-    families = evidence.pattern.families
-    spread = kernel_errors(errors, families) + errors.layer**2 * np.eye(len(families))
-    if evidence.reference is None:
-        spread = spread + price_errors(declared.shares, declared.shares)
-    return np.linalg.inv(spread)

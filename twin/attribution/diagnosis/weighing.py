@@ -113,7 +113,7 @@ class Errors:
     fault_own: np.ndarray
 
 
-def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
+def find_errors(fault: Fault, evidence: Evidence, effect: Effect,
                  parts: Sequence[Effect] = ()) -> Errors:
     """Return how far what a fault, or two, predicts may be off."""
     pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
@@ -151,7 +151,7 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
     """
     measured, reference = evidence.pattern.measured, evidence.reference
     moved = effect.logs - evidence.declared.logs
-    left = _find_errors(fault, evidence, effect, parts)
+    left = find_errors(fault, evidence, effect, parts)
     whole = left.shared + np.diag(left.own)
     total = log_total(left.residual, whole, measured,
                       1.0 if reference is not None or fault.kind == UNKNOWN
@@ -197,7 +197,7 @@ def single_out(base: Fault, effect: Effect, evidence: Evidence,
     bases
         How many such hypotheses there are.
     """
-    left = _find_errors(base, evidence, effect)
+    left = find_errors(base, evidence, effect)
     library = f", {base.name}" if base.kind == RIVAL else ""
     for fault, moved, density in list_layers(evidence, effect, left, library):
         weight = weigh(base, evidence, moved)
