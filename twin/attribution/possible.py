@@ -16,7 +16,6 @@ Rasmussen and Williams, Gaussian Processes for Machine Learning, chapter 2 (a li
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -43,6 +42,9 @@ TURNS = 60
 FEWEST = 3
 """Errors a variance is learnt from; of fewer it is as believed."""
 
+ALIKE = 0.5
+"""By less of what all layers are off by, those of an operator are off as others are: assumed."""
+
 LEVEL = (5.0, 95.0)
 """Percentiles an interval spans."""
 
@@ -62,7 +64,8 @@ class Possible:
     unsure
         How unsure its price was before, as a share; None for `KERNELS`.
     mostly
-        Of `KERNELS`, the operator whose layers make more than half of it; "" where none does.
+        Of `KERNELS`, the operator whose layers make more than half of it, and are off by more than
+        others; "" where none does.
     """
 
     cause: str
@@ -107,11 +110,19 @@ def explain_gap(account: Account, errors: ErrorModel,
     noise = _learn_noise((shares * sds**2) @ shares.T + errors.common**2, logs, (
         (families, errors.family**2), (np.eye(len(rows)), errors.layer**2)))
     parts, left = _draw_parts(shares, sds, logs, first, noise + errors.common**2)
-    by_op = Counter[str]()
-    for row, amount in zip(rows, (math.copysign(1.0, gap) * left).tolist(), strict=True):
-        by_op[row.op] += amount
-    (op, most), = by_op.most_common(1)
-    return _rank(causes, sds, parts, gap, op if most > np.abs(left).sum() / 2 else "")
+    return _rank(causes, sds, parts, gap, _name_operator(
+        rows, math.copysign(1.0, gap) * left, first))
+
+
+def _name_operator(rows: Sequence[Row], left: np.ndarray, first: np.ndarray) -> str:
+    """Name the operator that makes most of what is left, if its layers are off more than others."""
+    ops, size = np.array([row.op for row in rows]), np.abs(left).sum()
+    for op in sorted({*ops.tolist()}):
+        own = ops == op
+        apart = left[own].sum() / first[own].sum() - left[~own].sum() / max(first[~own].sum(), 1)
+        if left[own].sum() > size / 2 and (own.all() or apart > ALIKE * size / first.sum()):
+            return str(op)
+    return ""
 
 
 def list_open(account: Account) -> list[Row]:

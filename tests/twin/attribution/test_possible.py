@@ -124,3 +124,20 @@ def test_learnt_prices_are_surer_than_assumed_ones():
         shipped.time, covariance=sure)))
     assert settled["flash_wait"] == pytest.approx(0.01)
     assert settled["load_store"] == PRICE_SD["load_store"]
+
+
+@pytest.mark.parametrize(("factors", "mostly"), [
+    ((2.0, 2.0), ""), ((2.0, 1.0), "conv_2d"), ((1.0, 2.0), "depthwise_conv_2d")])
+def test_an_operator_is_named_where_its_layers_are_off_more_than_others(factors, mostly):
+    """What slows all layers alike was called kernels of the operator that takes most time."""
+    ratios = dict(zip(OPS[:2], factors, strict=True))
+    rows = tuple(dataclasses.replace(row, second=round(row.first * ratios[row.op]))
+                 for row in account(AMOUNTS * np.where(np.arange(8) % 2, 1.0, 3.0)[:, None]).rows)
+    kernels = next(one for one in explain(Account(quantity="cycles", unit="cycles", rows=rows))
+                   if one.cause == KERNELS)
+    assert kernels.mostly == mostly
+    out = io.StringIO()
+    Console(file=out, width=200).print(possible_table([kernels], account()))
+    assert (f"kernels of {mostly}" if mostly else "none of these prices, all layers alike") in (
+        out.getvalue())
+    assert "or a fault of the set-up, which `twin diagnose` weighs" in out.getvalue()

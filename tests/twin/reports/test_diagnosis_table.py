@@ -44,8 +44,8 @@ def diagnose(*kinds, telling=TELLING):
 @pytest.mark.parametrize("kinds,first,remedy", [
     (((DECLARED, 0.86, 96.0), ("clock", 0.1, 110.0), ("SIMD", 0.04, 99.0)),
      "as declared of it, 86 %; measured is 1.042 x what is predicted",
-     "the sum of a run's layers repeats within 0.1 %: no listed fault is likelier than prices that "
-     "are off; learn the board's prices (twin calibrate)"),
+     "the sum of a run's layers repeats within 0.1 %: no listed fault is likelier than prices "
+     "or kernels that are off; learn the board's prices (twin calibrate)"),
     ((("clock", 0.45, 110.0), ("SIMD", 0.35, 99.0), (DECLARED, 0.2, 50.0)),
      "clock of it, 45 %, only the likeliest of several; measured is 2.000 x what is predicted",
      "if so: mend it")])

@@ -37,8 +37,9 @@ BEATS_SD, EFFECT_SD = 0.1, 0.1
 """Of logarithms of beats and of effects: beats of networks are 3 % off in the median where another
 release of the compiler laid them out, 10 % in 90 % (`benchmarks.accuracy.ethos_u`); assumed."""
 
-HIDDEN = ("the accelerator's counters show neither its clock nor what the host does beside it: "
-          "`twin why MODEL -b BOARD --measured TIME` weighs those by the time of an inference")
+HIDDEN = ("counted", "active time of the accelerator alone, and so are the times below: layers on "
+          "the CPU, what else the host does and a wrong clock show in the time of an inference "
+          "(`twin why MODEL -b BOARD --measured TIME`)")
 
 
 def weigh_counters(deployment: Deployment, measurement: Measurement,
@@ -85,9 +86,9 @@ def weigh_counters(deployment: Deployment, measurement: Measurement,
         rows=_list_rows(faults, effects[:, 0], chances, expected),
         releases=((deployment.runtime.identity, expected, float(chances[0])),),
         as_expected=float(chances[0]), pairs=(), asked="",
-        indistinct=(), remarks=(
-            *(f"{name}: measured {seen[name]:,.0f}, predicted {own[name]:,.0f}, "
-              f"{seen[name] / own[name]:.2f} x" for name in names), HIDDEN))
+        indistinct=(), also=(HIDDEN,), remarks=tuple(
+            f"{name}: measured {seen[name]:,.0f}, predicted {own[name]:,.0f}, "
+            f"{seen[name] / own[name]:.2f} x" for name in names))
 
 
 def _sum_counters(prediction: Prediction) -> dict[str, float]:

@@ -291,7 +291,7 @@ class Diagnosis:
                 f"{100 * REPEATS_FLOOR:.2g} %)")
         return (f"{runs}: no listed fault is surely likelier than another cause" if self.is_far else
                 f"{runs}: no listed fault is likelier than "
-                f"{'chance' if self.healthy else 'prices that are off'}")
+                f"{'chance' if self.healthy else 'prices or kernels that are off'}")
 
     def _advise(self) -> str:
         verdict = self.verdict

@@ -18,7 +18,7 @@ from twin.attribution.diagnosis.finding import (
 from twin.attribution.diagnosis.why import Why
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
-from twin.attribution.possible import Possible, list_open
+from twin.attribution.possible import KERNELS, Possible, list_open
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import (
@@ -157,7 +157,9 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
             "price uncertain by",))
     open_ones = [one for one in possible if one.probability >= OPEN] or possible[:1]
     text = " or ".join(f"{_name(one)}, {100 * one.probability:.0f} %" for one in open_ones)
-    if len(open_ones) > 1:
+    if open_ones[0].cause == KERNELS:
+        text += ": other kernels or tasks, or a fault of the set-up, which `twin diagnose` weighs"
+    elif len(open_ones) > 1:
         text += (": cycles alone do not decide; micro-benchmarks measure prices (twin plan, then "
                  "twin calibrate, then --calibration FILE)")
     return spaced([table, new_pairs([("likeliest", text)])])
@@ -165,7 +167,8 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
 
 def _name(possible: Possible) -> str:
     """Return a cause, and the operator whose kernels no price explains."""
-    return possible.cause + f" (kernels of {possible.mostly})" * bool(possible.mostly)
+    return possible.cause + (f" (kernels of {possible.mostly})" if possible.mostly else
+                             ", all layers alike" * (possible.cause == KERNELS))
 
 
 def _describe_counters(diagnosis: Diagnosis) -> str:

@@ -1,15 +1,18 @@
 """Causes found from the counters of an accelerator: planted truths, predicted with noise."""
 
 import importlib.util
+import io
 import math
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import twin
 from calibration.errors import MeasurementError
 from twin.attribution.diagnosis.counted import HIDDEN
 from twin.errors import UsageError
+from twin.reports.tables.why import why_report
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("ethosu") is None,
                                 reason="ethos-u-vela is not installed")
@@ -54,7 +57,10 @@ def test_a_planted_cause_is_the_first_of_its_counters(tmp_path, changes, cause, 
     chances = [row.probability for row in found.rows]
     assert chances == sorted(chances, reverse=True)
     assert math.fsum([*chances, found.as_expected]) == pytest.approx(1.0)
-    assert found.remarks[-1] == HIDDEN and len(found.remarks) == len(NAMES) + 1
+    assert found.also == (HIDDEN,) and len(found.remarks) == len(NAMES)
+    out = io.StringIO()
+    Console(file=out, width=300).print(why_report(found))
+    assert "counted   active time of the accelerator alone, and so are the times" in out.getvalue()
 
 
 def test_counters_of_the_pmu_are_set_beside_the_bill_by_cause(tmp_path):

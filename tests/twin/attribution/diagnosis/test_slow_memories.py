@@ -163,7 +163,8 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
     both = measure_fault(deployment, dataclasses.replace(slow, deployment=waiting), seed=4)
     found = diagnose(deployment, both, healthy=measure_fault(deployment, faults[DECLARED], seed=4))
     pair = next(one for one in found.findings if one.fault.kind == "SIMD and wait states")
-    assert "9 wait states" in pair.fault.name
+    assert "13 wait states" not in pair.fault.name
+    assert sum(pair.predicted.values()) == pytest.approx(found.measured, rel=0.03)
     assert pair.probability > 3 * pair.prior
     assert not any(JOINED in name for name in found.indistinct)
     assert ranking.ADDED in pair.evidence
