@@ -7,11 +7,10 @@ Shapes, axes and amounts that the file keeps as constant tensors become options;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from twin.errors import ModelError
-from twin.network.graph import Layer, RowsColumns, Window
+from twin.network.graph import Layer, Options, RowsColumns, Shape, Window
 from twin.network.operators import OPERATORS
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node, plain
@@ -22,28 +21,33 @@ from twin.network.readers.tflite_recurrent import RECURRENT
 from twin.network.readers.tflite_rows import list_converters
 
 
-def _window(node: Node, kernel: RowsColumns, options: Any,
+def _window(node: Node, kernel: RowsColumns, over: Shape, options: Any,
             dilation: RowsColumns = (1, 1)) -> Window:
     stride = (options.StrideH(), options.StrideW())
     if min(*kernel, *stride, *dilation) < 1:
         raise ModelError(f"{node.place}: kernel {kernel}, stride {stride}, dilation {dilation}")
     window = Window(kernel=kernel, stride=stride, dilation=dilation)
-    return window.pad_same(*node.shape(0)[1:3]) if options.Padding() == 0 else window
+    same = options.Padding() == 0 and len(over) == 4
+    return window.pad_same(*over[1:3]) if same else window
 
 
-def _kernel(node: Node) -> RowsColumns:
-    shape = node.shape(1)
-    if len(shape) != 4 or len(node.shape(0)) != 4:
-        raise ModelError(f"{node.place}: data {node.shape(0)} and weights {shape}; both need "
-                         "four dimensions")
-    return shape[1], shape[2]
+def _kernel(node: Node, data: Shape) -> RowsColumns:
+    weights = node.shape(1)
+    if len(weights) != 4 or len(data) != 4:
+        raise ModelError(f"{node.place}: data {data} and weights {weights}; both need four "
+                         "dimensions")
+    return weights[1], weights[2]
+
+
+def _pairs(node: Node, place: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(map(tuple, node.values(place).reshape(-1, 2).astype(int).tolist()))
 
 
 def _conv(node: Node) -> Layer:
     traits = OPERATORS[node.builtin.lower()]
     options = node.options("DepthwiseConv2DOptions" if traits.is_depthwise else "Conv2DOptions")
     dilation = (options.DilationHFactor(), options.DilationWFactor())
-    window = _window(node, _kernel(node), options, dilation)
+    window = _window(node, _kernel(node, node.shape(0)), node.shape(0), options, dilation)
     each = 1 if traits.is_depthwise else node.shape(1)[3]
     return node.layer(traits.name, window=window, groups=max(1, node.shape(0)[3] // each),
                       activation=node.activation(options.FusedActivationFunction()))
@@ -51,18 +55,8 @@ def _conv(node: Node) -> Layer:
 
 def _transpose_conv(node: Node) -> Layer:
     options = node.options("TransposeConvOptions")
-    weights, data = node.shape(1), node.shape(2)
-    if len(weights) != 4 or len(data) != 4:
-        raise ModelError(f"{node.place}: data {data} and weights {weights}; both need four "
-                         "dimensions")
-    kernel = (weights[1], weights[2])
-    stride = (options.StrideH(), options.StrideW())
-    if min(stride) < 1:
-        raise ModelError(f"{node.place}: stride {stride}")
-    output = node.tensor(node.outputs[0]).shape
-    window = Window(kernel=kernel, stride=stride)
-    if options.Padding() == 0 and len(output) == 4:
-        window = window.pad_same(*output[1:3])
+    window = _window(node, _kernel(node, node.shape(2)), node.tensor(node.outputs[0]).shape,
+                     options)
     return node.layer("transpose_conv_2d", (node.input(2), node.input(1), *node.inputs[3:4]),
                       window=window,
                       activation=node.activation(options.FusedActivationFunction()))
@@ -73,19 +67,15 @@ def _pool(node: Node) -> Layer:
     if len(node.shape(0)) != 4:
         raise ModelError(f"{node.place}: data of shape {node.shape(0)}; four dimensions "
                          "are needed")
-    window = _window(node, (options.FilterHeight(), options.FilterWidth()), options)
+    window = _window(node, (options.FilterHeight(), options.FilterWidth()), node.shape(0), options)
     return node.layer(node.builtin.lower(), window=window,
                       activation=node.activation(options.FusedActivationFunction()))
 
 
 def _split(node: Node) -> Layer:
-    (axis,) = node.axes(0, len(node.shape(1)))
-    return node.layer("split", (node.input(1),), axis=axis)
-
-
-def _split_v(node: Node) -> Layer:
-    (axis,) = node.axes(2, len(node.shape(0)))
-    return node.layer("split", node.inputs[:1], axis=axis)
+    data, stated = (1, 0) if node.builtin == "SPLIT" else (0, 2)
+    (axis,) = node.axes(stated, len(node.shape(data)))
+    return node.layer("split", (node.input(data),), axis=axis)
 
 
 def _slice(node: Node) -> Layer:
@@ -105,18 +95,16 @@ def _strided_slice(node: Node) -> Layer:
         begin.append(start % shape[axis])
     rest = len(shape) - len(begin)
     # Another operator of the file than SLICE, even where its strides are one.
-    layer = node.layer("slice", node.inputs[:1], begin=(*begin, *(0,) * rest),
-                       strides=(*strides, *(1,) * rest))
-    return layer if set(strides) != {1} else replace(
-        layer, options=tuple(sorted((*layer.options, ("strided", True)))))
+    told: Options = {"strided": True} if set(strides) == {1} else {}
+    return node.layer("slice", node.inputs[:1], begin=(*begin, *(0,) * rest),
+                      strides=(*strides, *(1,) * rest), **told)
 
 
 def _pad(node: Node) -> Layer:
-    amounts = node.values(1).reshape(-1, 2).tolist()
     value = float(node.values(2).reshape(-1)[0]) if len(node.inputs) > 2 else 0.0
     mode = "mirror" if node.builtin == "MIRROR_PAD" else "constant"
     return node.layer("pad", node.inputs[:1], mode=mode, value=value,
-                      paddings=tuple((int(a), int(b)) for a, b in amounts))
+                      paddings=_pairs(node, 1))
 
 
 def _reshape(node: Node) -> Layer:
@@ -129,11 +117,9 @@ def _softmax(node: Node) -> Layer:
 
 
 def _batches(node: Node) -> Layer:
-    pairs = node.values(2).reshape(-1, 2).tolist()
-    layer = node.layer(node.builtin.lower(), node.inputs[:1], block=node.integers(1))
-    given = ("paddings" if node.builtin == "SPACE_TO_BATCH_ND" else "crops",
-             tuple((int(a), int(b)) for a, b in pairs))
-    return replace(layer, options=tuple(sorted((*layer.options, given))))
+    name = "paddings" if node.builtin == "SPACE_TO_BATCH_ND" else "crops"
+    amounts: Options = {name: _pairs(node, 2)}
+    return node.layer(node.builtin.lower(), node.inputs[:1], block=node.integers(1), **amounts)
 
 
 CONVERTERS: Mapping[str, Converter] = {
@@ -141,7 +127,7 @@ CONVERTERS: Mapping[str, Converter] = {
     "CONV_2D": _all(_conv), "DEPTHWISE_CONV_2D": _all(_conv),
     "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
     "AVERAGE_POOL_2D": _one(_pool), "MAX_POOL_2D": _one(_pool),
-    "SPLIT": Converter(convert=_split, data=(1,)), "SPLIT_V": _one(_split_v),
+    "SPLIT": Converter(convert=_split, data=(1,)), "SPLIT_V": _one(_split),
     "SLICE": _one(_slice), "STRIDED_SLICE": _one(_strided_slice),
     "PAD": _one(_pad), "PADV2": _one(_pad),
     "MIRROR_PAD": _one(_pad), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
