@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -121,6 +122,24 @@ class Window:
              - (self.kernel[axis] - 1) * self.dilation[axis] - 1) // self.stride[axis] + 1
             for axis, size in enumerate((height, width)))
         return rows, columns
+
+
+def options_of_slice(rank: int, cuts: Mapping[int, tuple[int, int]]) -> Options:
+    """Return options of a slice: first place and step of each axis that is cut, all of others."""
+    return {name: tuple(cuts.get(axis, (0, 1))[place] for axis in range(rank))
+            for place, name in enumerate(("begin", "strides"))}
+
+
+def options_of_reduction(stored: Sequence[int], axes: Collection[int], keep: bool) -> Options:
+    """Return options of a reduction over axes of a file; of one stored besides, unless kept, too.
+
+    Parameters
+    ----------
+    stored
+        Axes of the file in the order the tensor has them, negative where it has none.
+    """
+    return {"keep_dims": keep, "axes": tuple(
+        place for place, axis in enumerate(stored) if axis in axes or (axis < 0 and not keep))}
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:

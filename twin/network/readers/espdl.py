@@ -19,7 +19,7 @@ import numpy as np
 from hwmodels.files import MISSHAPEN
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 from twin.errors import ModelError
-from twin.network.graph import Graph, Quantization, Shape, Window
+from twin.network.graph import Graph, Quantization, Shape, Window, options_of_slice
 from twin.network.model_names import name_model
 from twin.network.readers.budget import check_operators
 from twin.network.readers.model_file import read_bytes
@@ -257,8 +257,8 @@ def _split(call: _Call) -> None:
     axis, start = call.options["axis"], 0
     rank = len(call.shape())
     for name in call.outputs:
-        call.reader.emit(name, "slice", call.inputs[:1], strides=(1,) * rank,
-                         begin=tuple(start * (place == axis % rank) for place in range(rank)))
+        call.reader.emit(name, "slice", call.inputs[:1],
+                         **options_of_slice(rank, {axis % rank: (start, 1)}))
         start += call.reader.describe(name)[0][axis]
 
 
@@ -266,12 +266,9 @@ def _slice(call: _Call) -> None:
     sizes = call.shape()
     starts, axes, steps = ([int(one) for one in call.reader.values(call.inputs[place])]
                            if len(call.inputs) > place else [] for place in (1, 3, 4))
-    begin, strides = ([number] * len(sizes) for number in (0, 1))
-    for place, start in enumerate(starts):
-        axis = axes[place] if axes else place
-        begin[axis] = start % sizes[axis]
-        strides[axis] = steps[place] if steps else 1
-    call.emit("slice", call.inputs[:1], begin=tuple(begin), strides=tuple(strides))
+    cuts = {axis: (start % sizes[axis], step) for start, axis, step in zip(
+        starts, axes or range(len(starts)), steps or [1] * len(starts), strict=True)}
+    call.emit("slice", call.inputs[:1], **options_of_slice(len(sizes), cuts))
 
 
 def _axis(op: str, **fixed: Any) -> _Convert:

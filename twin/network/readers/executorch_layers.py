@@ -15,7 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hwmodels.file_cache import read_yaml_once
-from twin.network.graph import Options, Quantization, RowsColumns, Window
+from twin.network.graph import (
+    Options,
+    Quantization,
+    RowsColumns,
+    Window,
+    options_of_reduction,
+    options_of_slice,
+)
 from twin.network.operators import OPERATORS
 from twin.network.readers.ethos_u import as_constant
 from twin.network.readers.executorch_values import Reader
@@ -69,20 +76,17 @@ def _reduction(reader: Reader, op: str) -> None:
     value, keep = reader.tensors()[0], bool(reader.argument(2, False))
     rank = len(reader.shape(value))
     axes = {axis % rank for axis in reader.argument(1) or range(rank)}
-    stored = tuple(place for place, axis in enumerate(reader.axes(value))
-                   if axis in axes or (axis < 0 and not keep))
-    reader.emit(op, [reader.data(value)], axes=stored, keep_dims=keep)
+    reader.emit(op, [reader.data(value)], **options_of_reduction(reader.axes(value), axes, keep))
 
 
 def _slice(reader: Reader) -> None:
     """Slices (axis, start, end, step) and selections (axis, place)."""
     value = reader.tensors()[0]
     axis, start = reader.argument(1, 0), reader.argument(2, 0)
-    size, place = reader.shape(value)[axis], reader.axis(value, axis)
-    begin, strides = ([number] * len(reader.axes(value)) for number in (0, 1))
-    begin[place] = min(max(start + size * (start < 0), 0), size - 1)
-    strides[place] = reader.argument(4, 1)
-    reader.emit("slice", [reader.data(value)], begin=tuple(begin), strides=tuple(strides))
+    size, step = reader.shape(value)[axis], reader.argument(4, 1)
+    cut = (min(max(start + size * (start < 0), 0), size - 1), step)
+    reader.emit("slice", [reader.data(value)], **options_of_slice(
+        len(reader.axes(value)), {reader.axis(value, axis): cut}))
 
 
 def _pad(reader: Reader) -> None:

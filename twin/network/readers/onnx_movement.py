@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twin.network.graph import Options, Shape
+from twin.network.graph import Options, Shape, options_of_slice
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
     PLAIN,
@@ -79,14 +79,11 @@ def convert_slice(reader: OnnxReader) -> None:
     starts = reader.integers(1, "starts") or []
     axes = reader.integers(3, "axes") or list(range(len(starts)))
     steps = reader.integers(4, "steps") or [1] * len(starts)
-    begin = [0] * len(stored_axes(len(shape), layout))
-    strides = [1] * len(begin)
-    for start, axis, step in zip(starts, axes, steps, strict=True):
-        size = shape[axis]
-        start = start + size if start < 0 else start
-        place = reader.stored_axis(axis, layout)
-        begin[place], strides[place] = min(max(start, 0), size - 1), step
-    reader.emit("slice", [reader.data(layout)], layout, begin=tuple(begin), strides=tuple(strides))
+    cuts = {reader.stored_axis(axis, layout):
+            (min(max(start + shape[axis] * (start < 0), 0), shape[axis] - 1), step)
+            for start, axis, step in zip(starts, axes, steps, strict=True)}
+    rank = len(stored_axes(len(shape), layout))
+    reader.emit("slice", [reader.data(layout)], layout, **options_of_slice(rank, cuts))
 
 
 def convert_pad(reader: OnnxReader) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import frozen
-from twin.network.graph import Options, Window, same_padding
+from twin.network.graph import Options, Window, options_of_reduction, same_padding
 from twin.network.readers.onnx_fusion import clip_activation, clip_bounds
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes
 from twin.network.readers.onnx_movement import (
@@ -218,9 +218,8 @@ def _reduction(reader: OnnxReader, op: str) -> None:
     axes = {axis % rank for axis in (given if given else range(rank))}
     keep = bool(node.option("keepdims", 1))
     layout = _kept_layout(reader, axes, keep)
-    stored = tuple(place for place, axis in enumerate(stored_axes(rank, layout))
-                   if axis in axes or (axis < 0 and not keep))
-    reader.emit(op, [reader.data(layout)], layout if keep else PLAIN, axes=stored, keep_dims=keep)
+    reader.emit(op, [reader.data(layout)], layout if keep else PLAIN,
+                **options_of_reduction(stored_axes(rank, layout), axes, keep))
 
 
 def _choice(reader: OnnxReader, op: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from twin.network.graph import Layer
+from twin.network.graph import Layer, options_of_slice
 from twin.network.readers.ethos_u import ETHOS_U
 from twin.network.readers.refusal import UnsupportedError
 from twin.network.readers.tflite_nodes import Converter, Node, data_all, data_first, plain
@@ -70,10 +70,8 @@ def _reverse(node: Node) -> Layer:
     """Read an axis from its end: a slice that steps back."""
     shape = node.shape(0)
     axes = node.axes(1, len(shape))
-    return node.layer(
-        "slice", node.inputs[:1],
-        begin=tuple(size - 1 if axis in axes else 0 for axis, size in enumerate(shape)),
-        strides=tuple(-1 if axis in axes else 1 for axis in range(len(shape))))
+    return node.layer("slice", node.inputs[:1], **options_of_slice(
+        len(shape), {axis: (shape[axis] - 1, -1) for axis in axes}))
 
 
 def _sum_of_many(node: Node) -> tuple[Layer, ...]:
