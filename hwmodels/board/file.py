@@ -267,14 +267,13 @@ def _configure(document: JsonObject, file: str) -> None:
         raise BoardError(f"{file}:npu.config: no {config!r} of {family}; "
                          + did_you_mean(config, tuple(stated)))
     product = known["products"][config.rpartition("-")[0]]
-    part = _name_sources(_overlay(product, stated[config]), family)
-    npu.update(part)
-    used = set(_list_sources(part))
+    used: set[str] = set()
+    npu.update(_name_sources(_overlay(product, stated[config]), family, used))
     sources = document.setdefault("sources", {})
     for name in [name for name in sources if name.startswith(f"{family} ")]:
         del sources[name]
-    sources.update({key: text for name, text in known["sources"].items()
-                    if (key := f"{family} {name}") in used})
+    sources.update({f"{family} {name}": text for name, text in known["sources"].items()
+                    if name in used})
 
 
 @lru_cache(maxsize=8)
@@ -290,26 +289,17 @@ def _overlay(base: JsonObject, over: JsonObject) -> JsonObject:
             over.get(key, base.get(key)) for key in (*base, *(k for k in over if k not in base))}
 
 
-def _name_sources(value: Any, family: str) -> Any:
-    """Return a part of a family's file with its sources as a board file has them."""
+def _name_sources(value: Any, family: str, used: set[str]) -> Any:
+    """Return a part of a family's file with sources as a board file has them; add them to used."""
     if is_stated(value):
+        used.add(value[2])
         return [*value[:2], f"{family} {value[2]}"]
     if isinstance(value, dict):
         if "source" in value:
+            used.add(value["source"])
             return {**value, "source": f"{family} {value['source']}"}
-        return {key: _name_sources(part, family) for key, part in value.items()}
+        return {key: _name_sources(part, family, used) for key, part in value.items()}
     return value
-
-
-def _list_sources(value: Any) -> Iterator[str]:
-    """Yield the sources of the numbers of a part."""
-    if is_stated(value):
-        yield value[2]
-    elif isinstance(value, dict):
-        if "source" in value:
-            yield value["source"]
-        for part in value.values():
-            yield from _list_sources(part)
 
 
 def _set(section: Section, plain: Any, path: str, value: object, file: str) -> None:

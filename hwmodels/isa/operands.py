@@ -195,8 +195,12 @@ def _values(operands: list[Operand]) -> Reads:
     return tuple(read for operand in operands for read in operand.reads())
 
 
-def _accumulates(operand: Operand) -> Reads:
-    return tuple((register, "accumulate") for register in operand.registers)
+def _ported(operands: list[Operand], port: str) -> Reads:
+    return tuple((register, port) for operand in operands for register in operand.registers)
+
+
+def _accumulates(operands: list[Operand]) -> Reads:
+    return _ported(operands, "accumulate")
 
 
 def _written(operands: list[Operand], count: int) -> tuple[str, ...]:
@@ -210,28 +214,24 @@ def _form_binary(operands: list[Operand]) -> Effect:
 
 
 def _form_mla(operands: list[Operand]) -> Effect:
-    return (*_values(operands[1:3]), *_accumulates(operands[3])), _written(operands, 1)
+    return (*_values(operands[1:3]), *_accumulates([operands[3]])), _written(operands, 1)
 
 
-def _form_accumulate(operands: list[Operand]) -> Effect:
-    return (*_accumulates(operands[0]), *_values(operands[1:])), _written(operands, 1)
+def _plain(first: int, written: int) -> Form:
+    """Return the form that reads operands from one on, and writes so many from the beginning."""
+    return lambda operands: (_values(operands[first:]), _written(operands, written))
 
 
-def _form_long_accumulate(operands: list[Operand]) -> Effect:
-    reads = (*_accumulates(operands[0]), *_accumulates(operands[1]), *_values(operands[2:]))
-    return reads, _written(operands, 2)
+def _accumulate(count: int) -> Form:
+    """Return the form that adds to the first operands what the others make."""
+    return lambda operands: ((*_accumulates(operands[:count]), *_values(operands[count:])),
+                             _written(operands, count))
 
 
-def _form_extend_add(operands: list[Operand]) -> Effect:
-    added, extracted = operands[-2:]
-    reads = (*_accumulates(added), *((name, "shift") for name in extracted.registers))
-    return reads, _written(operands, 1)
-
-
-def _form_pack(operands: list[Operand]) -> Effect:
-    kept, moved = operands[-2:]
-    reads = (*_values([kept]), *((name, "shift") for name in moved.registers))
-    return reads, _written(operands, 1)
+def _shift_last(read: Callable[[list[Operand]], Reads]) -> Form:
+    """Return the form that joins its last operand, shifted, to the one before, read as stated."""
+    return lambda operands: ((*read(operands[-2:-1]), *_ported(operands[-1:], "shift")),
+                             _written(operands, 1))
 
 
 def _form_vmov(operands: list[Operand]) -> Effect:
@@ -245,26 +245,15 @@ def _form_vmov(operands: list[Operand]) -> Effect:
     return reads, _written(operands, count)
 
 
-def _form_index(operands: list[Operand]) -> Effect:
-    return _values(operands[1:]), _written(operands, 2)
-
-
 FORMS: dict[str, Form] = {
     "binary": _form_binary,
     "unary": lambda operands: (_values(operands[1:] or operands), _written(operands, 1)),
-    "merge": lambda operands: (_values(operands), _written(operands, 1)),
-    "compare": lambda operands: (_values(operands), ()),
-    "read": lambda operands: (_values(operands), ()),
-    "write": lambda operands: (_values(operands[1:]), _written(operands, 1)),
-    "select": lambda operands: (_values(operands[1:]), _written(operands, 1)),
+    "merge": _plain(0, 1), "compare": _plain(0, 0), "read": _plain(0, 0), "write": _plain(1, 1),
+    "select": _plain(1, 1), "long": _plain(2, 2), "index": _plain(1, 2),
     "mla": _form_mla,
-    "accumulate": _form_accumulate,
-    "long": lambda operands: (_values(operands[2:]), _written(operands, 2)),
-    "long_accumulate": _form_long_accumulate,
-    "extend_add": _form_extend_add,
-    "pack": _form_pack,
+    "accumulate": _accumulate(1), "long_accumulate": _accumulate(2),
+    "extend_add": _shift_last(_accumulates), "pack": _shift_last(_values),
     "vmov": _form_vmov,
-    "index": _form_index,
     "f_compare": lambda operands: (_values(operands), ("fpscr",)),
     "v_compare": lambda operands: (_values(operands), (PREDICATE,)),
     "predicate": lambda operands: (
