@@ -68,13 +68,11 @@ def assemble(section: Section) -> Board:
     scale = section.supply.voltage_scale
     return read(
         Board, section, **follow_hertz(section, partial(frequency_of, section)),
-        cores=tuple(read(Core, core, name=name) for name, core in section.cores.items()),
-        caches=_caches(section),
-        buses=tuple(read(Bus, bus, name=name) for name, bus in section.buses.items()),
-        dma=tuple(read(Dma, dma, name=name) for name, dma in section.dma.items()),
+        cores=_each(Core, section.cores), caches=_caches(section),
+        buses=_each(Bus, section.buses), dma=_each(Dma, section.dma),
         power=_power(section, scale), prices=_prices(section),
         placement=section.placement.items(), counters=_counters(section),
-        sleep=tuple(read(SleepState, state, name=name) for name, state in section.sleep.items()),
+        sleep=_each(SleepState, section.sleep),
         virtual=tuple(section.virtual.items()), facts=tuple(_facts(section, section.sources)),
         document=json.dumps(to_plain(section), separators=(",", ":")),
     )
@@ -133,6 +131,12 @@ def read(noun: type[Noun], section: Section, scale: str = "", **worked_out: Any)
         if value is not None:
             fields[key.field] = value
     return noun(**fields)
+
+
+def _each(noun: type[Noun], sections: Mapping[str, Section], key: str = "name",
+          ) -> tuple[Noun, ...]:
+    """Return a noun of each section, which it has its name of."""
+    return tuple(read(noun, section, **{key: name}) for name, section in sections.items())
 
 
 def to_plain(node: object) -> Any:
@@ -266,9 +270,7 @@ def _npu(section: Section, hertz: Hertz) -> Npu | None:
         return None
     return read(
         Npu, npu, name=section.board.name, frequency_hz=hertz(npu.clock),
-        units=tuple(read(UnitKind, unit, kind=kind) for kind, unit in npu.units.items()),
-        interfaces=tuple(read(Interface, part, name=name)
-                         for name, part in npu.interfaces.items()),
+        units=_each(UnitKind, npu.units, "kind"), interfaces=_each(Interface, npu.interfaces),
         pools=tuple(_pool(section, name, npu.pools[name], hertz) for name in name_pools(npu)),
         sizes=tuple(dict.fromkeys(config for pool in npu.pools.values()
                                   for config in pool.configs or ())),

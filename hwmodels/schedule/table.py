@@ -15,9 +15,10 @@ from hwmodels.schedule.machine import Flags, Floats, Ints, Machine
 from hwmodels.schedule.task import PATTERNS, Link, Task
 from hwmodels.schedule.units import estimate_unit_cycles, multiplies, name_bits
 
-_NUMBERS = attrgetter("bytes", "run_bytes", "stride_bytes", "window_bytes", "repeats",
-                      "unpacked_bytes", "outstanding", "port_outstanding", "ahead")
-_NAMES = attrgetter("direction", "pool", "port", "pattern", "operand")
+_NUMBERS = ("bytes", "run_bytes", "stride_bytes", "window_bytes", "repeats", "unpacked_bytes",
+            "outstanding", "port_outstanding", "ahead")
+_read_numbers = attrgetter(*_NUMBERS)
+_read_names = attrgetter("direction", "pool", "port", "pattern", "operand")
 
 
 @entity
@@ -109,21 +110,21 @@ def read_transfers(tasks: Sequence[Task], machine: Machine) -> TransferColumns:
         For a port or memory the machine has not.
     """
     transfers = [transfer for task in tasks for transfer in task.transfers]
-    numbers = np.array([_NUMBERS(one) for one in transfers], np.int64).reshape(-1, 9).T
-    names = list(zip(*map(_NAMES, transfers), strict=True)) or [()] * 5
+    numbers = dict(zip(_NUMBERS, np.array(
+        [_read_numbers(one) for one in transfers], np.int64).reshape(-1, 9).T, strict=True))
+    unpacked = numbers.pop("unpacked_bytes")
+    direction, pool, port, patterns, operands = list(
+        zip(*map(_read_names, transfers), strict=True)) or [()] * 5
     first, task, place = count_first([len(task.transfers) for task in tasks])
-    pattern = np.array([PATTERNS.index(one) for one in names[3]], np.int64)
+    pattern = np.array([PATTERNS.index(one) for one in patterns], np.int64)
     return TransferColumns(
-        first=first, task=task, place=place, bytes=numbers[0], run_bytes=numbers[1],
-        stride_bytes=numbers[2], window_bytes=numbers[3], repeats=numbers[4],
-        unpacked_bytes=np.where(numbers[5] != 0, numbers[5], numbers[0]),
-        outstanding=numbers[6], port_outstanding=numbers[7], ahead=numbers[8],
-        out=np.array([one == "out" for one in names[0]], np.bool_),
+        first=first, task=task, place=place, **numbers,
+        unpacked_bytes=np.where(unpacked != 0, unpacked, numbers["bytes"]),
+        out=np.array([one == "out" for one in direction], np.bool_),
         contiguous=pattern == 0, strided=pattern == 1,
-        weights=np.array([one == "weights" for one in names[4]], np.bool_),
-        pool=np.array([machine.pool(one) for one in names[1]], np.int64),
-        port=np.array([machine.port(one) for one in names[2]], np.int64),
-        operands=names[4])
+        weights=np.array([one == "weights" for one in operands], np.bool_),
+        pool=np.array([machine.pool(one) for one in pool], np.int64),
+        port=np.array([machine.port(one) for one in port], np.int64), operands=operands)
 
 
 def read_units(tasks: Sequence[Task], machine: Machine) -> UnitColumns:
