@@ -95,9 +95,9 @@ def _strided_slice(node: Node) -> Layer:
         begin.append(start % shape[axis])
     rest = len(shape) - len(begin)
     # Another operator of the file than SLICE, even where its strides are one.
-    told: Options = {"strided": True} if set(strides) == {1} else {}
+    flag: Options = {"strided": True} if set(strides) == {1} else {}
     return node.layer("slice", node.inputs[:1], begin=(*begin, *(0,) * rest),
-                      strides=(*strides, *(1,) * rest), **told)
+                      strides=(*strides, *(1,) * rest), **flag)
 
 
 def _pad(node: Node) -> Layer:
