@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -37,6 +38,9 @@ def expect(outlook: Outlook, published_us: float | None,
            releases: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return what is expected in parts: prediction, publication, both or none are `RARE`.
 
+    Beside a publication either may lie as far again: of two numbers far apart one is of another
+    build, so the time expected is one of them and not a mean between.
+
     Parameters
     ----------
     releases : ndarray of float, (releases,)
@@ -49,23 +53,35 @@ def expect(outlook: Outlook, published_us: float | None,
     variances, wider : ndarray of float, (parts,)
         Of the logarithm of that time; times a deviation is its usual one.
     """
-    time_us, far = outlook.bases[0].time_us, np.array([1.0, WIDER])
-    own, other = np.repeat(far, 2), np.tile(far, 2)
+    time_us, steps = outlook.bases[0].time_us, np.arange(3 if published_us else 2)
+    rarer = np.add.outer(steps, steps).ravel()
+    own, other = np.repeat(WIDER**steps, len(steps)), np.tile(WIDER**steps, len(steps))
     off = math.log((published_us or time_us) / time_us) - releases
     prior = (own * outlook.sd)**2
     whole = prior + (other * (PUBLISHED_SD if published_us else NOTHING_SD))**2
-    rare = math.log(RARE / (1 - RARE)) * ((own > 1) * 1 + (other > 1))
-    logs = (rare - np.log(whole) / 2)[:, None] - off**2 / (2 * whole[:, None])
-    return logs, off * (prior / whole)[:, None], prior * (1 - prior / whole), own
+    logs = (math.log(RARE / (1 - RARE)) * rarer - np.log(whole) / 2)[:, None]
+    return (logs - off**2 / (2 * whole[:, None]), off * (prior / whole)[:, None],
+            prior * (1 - prior / whole), own)
 
 
-def sum_up(logs: np.ndarray, shifts: np.ndarray, variances: np.ndarray,
-           release: int) -> tuple[float, float]:
-    """Return mean and usual deviation of the expected time of a release, as logarithms."""
-    moved, weights = shifts[:, release], np.exp(logs[:, release] - logs[:, release].max())
-    mean = np.average(moved, weights=weights)
-    spread = np.average(variances + (moved - mean)**2, weights=weights)
-    return float(mean), math.sqrt(spread / (1 + RARE * (WIDER**2 - 1)))
+def find_quantile(share: float, means: np.ndarray, deviations: np.ndarray,
+                  weights: np.ndarray) -> float:
+    """Return the value below which a share of a mixture of normal distributions lies.
+
+    Parameters
+    ----------
+    means, weights : ndarray of float, (parts, releases)
+    deviations : ndarray of float, (parts,)
+    """
+    parts = [*map(NormalDist, means.ravel(), np.repeat(deviations, means.shape[1]))]
+    shares = (weights / weights.sum()).ravel()
+    ends = [part.inv_cdf(share) for part in parts]
+    low, high = min(ends), max(ends)
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        below = np.dot(shares, [part.cdf(middle) for part in parts])
+        low, high = (middle, high) if below < share else (low, middle)
+    return high
 
 
 def find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
@@ -110,8 +126,8 @@ def find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
 
 def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
                      parts: Sequence[np.ndarray], priors: np.ndarray,
-                     fits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the probability of each hypothesis, summing to 1, and of each release if healthy.
+                     fits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return probabilities: of each hypothesis, of each release if healthy, of each of the parts.
 
     Parameters
     ----------
@@ -134,11 +150,13 @@ def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.nda
         logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
                     - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT))
                     + (listed & of_release[:, 0]) * np.log(np.maximum(fits, 1e-300)))
-    whole = np.log(np.maximum(priors, 1e-300))[:, None] + np.logaddexp.reduce(logs)
+    of_any = np.logaddexp.reduce(logs)
+    whole = np.log(np.maximum(priors, 1e-300))[:, None] + of_any
     weights = np.exp(whole - whole.max())
     healthy = np.array([not one.causes for one in found])
     right, wrong = weights[healthy].sum(), weights[~healthy].sum()
     if right and wrong:
         weights[healthy] *= (right / wrong) ** (SHARPER - 1)
     weights /= weights.sum()
-    return weights.sum(axis=1), weights[healthy].sum(axis=0)
+    return (weights.sum(axis=1), weights[healthy].sum(axis=0),
+            np.array([(weights * np.exp(part - of_any)).sum() for part in logs]))

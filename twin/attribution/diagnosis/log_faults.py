@@ -34,8 +34,10 @@ WIDTHS = (0.25, 1 / 3, 0.5, 0.75, 1.5, 2.0, 3.0, 4.0)
 SIDES = (32, 64, 96, 128, 160, 192, 224)
 """Pixels of the square images networks of the same layers are trained for."""
 
-UNITS = {1e3: "us read as ms, or cycles as kcycles", 1e6: "us read as s, or cycles as Mcycles",
-         1e-3: "ms read as us, or kcycles as cycles", 1e-6: "s read as us, or Mcycles as cycles"}
+UNITS = {1e3: "us read as ms, ms as s, or cycles as kcycles",
+         1e6: "us read as s, or cycles as Mcycles",
+         1e-3: "ms read as us, s as ms, or kcycles as cycles",
+         1e-6: "s read as us, or Mcycles as cycles"}
 """What a slip of the unit multiplies a number by."""
 
 

@@ -20,7 +20,6 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,10 @@ import numpy as np
 from hwmodels.errors import did_you_mean
 from hwmodels.frozen import entity
 from twin.attribution.diagnosis.chances import (
-    RARE,
-    WIDER,
     expect,
     find_priors,
+    find_quantile,
     find_reach,
-    sum_up,
     weigh_hypotheses,
 )
 from twin.attribution.diagnosis.faults import UNIT
@@ -59,8 +56,6 @@ from twin.pricing.prediction import Prediction
 
 EXPECTED = "as expected"
 
-NORMAL = NormalDist()
-
 DOUBTED = 0.03
 """Probability below which a stated cause is doubted where something is the matter: assumed."""
 
@@ -72,7 +67,8 @@ class Why:
     Parameters
     ----------
     measured_us, expected_us
-        At the first clock; expected as predicted, or as published shifts it.
+        At the first clock; expected as predicted, or as published shifts it: where the two lie far
+        apart, near that from which likely causes reach what was measured.
     low_us, high_us
         90 % interval of what is expected, the library's uncertainty included: of the mixture of
         all releases it may be, by which the probability of `as_expected` is reckoned, too.
@@ -120,8 +116,8 @@ class Why:
 
     @property
     def two_at_once(self) -> float:
-        """Probability that two causes are present."""
-        return math.fsum(chance for _, chance, _ in self.pairs)
+        """Probability that two causes are present; a slip of the unit is none."""
+        return math.fsum(chance for names, chance, _ in self.pairs if UNIT not in names)
 
     @property
     def verdict(self) -> str:
@@ -164,8 +160,7 @@ def explain(outlook: Outlook, measured_us: Sequence[float], *, published_us: flo
     return Why(
         model=base.deployment.graph.name, board=base.deployment.board.name,
         runtime=base.deployment.runtime.identity, measured_us=measured_us[0],
-        expected_us=weighed.expected_us, low_us=weighed.find_end(0.05),
-        high_us=weighed.find_end(0.95),
+        expected_us=weighed.expected_us, low_us=weighed.low_us, high_us=weighed.high_us,
         as_expected=healthy, rows=rows, pairs=pairs, asked=choose_question(rows, present, healthy),
         releases=tuple((names[place], float(weighed.times_us[place]),
                         float(weighed.releases[place])) for place in kept),
@@ -191,11 +186,14 @@ class _Weighed:
         Of the first number, as predicted.
     weights : ndarray of float, (hypotheses,)
         Probabilities of `found`; `chances` sums them by causes.
-    fits, times_us, spreads, releases : ndarray of float, (releases,)
-        How likely each runs in the arena, its expected time, the deviation of that time's
-        logarithm, and how likely it runs and nothing is the matter.
+    fits, times_us, releases : ndarray of float, (releases,)
+        How likely each runs in the arena, its expected time, and how likely it runs and nothing is
+        the matter.
     offs : ndarray of float, (numbers,)
         Logarithms of measured over predicted.
+    low_us, high_us
+        90 % interval of what is expected: a release counts as it fits the arena, and what was
+        published.
     reach_us
         Of `find_reach`.
     """
@@ -206,26 +204,13 @@ class _Weighed:
     chances: Mapping[tuple[str, ...], float]
     fits: np.ndarray
     times_us: np.ndarray
-    spreads: np.ndarray
     releases: np.ndarray
     offs: np.ndarray
     expected_us: float
+    low_us: float
+    high_us: float
     reach_us: float
     indistinct: tuple[str, ...]
-
-    def find_end(self, share: float) -> float:
-        """Return the time in us below which such a share of what is expected lies, all releases.
-
-        A release counts as it fits the arena; one error in twenty has three times its deviation.
-        """
-        logs, fits = np.log(self.times_us), np.maximum(self.fits, 1e-300)
-        low, high = (logs - 9 * self.spreads).min(), (logs + 9 * self.spreads).max()
-        while high - low > 1e-9:
-            middle = (low + high) / 2
-            below = np.average([(1 - RARE) * NORMAL.cdf(off) + RARE * NORMAL.cdf(off / WIDER)
-                                for off in (middle - logs) / self.spreads], weights=fits)
-            low, high = (middle, high) if below < share else (low, middle)
-        return math.exp(high)
 
     def list_rows(self) -> tuple[Row, ...]:
         """Return a row for each cause, most probable first."""
@@ -250,7 +235,8 @@ def _weigh(outlook: Outlook, measured_us: Sequence[float], published_us: float |
     """Weigh what is left of an outlook's hypotheses; parameters are those of `explain`."""
     runs, base = np.array(list(outlook.releases.values())), outlook.bases[0]
     parts = expect(outlook, published_us, runs[:, 0])
-    shifts, spreads = np.array([sum_up(*parts[:3], place) for place in range(len(runs))]).T
+    logs, moved, variances, _ = parts
+    shifts = moved[logs.argmax(axis=0), np.arange(len(runs))]
     outlook = _drop_small(outlook, (runs + shifts[:, None]).min(axis=0))
     reached = {name for one in outlook.hypotheses for name in one.causes}
     indistinct = tuple(name for name in CAUSES
@@ -259,16 +245,20 @@ def _weigh(outlook: Outlook, measured_us: Sequence[float], published_us: float |
     found = _select(outlook, present, absent, arena_bytes, indistinct,
                     is_run=bool(fits.max() >= CERTAIN))
     offs = np.log(np.array(measured_us) / [one.time_us for one in outlook.bases])
-    weights, releases = weigh_hypotheses(found, offs, runs, parts, find_priors(found, priors), fits)
-    times_us = base.time_us * np.exp(runs[:, 0] + shifts)
+    weights, releases, of_parts = weigh_hypotheses(found, offs, runs, parts,
+                                                   find_priors(found, priors), fits)
+    times_us = base.time_us * np.exp(runs[:, 0] + moved[of_parts.argmax()])
     chances = defaultdict[tuple[str, ...], float](float)
     for one, weight in zip(found, weights.tolist(), strict=True):
         chances[tuple(sorted(one.causes))] += weight
-    own = [*outlook.releases].index(base.deployment.runtime.identity)
+    low_us, high_us = (base.time_us * math.exp(find_quantile(
+        share, runs[:, 0] + moved, np.sqrt(variances),
+        np.exp(logs - logs.max()) * np.maximum(fits, 1e-300))) for share in (0.05, 0.95))
     return _Weighed(
         base=base, found=found, weights=weights, chances=chances, fits=fits, times_us=times_us,
-        spreads=spreads, releases=releases, offs=offs, indistinct=indistinct,
-        expected_us=base.time_us * math.exp(shifts[own]),
+        releases=releases, offs=offs, indistinct=indistinct,
+        expected_us=times_us[[*outlook.releases].index(base.deployment.runtime.identity)].item(),
+        low_us=low_us, high_us=high_us,
         reach_us=find_reach(found, weights, times_us.max(), base.time_us))
 
 
@@ -282,10 +272,9 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
     is_run
         A release runs the network in its arena.
     """
-    found = [
-        one for one in outlook.hypotheses if set(present) <= set(one.causes)
-        and not set(absent) & set(one.causes)
-        and not _is_larger(one, arena_bytes, is_run=is_run)]
+    found = [one for one in outlook.hypotheses
+             if {*absent}.isdisjoint(one.causes) and {*one.causes}.issuperset(present)
+             and not _is_larger(one, arena_bytes, is_run=is_run)]
     if not found:
         idle = [name for name in present if name in indistinct] or present
         deployment = outlook.bases[0].deployment
@@ -295,15 +284,12 @@ def _select(outlook: Outlook, present: Collection[str], absent: Collection[str],
         if len({*present}) == 2 and all(any(name in one.causes for one in outlook.hypotheses)
                                         for name in present):
             raise UsageError(f"--is {' --is '.join(present)}: are not weighed together, as one "
-                             "image has one of them, or --not rules it out; accepted: one of the "
-                             "two")
+                             "image has one of them, or --not rules it out; accepted: one of two")
         if unweighed := [name for name in present if name in list_unweighed(outlook)]:
-            raise UsageError(f"--is {unweighed[0]}: not weighed: "
-                             f"{deployment.runtime.name} comes compiled; accepted: the library "
-                             "you compile (--runtime)")
-        raise UsageError(f"--is {' --is '.join(idle)}: nothing of it, without what "
-                         f"--not rules out, would change the time of "
-                         f"{deployment.graph.name} on {deployment.board.name} by 10 %")
+            raise UsageError(f"--is {unweighed[0]}: not weighed: {deployment.runtime.name} comes "
+                             "compiled; accepted: the library you compile (--runtime)")
+        raise UsageError(f"--is {' --is '.join(idle)}: nothing of it that --not leaves changes the "
+                         f"time of {deployment.graph.name} on {deployment.board.name} by 10 %")
     return found
 
 
@@ -360,11 +346,9 @@ def _drop_small(outlook: Outlook, logs: np.ndarray) -> Outlook:
 
 def _is_larger(one: Hypothesis, arena_bytes: int | None, *, is_run: bool) -> bool:
     """Whether a hypothesis needs a larger arena than a program has; another network may be any."""
-    if arena_bytes is None or "other" in one.causes:
-        return False
-    changed = [fault.deployment for fault in one.faults if fault.deployment is not None]
-    return any(_find_chance(each, arena_bytes) < CERTAIN for each in changed) if changed else (
-        not is_run)
+    fits = [_find_chance(fault.deployment, arena_bytes) >= CERTAIN
+            for fault in one.faults if fault.deployment is not None] or [is_run]
+    return "other" not in one.causes and not all(fits)
 
 
 def _find_chance(deployment: Deployment, arena_bytes: int | None) -> float:

@@ -66,23 +66,26 @@ class Row:
     question: str
 
 
-def describe_unexplained(measured_us: float, reach_us: float) -> tuple[tuple[str, str], ...]:
-    """Return the part of a time far beyond what causes reach, under its name; () of none."""
-    return (("unexplained", f"{format_time(measured_us - reach_us)}: half of the likely causes "
-             f"that are left, two at once, reach at most {format_time(reach_us)}; is the unit "
-             "right, and is it of this network and board?"),) * (
-        measured_us > BEYOND * reach_us)
+def describe_unexplained(measured_us: float, reach_us: float) -> Iterator[tuple[str, str]]:
+    """Yield the part of a time far beyond what causes reach, under its name."""
+    if measured_us > BEYOND * reach_us:
+        yield "unexplained", (
+            f"{format_time(measured_us - reach_us)}: half of the likely causes that are left, two "
+            f"at once, reach at most {format_time(reach_us)}; is the unit right, and is it of this "
+            "network and board?")
 
 
 def describe_left(gap_us: float, rows: Sequence[Row], present: Collection[str],
-                   both: float) -> tuple[tuple[str, str], ...]:
-    """Return what stated causes leave of a gap, where that is a notable part of it."""
-    stated_us = math.fsum(row.explains_us for row in rows if row.cause in present)
-    left_us = gap_us - stated_us
-    return (("left", f"{format_time(left_us)} of the {format_time(gap_us)}: "
-             f"{' and '.join(present)} by itself makes {format_time(stated_us)}; the rest is a "
-             f"second cause ({100 * both:.0f} %) or within the interval of what is expected"),) * (
-        len(present) == 1 and left_us > LEAST_LEFT * gap_us)
+                  both: float) -> Iterator[tuple[str, str]]:
+    """Yield what a stated cause leaves of a gap, where that is a notable part of it."""
+    for row in rows if len(present) == 1 else ():
+        left_us = gap_us - row.explains_us
+        if row.cause in present and left_us > LEAST_LEFT * gap_us:
+            yield "left", (
+                f"{format_time(left_us)} of the {format_time(gap_us)}: {row.cause}"
+                f"{f' ({row.detail})' * bool(row.detail)} makes {format_time(row.explains_us)}; "
+                f"the rest is a second cause ({100 * both:.0f} %) or within the interval of the "
+                "expected time")
 
 
 def write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,

@@ -52,9 +52,10 @@ def test_probabilities_are_those_of_one_distribution(outlook):
     for factor in (0.1, 1.0, 3.0, 9.0, 80.0):
         found = weighing.explain(outlook, [factor * time_us()])
         alone = math.fsum(row.alone for row in found.rows)
-        assert found.as_expected + alone + found.two_at_once == pytest.approx(1)
+        both = math.fsum(chance for _, chance, _ in found.pairs)
+        assert found.as_expected + alone + both == pytest.approx(1)
         present = math.fsum(row.probability for row in found.rows)
-        assert present == pytest.approx(alone + 2 * found.two_at_once)
+        assert present == pytest.approx(alone + 2 * both)
         assert all(one.probability >= two.probability for one, two in pairwise(found.rows))
 
 
@@ -133,6 +134,24 @@ def test_what_was_published_shifts_what_is_expected(outlook):
     far = weighing.explain(outlook, [time_us()], published_us=4 * time_us())
     assert far.low_us < 1.2 * time_us() < 4 * time_us() < far.high_us  # Either may be right.
     assert any("published" in remark for remark in far.remarks)
+
+
+@pytest.mark.parametrize("apart", [0.03, 20, 60, 98])
+def test_of_a_prediction_and_a_publication_far_apart_either_holds(outlook, apart):
+    published_us = apart * time_us()
+    for measured_us in (time_us(), published_us):
+        found = weighing.explain(outlook, [measured_us], published_us=published_us)
+        assert found.low_us < min(time_us(), published_us) * 1.2
+        assert found.high_us > max(time_us(), published_us) / 1.2
+        assert found.expected_us == pytest.approx(measured_us, rel=0.2)
+        assert found.verdict == weighing.EXPECTED
+    between = weighing.explain(outlook, [math.sqrt(apart) * time_us()], published_us=published_us)
+    assert between.as_expected < 0.1
+
+
+def test_a_slip_of_the_unit_is_no_second_cause():
+    said = run("why", "kws", "-b", "nucleo_l4r5zi", "--measured", "3000s").stdout
+    assert "read as ms, ms as s" in said and "two at once" not in said
 
 
 def test_text_takes_its_own_time_whatever_was_published(outlook):
@@ -529,6 +548,7 @@ def test_what_a_stated_cause_leaves_is_said(outlook):
     found = weighing.explain(outlook, [20 * time_us()], present=["simd"])
     left = dict(found.also)["left"]
     row = next(row for row in found.rows if row.cause == "simd")
+    assert f"simd ({row.detail}) makes" in left
     gap_us = found.measured_us - found.expected_us
     assert left.startswith(f"{format_time(gap_us - row.explains_us)} of the {format_time(gap_us)}")
     exact = weighing.explain(outlook, [found.expected_us + row.explains_us], present=["simd"])
