@@ -324,7 +324,8 @@ class Board:
     """
 
     name: Annotated[str, Key(TEXT, "What the board is called.", section="board")]
-    soc: Annotated[str, Key(TEXT, "The chip.", section="board")]
+    soc: Annotated[str, Key(TEXT, "The chip; its first letters name the maker, whose libraries it "
+                            "can run and gets by default (`stm32...`).", section="board")]
     core_family: Annotated[str, Key(CORE, "Of its main core: cortex-m7, ...", section="board")]
     aliases: Annotated[tuple[str, ...], Key(
         Several(TEXT), "Other names it is found by.", section="board")] = ()

@@ -42,6 +42,10 @@ PORTABLE = ("tflm-cmsis-nn", "tflm-reference", "float-reference")
 """Libraries of every vendor's cores, tried in this order behind what the vendor ships."""
 
 
+find_library = load_runtime
+"""What reads a library by its name, for packages that know no files of them."""
+
+
 NOT_OFFERED = ("unknown", "float-reference")
 """Runtimes that are not offered: no library of that name exists."""
 
@@ -52,11 +56,12 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
     Raises
     ------
     RuntimeRefusedError
-        When it or its version is not known, or no runtime runs a layer of the network.
+        When it or its version is not known, the chip cannot have it, or no runtime runs a layer.
     """
     check_layers(graph)
     if name and name != DEFAULT:
         runtime, settled = settle_release(name, board)
+        _check_part(runtime, board)
         check_batch(graph, runtime)
         return _check_types(graph, runtime), settled
     runtime = _check_types(graph, default_runtime(graph, board))
@@ -170,7 +175,7 @@ def runs(graph: Graph, runtime: Runtime, board: Board) -> bool:
     types = Counter(graph.output(layer).dtype for layer in computing_layers(graph))
     try:
         check_network(graph, runtime)
-        load_target(runtime.target).check(board, runtime)
+        _check_part(runtime, board)
     except RuntimeRefusedError:
         return False
     return not types or types.most_common(1)[0][0] in runtime.dtypes
@@ -394,34 +399,38 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
 def list_other_makers(runtime: Runtime, board: Board) -> list[str]:
     """Return the makers a library of assumed loops is for, where the part is of none; else nothing.
 
-    Those whose parts it was measured on: nobody links a closed one elsewhere, and of another
-    nothing says what it takes there.
+    Those whose parts it was measured on: nobody links a closed one elsewhere (`choose_runtime`
+    refuses it), and nothing says what another takes there: it is not offered.
     """
     rows = list_measured() if runtime.structure == "assumed" else ()
     makers = {maker_of(row.soc) for row in rows if row.runtime.partition("@")[0] == runtime.name}
     return [] if maker_of(board.soc) in makers else sorted(makers)
 
 
-def find_library(name: str, board: Board | None = None) -> Runtime:
-    """Return the library of a name; refuse with a board a closed one of other makers' parts.
-
-    Raises
-    ------
-    RuntimeRefusedError
-        Naming the libraries there are, or the makers it is for.
-    """
-    runtime = load_runtime(name)
-    if board is not None and (makers := list_other_makers(runtime, board)):
+def _check_part(runtime: Runtime, board: Board) -> None:
+    """Refuse a library of another accelerator, or a closed one of other makers' parts."""
+    load_target(runtime.target).check(board, runtime)
+    if runtime.closed and (makers := list_other_makers(runtime, board)):
+        named = " or ".join(f"{maker}..." for maker in makers)
         raise RuntimeRefusedError(
-            f"{runtime.identity} {runtime.unread}; {board.name} has {board.soc}, accepted: boards "
-            f"with parts named {' or '.join(f'{maker}...' for maker in makers)}")
-    return runtime
+            f"{runtime.identity} is closed; {board.name} has {board.soc}, accepted: boards with "
+            f"parts named {named}, by board.soc of their file")
+
+
+def _is_had(runtime: Runtime, board: Board) -> bool:
+    """Whether the chip of a board can have a library."""
+    from twin.runtimes.lowering import list_extensions
+
+    with suppress(RuntimeRefusedError):
+        _check_part(runtime, board)
+        return not runtime.extensions or not {*runtime.extensions}.isdisjoint(
+            list_extensions(board.core.isa))
+    return False
 
 
 def list_runnable(board: Board) -> tuple[str, ...]:
-    """Return every release of every library, one for an accelerator only where there is one."""
-    return tuple(one for one in list_runtimes()
-                 if board.npu is not None or not load_runtime(one).accelerated)
+    """Return every release of every library the chip of a board can have."""
+    return tuple(one for one in list_runtimes() if _is_had(load_runtime(one), board))
 
 
 def list_each_runtime(board: Board) -> tuple[str, ...]:
@@ -433,15 +442,11 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     accelerator where there is one, CMSIS-NN on Arm cores and ESP-NN on others, one that needs
     vectors where the core has them; builds of our own programs are omitted. Best known first.
     """
-    from twin.runtimes.lowering import list_extensions
-
     names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
-    found, own = [], list_extensions(board.core.isa)
+    found = []
     for runtime in map(load_runtime, dict.fromkeys(names)):
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
-                or (runtime.accelerated and board.npu is None)
-                or list_other_makers(runtime, board)
-                or (runtime.extensions and not {*runtime.extensions} & {*own})
+                or not _is_had(runtime, board) or list_other_makers(runtime, board)
                 or load_isa(board.core.isa).code.foreign in runtime.name):
             found.append(settle_release(runtime.name, board)[0].identity)
     return tuple(found)

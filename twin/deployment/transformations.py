@@ -17,7 +17,6 @@ from twin.deployment.kernels import KERNEL_PATHS, SQUARES, TILES, choose_kernels
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS, list_rewrites, rewrite_network
 from twin.runtimes import load_runtime
-from twin.runtimes.targets import load_target
 
 _REBUILD = EFFORTS[1]
 
@@ -209,7 +208,6 @@ def _find_runtimes(deployment: Deployment) -> Found:
         if runtime.identity == deployment.runtime.identity:
             continue
         try:
-            load_target(runtime.target).check(deployment.board, runtime)
             check_network(deployment.graph, runtime)
         except TwinError:
             continue

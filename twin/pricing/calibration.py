@@ -358,7 +358,7 @@ def starting_prices(board: Board, runtime: str) -> Calibration | None:
 
     None: stated prices, of an accelerator and of a library that was learnt from programs.
     """
-    library = find_library(runtime, board)
+    library = find_library(runtime)
     unseen = None if library.learnt is not None or library.accelerated else unseen_prices(board)
     found = shipped_calibration(board, runtime) or unseen
     return (None if found is None else _state_image(found, runtime) if library.is_compiled

@@ -13,7 +13,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import Settings
-from twin.deployment.choice import BEST, DEFAULT, find_library
+from twin.deployment.choice import DEFAULT
 from twin.deployment.deploy import deploy_towards
 from twin.deployment.deployment import Deployment
 from twin.errors import (
@@ -116,8 +116,6 @@ class Deployer:
         network = {path: settings.pop(path) for path in [*settings] if path.startswith("network.")}
         places = {what: None if value is None else str(value) for what in ("weights", "arena")
                   for value in (settings.pop(f"placement.{what}", None),)}
-        if runtime not in (DEFAULT, BEST):
-            find_library(runtime, board)
         placed = deploy_towards(
             graph, board, settings, runtime=runtime,
             clock_hz=None if clock == OWN else read_clock(clock), network=network, **places)

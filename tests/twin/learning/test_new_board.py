@@ -43,6 +43,16 @@ def test_every_core_predicts_at_once(core, tmp_path):
     assert predict(deploy("kws", path)).time_us > 0
 
 
+@pytest.mark.parametrize(("name", "like", "soc", "library"), [
+    ("h743", "nucleo_h723zg", "stm32-h743", "x-cube-ai"),
+    ("stm32h743zi", "nucleo_h723zg", "stm32h743zi", "x-cube-ai"),
+    ("mine", "rpi_pico2", "rp2350-mine", "tflm-cmsis-nn"),
+    ("mine", None, "mine", "tflm-cmsis-nn")])
+def test_a_board_like_another_has_the_libraries_of_its_maker(name, like, soc, library, tmp_path):
+    board = write_board(replace(wanted("cortex-m7", like), name=name), tmp_path / "mine.yaml")[1]
+    assert board.soc == soc and deploy("kws", board).runtime.name == library
+
+
 @pytest.mark.parametrize("like", ["nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q",
                                   "apollo510_evb", "rpi_pico"])
 def test_a_board_like_another_is_predicted_like_it(like, tmp_path):

@@ -10,7 +10,12 @@ import twin
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.quantities import format_time, join_words
 from twin.attribution.folders import describe_measured_runtime
-from twin.deployment.choice import default_runtime, list_best, list_each_runtime
+from twin.deployment.choice import (
+    default_runtime,
+    list_best,
+    list_each_runtime,
+    list_runnable,
+)
 from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.network import zoo
@@ -314,3 +319,20 @@ def test_what_names_a_file_is_one_or_refused(tmp_path, name, content, told):
 def test_assumed_loops_say_whether_the_library_is_closed(name, why):
     prediction = predict(deploy("kws", "nucleo_l4r5zi", runtime=name))
     assert any(f"{name} {why}; its loops are taken to be" in one for one in prediction.warnings)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda name: deploy("kws", "rpi_pico2", runtime=name),
+    lambda name: deploy("kws", "rpi_pico2").replace({"runtime": name})], ids=["deploy", "replace"])
+def test_a_closed_library_is_refused_on_parts_of_other_makers(ask):
+    """Wherever it is named; one whose sources can be built anywhere is not."""
+    with pytest.raises(RuntimeRefusedError, match=r"is closed; rpi_pico2 has rp2350a, accepted: "
+                                                  r"boards with parts named stm\.\.\., by board"):
+        ask("st-edge-ai")
+    assert ask("microtvm").runtime.identity == "microtvm@2022"
+
+
+def test_libraries_listed_for_a_board_are_those_its_chip_can_have():
+    n6 = {name.partition("@")[0] for name in list_runnable(load_board("stm32n6570_dk"))}
+    assert {"neural-art", "x-cube-ai", "microtvm"} < n6
+    assert n6.isdisjoint({"ethos-u-vela", "gap", "ai8x", "mvp", "ti-nnc", "esp-dl"})

@@ -104,7 +104,7 @@ def test_a_closed_library_is_refused_on_another_makers_part_alone() -> None:
         for board in ("esp32c3_devkitm", "nucleo_l4r5zi")])
     assert (other.failure, other.reason) == ("runtime", (
         "x-cube-ai@9.0.0 is closed; esp32c3_devkitm has esp32c3, accepted: boards with parts "
-        "named stm..."))
+        "named stm..., by board.soc of their file"))
     assert not own.failure
 
 

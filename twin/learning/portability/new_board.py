@@ -286,7 +286,7 @@ def describe_board(wanted: Wanted) -> str:
                             for states in range(1, 2 * guesses.wait_states + 3))
         waits = f"wait_states_max_hz: {{default: [[{highest}], assumed, waits]}}"
     text = _BOARD.format(
-        name=wanted.name, core=wanted.core, isa=traits.isa,
+        name=wanted.name, soc=_name_part(wanted), core=wanted.core, isa=traits.isa,
         fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
         sram=fact(wanted.sram_bytes, None), flash=fact(wanted.flash_bytes, None),
         supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,
@@ -296,6 +296,13 @@ def describe_board(wanted: Wanted) -> str:
     used = [f'  {key}: "{said}"' for key, said in _describe_sources(wanted, guesses).items()
             if f"assumed, {key}]" in text]
     return text.replace("{sources}", "\n".join(used))
+
+
+def _name_part(wanted: Wanted) -> str:
+    """Return a name of the chip that begins as those of its maker do: of the board it is like."""
+    family = wanted.like and re.match(r"([a-z]+)\d*", wanted.like.soc)
+    return f"{family[0]}-{wanted.name}" if family and not wanted.name.startswith(family[1]) else (
+        wanted.name)
 
 
 def _describe_sources(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
@@ -374,7 +381,7 @@ sources:
 {sources}
 board:
   name: {name}
-  soc: {name}
+  soc: {soc}  # its beginning names the maker, whose libraries the chip can run
   core_family: {core}
   description: "{core}, described by `twin boards new`"
 supply: {{voltage_v: {supply}, regulator: {regulator}{more}}}
