@@ -26,6 +26,7 @@ import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.cell import PARTS, Cell
+from hwmodels.errors import check_word
 from hwmodels.frozen import entity, frozen
 
 RELEASES = 3.0
@@ -50,8 +51,7 @@ class Part:
 
     def __post_init__(self) -> None:
         """Refuse a level that is not known."""
-        if self.level not in LEVELS:
-            raise FitError(f"level {self.level!r}; accepted: {', '.join(LEVELS)}")
+        check_word("level", self.level, LEVELS, FitError)
 
 
 @entity

@@ -175,8 +175,7 @@ def parse_object(text: str, where: str) -> JsonObject:
 def _check_types(document: Mapping[str, Any], types: Mapping[str, tuple[type, ...]],
                  where: str) -> None:
     for name in document:
-        if name not in types:
-            raise MeasurementError(f"{where}: unknown key {name!r}; " + did_you_mean(name, types))
+        check_known(f"{where}: unknown key", name, types, MeasurementError)
     for name, accepted in types.items():
         if name not in document:
             raise MeasurementError(f"{where}: key {name!r} is missing")

@@ -14,7 +14,7 @@ Cycles are of the accelerator's clock unless the name says otherwise.
 
 from __future__ import annotations
 
-from hwmodels.errors import KernelError
+from hwmodels.errors import KernelError, check_word
 from hwmodels.frozen import NamedCounts, frozen, record
 
 PATTERNS = ("contiguous", "strided", "channel_interleaved")
@@ -144,8 +144,7 @@ class Transfer:
         for key, value, accepted in (("direction", self.direction, ("in", "out")),
                                      ("pattern", self.pattern, PATTERNS),
                                      ("overlaps", self.overlaps, OVERLAPS)):
-            if value not in accepted:
-                raise KernelError(f"{where}: {key} {value!r}; accepted: {', '.join(accepted)}")
+            check_word(f"{where}: {key}", value, accepted, KernelError)
         if min(self.bytes, self.unpacked_bytes, self.outstanding) < 0 or self.repeats < 1:
             raise KernelError(f"{where}: bytes {self.bytes}, repeats {self.repeats}; accepted: "
                               "no negative bytes or bursts, at least one pass")

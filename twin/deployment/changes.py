@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import LONGEST_WORD, did_you_mean
+from hwmodels.errors import LONGEST_WORD, check_known
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
 from twin.deployment.choice import choose_runtime
@@ -106,10 +106,8 @@ LOAD_KEYS: Mapping[str, tuple[Callable[[str], object], str, str]] = {
 
 
 def _read_via(text: str, graph: Graph, board: Board) -> Choose:
-    known = [dma.name for dma in board.dma]
-    if text not in (*known, "none"):
-        raise UsageError(f"placement.weights_via: {board.name} has no DMA "
-                         f"controller {text!r}; " + did_you_mean(text, (*known, "none")))
+    check_known(f"placement.weights_via: {board.name} has no DMA controller", text,
+                [*(dma.name for dma in board.dma), "none"], UsageError)
     return Choose(field="weights_via", value=None if text == "none" else text)
 
 

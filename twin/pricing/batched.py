@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from calibration.fitting.intervals import LEVEL
 from hwmodels.board.file import change_board
 from hwmodels.board.operating_points import spread_clock, spread_supply
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, check_word
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
 from hwmodels.prices import rail_mw_per_ma
@@ -188,10 +188,8 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
     TwinError
         Of the first configuration that cannot be, unless errors are kept.
     """
-    if temperature not in TEMPERATURES:
-        raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
-    if errors not in ERRORS:
-        raise UsageError(f"errors {errors!r}; accepted: {', '.join(ERRORS)}")
+    check_word("temperature", temperature, TEMPERATURES, UsageError)
+    check_word("errors", errors, ERRORS, UsageError)
     if isinstance(deployments, Deployment):
         variation = read_variation({} if vary is None else vary)
         most, groups = len(deployments.graph.layers), list_groups(deployments, variation)

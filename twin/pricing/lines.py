@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.board.facts import Board, Cache
+from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
 from hwmodels.counts import (
@@ -338,6 +338,9 @@ CANDIDATES = tuple(name for name, policy in POLICIES.items() if policy.candidate
 NO_CACHE = "no cache"
 """Rival of a cache that may not be there."""
 
+WAITS = {"no wait states": 0, "twice the wait states": 2}
+"""Rivals of a memory whose waits are guessed, and how often they are as many."""
+
 
 def list_open(board: Board) -> tuple[Cache, ...]:
     """Return the caches in use whose replacement policy nobody documents."""
@@ -351,31 +354,44 @@ def list_open(board: Board) -> tuple[Cache, ...]:
 
 def list_doubtful(board: Board) -> tuple[Cache, ...]:
     """Return the caches in use that may not be there: nought is within their size's deviation."""
-    guessed = {fact.path for fact in board.facts if (fact.rel_sd or 0.0) >= 1.0}
     return tuple(cache for cache in board.caches
-                 if cache.enabled and f"caches.{cache.name}.size_bytes" in guessed)
+                 if cache.enabled and f"caches.{cache.name}.size_bytes" in _list_guesses(board))
+
+
+def list_guessed_reads(board: Board) -> tuple[Memory, ...]:
+    """Return the memories that wait and whose wait states or width of a read are guessed."""
+    guesses = _list_guesses(board)
+    return tuple(one for one in board.memories if one.wait_states and {
+        f"memories.{one.name}.{fact}" for fact in ("read_bytes", "wait_states_max_hz")} & guesses)
+
+
+def _list_guesses(board: Board) -> set[str]:
+    """Return the paths of facts that may be nought, or twice as much."""
+    return {fact.path.removesuffix(".default") for fact in board.facts
+            if (fact.rel_sd or 0.0) >= 1.0}
 
 
 def list_rivals(deployment: Deployment) -> tuple[tuple[str, Deployment], ...]:
     """Return a deployment under each policy open caches may have, the assumed one first, if any is.
 
-    The last is without the caches that may not be there.
+    After these, without the caches that may not be there, and with other waits than were guessed.
     """
     board = deployment.board
-    caches, doubtful = list_open(board), list_doubtful(board)
-    if not caches and not doubtful:
-        return ()
-    own = caches[0].replacement if caches else "as stated"
+    caches, doubtful, reads = list_open(board), list_doubtful(board), list_guessed_reads(board)
 
-    def change(changed: Sequence[Cache], **fields: Any) -> Deployment:
-        return replace(deployment, board=replace(board, caches=tuple(
-            replace(one, **fields) if one in changed else one for one in board.caches)))
+    def change(changed: Sequence[Cache], **fields: Any) -> Board:
+        return replace(board, caches=tuple(
+            replace(one, **fields) if one in changed else one for one in board.caches))
 
-    return ((own, deployment), *(
-        (policy, change(caches, replacement=policy))
-        for policy in CANDIDATES if caches and policy != own
-        and all(POLICIES[policy].takes(cache.ways) for cache in caches)),
-        *([(NO_CACHE, change(doubtful, enabled=False))] if doubtful else []))
+    boards = [*((policy, change(caches, replacement=policy)) for policy in CANDIDATES
+                if caches and policy != caches[0].replacement
+                and all(POLICIES[policy].takes(cache.ways) for cache in caches)),
+              *([(NO_CACHE, change(doubtful, enabled=False))] if doubtful else []),
+              *((name, replace(board, memories=tuple(
+                  replace(one, wait_states=times * one.wait_states) if one in reads else one
+                  for one in board.memories))) for name, times in WAITS.items() if reads)]
+    return ((caches[0].replacement if caches else "as stated", deployment), *(
+        (name, replace(deployment, board=one)) for name, one in boards)) if caches or boards else ()
 
 
 def price_rivals(deployment: Deployment, prices: Prices,
@@ -397,7 +413,7 @@ def price_rivals(deployment: Deployment, prices: Prices,
     for policy, rival in rivals:
         structure = find_structure(rival, lower, cold=False)
         places = structure.arrays.places
-        own, us = (prices, timing(places)) if policy != NO_CACHE else (
-            runtime_prices(rival), read_timing(rival.board, places))
+        own = runtime_prices(rival) if policy == NO_CACHE else prices
+        us = read_timing(rival.board, places) if policy in (NO_CACHE, *WAITS) else timing(places)
         found.append((policy, price_lines(structure, deployment.runtime, own, us, shares)))
     return found

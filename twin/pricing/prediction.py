@@ -19,6 +19,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
+from hwmodels.errors import check_word
 from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.quantities import format_frequency, format_size, list_first, sum_by_key
 from hwmodels.simulator import add_background
@@ -46,7 +47,7 @@ from twin.network.operators import (
 )
 from twin.pricing.certainty import Certainty, say_assumed_currents
 from twin.pricing.counted_prices import list_input_assumptions
-from twin.pricing.lines import list_doubtful, price_on_core, runtime_prices
+from twin.pricing.lines import list_doubtful, list_guessed_reads, price_on_core, runtime_prices
 from twin.pricing.structure import is_layer_assumed
 
 if TYPE_CHECKING:
@@ -325,8 +326,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     target: on an accelerator, layers are what their tasks cost, and the host's caches start
     empty in either temperature.
     """
-    if temperature not in TEMPERATURES:
-        raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
+    check_word("temperature", temperature, TEMPERATURES, UsageError)
     prices = runtime_prices(deployment)
     costs, tasks = deployment.target.price(deployment, prices, price_on_core,
                                             cold=temperature == "cold")
@@ -421,6 +421,10 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
                  f"interval of the time covers there being none; caches.{cache.name}.size_bytes "
                  "in the file, or --set, states it"
                  for cache in list_doubtful(deployment.board)[:1]]
+    warnings += [f"{one.name}: {one.wait_states} wait states and {one.read_bytes} bytes a read are "
+                 "guesses, and the interval of the time covers none and twice as many; wait_states "
+                 f"and read_bytes of memories.{one.name} in the file state them"
+                 for one in list_guessed_reads(deployment.board)]
     decided = list_input_assumptions(deployment)
     listed = {f"inputs decide the cost ({taken}) of layer": places
               for taken, places in decided.items()}

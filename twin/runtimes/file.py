@@ -254,9 +254,8 @@ def read_arena(path: Path, document: Any) -> ArenaRule | None:
                                   "expected") from error
     from twin.runtimes.tflm import list_releases
 
-    if rule.release is not None and rule.release not in list_releases():
-        raise RuntimeRefusedError(f"{path}:arena.release: {rule.release!r}; accepted: "
-                                  + ", ".join(list_releases()))
+    if rule.release is not None:
+        check_word(f"{path}:arena.release:", rule.release, list_releases(), RuntimeRefusedError)
     return rule
 
 

@@ -18,6 +18,7 @@ from twin.learning.portability.new_board import Wanted, describe_board, write_bo
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
+from twin.pricing.certainty import probability_faster, ratio_interval
 from twin.pricing.lines import list_doubtful
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
@@ -72,11 +73,11 @@ def test_a_board_like_another_is_predicted_like_it(like, tmp_path):
 def test_guesses_are_marked_and_what_is_given_is_not():
     text = describe_board(wanted(wait_states=3))
     assert "wait_states: [3, datasheet, given]" in text
-    assert "read_bytes: [16, assumed, array]" in text
+    assert "read_bytes: {value: 16, kind: assumed, source: array, rel_sd: 1}" in text
     assert "size_bytes: [1048576, datasheet, given]" in text
     text = describe_board(wanted())
     # 96 MHz at 30 MHz an answer: four periods; and as many again for higher clocks
-    assert "wait_states_max_hz: {default: [[30MHz, 60MHz, 90MHz, 120MHz, 150MHz, " in text
+    assert "wait_states_max_hz: {default: {value: [30MHz, 60MHz, 90MHz, 120MHz, 150MHz, " in text
     assert describe_board(wanted("rv32imac")) == describe_board(wanted("rv32imc"))
 
 
@@ -238,7 +239,7 @@ def test_showing_boards_works_as_before():
     ("cortex-m33", "b_u585i_iot02a"), ("cortex-m4", "nrf52840dk")])
 def test_a_guessed_cache_is_that_of_the_class_and_may_not_be_there(core, like, tmp_path):
     """Of shipped boards of the core; the interval holds the time with it and without any."""
-    _, board = write_board(wanted(core=core), tmp_path / "mine.yaml")
+    _, board = write_board(wanted(core=core, wait_states=3, read_bytes=16), tmp_path / "mine.yaml")
     cache, usual = board.caches[0], load_board(like)
     assert (cache.size_bytes, cache.ways) == (usual.caches[0].size_bytes, usual.caches[0].ways)
     size = next(fact for fact in board.facts if fact.path.endswith(".size_bytes")
@@ -257,6 +258,30 @@ def test_a_guessed_cache_is_that_of_the_class_and_may_not_be_there(core, like, t
                                                cache.size_bytes}))
     assert stated.time_us == made.time_us and stated.certainty.time_us.high < held.high
     assert not any(line.startswith("cache: ") for line in stated.warnings)
+
+
+def test_guessed_reads_of_the_flash_are_named_and_widen_times_and_ratios(tmp_path):
+    """Nobody knows how often it waits: what weights in SRAM save may be nothing, or twice as much.
+    """
+    _, guessed = write_board(wanted(cache_bytes=0), tmp_path / "mine.yaml")
+    flash = guessed.memory("flash")
+    _, known = write_board(wanted(cache_bytes=0, wait_states=flash.wait_states,
+                                  read_bytes=flash.read_bytes), tmp_path / "known.yaml")
+    before, stated = (predict_calibrated(deploy("kws", board)) for board in (guessed, known))
+    assert before.time_us == stated.time_us
+    assert before.certainty.time_us.low < 0.95 * stated.certainty.time_us.low
+    assert before.certainty.time_us.high > 1.05 * stated.certainty.time_us.high
+    said, = (line for line in before.warnings if line.startswith("flash: "))
+    assert said.startswith(f"flash: {flash.wait_states} wait states and {flash.read_bytes} bytes a "
+                           "read are guesses, and the interval of the time covers none and twice")
+    assert not any(line.startswith("flash: ") for line in stated.warnings)
+    draws = [[predict_calibrated(deploy("kws", board).replace(
+        {"placement.weights": memory})).certainty.draw for memory in ("flash", "sram")]
+        for board in (guessed, known)]
+    unsure, sure = (probability_faster(1.0, 0.9, *one) for one in draws)
+    assert 0.5 < unsure < 0.95 < sure
+    wide, narrow = (ratio_interval(1.0, 0.9, *one) for one in draws)
+    assert narrow.high < 1 < wide.high and wide.low < narrow.low
 
 
 def test_a_core_with_caches_of_its_own_has_them(tmp_path):

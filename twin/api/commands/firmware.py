@@ -10,7 +10,7 @@ from typing import Any
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_built_cores
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import check_known
 from hwmodels.files import File
 from hwmodels.frozen import frozen
 from hwmodels.isa import native_isa, read_name
@@ -95,8 +95,7 @@ def export_firmware(asked: requests.Export) -> tuple[Path, ...]:
 
     known = sorted({*list_built_cores().values(), native_isa()})
     isa = read_name(asked.isa)
-    if isa not in known:
-        raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))
+    check_known("--isa", isa, known, UsageError)
     graph = read_model(fspath(asked.model))
     return write_drop_in(generate_source(graph, isa), graph.name, Path(asked.output))
 

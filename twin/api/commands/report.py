@@ -11,7 +11,7 @@ from typing import Any
 
 from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
-from hwmodels.errors import check_extra
+from hwmodels.errors import check_extra, check_word
 from hwmodels.files import File
 from twin.api.commands.check import PERIOD, check
 from twin.api.commands.check import Check as Checked
@@ -110,8 +110,7 @@ def check_report(file: File, length: str = "full") -> str:
     ending = Path(file).suffix.lower()
     if ending not in ENDINGS:
         raise UsageError(f"{file}: a report ends in {', '.join(ENDINGS)}")
-    if length not in LENGTHS:
-        raise UsageError(f"length {length!r}; accepted: {', '.join(LENGTHS)}")
+    check_word("length", length, LENGTHS, UsageError)
     if length == "short" and ending in (".html", ".htm"):
         raise UsageError(f"{file}: a page is whole; accepted with --length short: .md, .pdf")
     if ending == ".pdf":

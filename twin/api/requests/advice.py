@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING
 
+from hwmodels.errors import check_word
 from twin.api.requests import Judged, Limited, Powered, Priced, option
 from twin.api.requests.studies import Progress
 from twin.errors import UsageError
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
 
 def check_efforts(efforts: Sequence[str]) -> tuple[str, ...]:
     """Return classes of effort in their order; raises `UsageError` for one that is none."""
-    wrong = next((one for one in efforts if one not in EFFORTS), None)
-    if wrong is not None:
-        raise UsageError(f"effort {wrong!r}; accepted: {', '.join(EFFORTS)}")
+    for one in efforts:
+        check_word("effort", one, EFFORTS, UsageError)
     return tuple(one for one in EFFORTS if one in efforts)
 
 

@@ -14,7 +14,7 @@ from hwmodels.board.file import SHIPPED as BOARDS
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
 from hwmodels.core.file import OWN_CORE, SHIPPED, list_built_cores, load_core
-from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.errors import BoardError, check_known, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.isa import read_name
 from hwmodels.quantities import format_frequency, format_size
@@ -80,9 +80,8 @@ class Wanted:
             raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, known)}; "
                              f"{OWN_CORE}")
         check_name(self.name)
-        if self.regulator is not None and self.regulator not in REGULATORS.words:
-            raise UsageError(f"--regulator {self.regulator!r}; "
-                             + did_you_mean(self.regulator, tuple(map(str, REGULATORS.words))))
+        if self.regulator is not None:
+            check_known("--regulator", self.regulator, [*map(str, REGULATORS.words)], UsageError)
         for option, size_bytes in (("--flash", self.flash_bytes), ("--sram", self.sram_bytes)):
             if size_bytes < LEAST_BYTES:
                 raise UsageError(f"{option}: {size_bytes} bytes, less than any part has; accepted: "
@@ -261,40 +260,42 @@ def describe_board(wanted: Wanted) -> str:
                          f"{guesses.wait_states} wait states of the flash; accepted: a lower "
                          f"--clock, or your own --wait-states, up to {MOST_WAIT_STATES}")
 
-    def fact(given: float | None, guessed: float | None, source: str = "") -> str:
-        value = guessed if given is None else given
-        said = "null" if value is None else f"{value:.10g}"
-        return f"[{said}, {f'assumed, {source}' if given is None else 'datasheet, given'}]"
+    def fact(given: float | None, guessed: float = 0.0, source: str = "") -> str:
+        return (f"[{guessed:.10g}, assumed, {source}]" if given is None else
+                f"[{given:.10g}, datasheet, given]")
+
+    def assume(value: object, source: str) -> str:
+        """Write a guess: without another board, of what may as well be none or twice as much."""
+        return f"[{value}, assumed, {source}]" if wanted.like is not None else (
+            f"{{value: {value}, kind: assumed, source: {source}, rel_sd: 1}}")
 
     cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
     traits = load_core(wanted.core).traits
-    fpu = traits.fpu
     looked_up = "".join(f", {role}: {name}" for role, name in zip(
         ("icache", "dcache"), guesses.caches, strict=False) if cache_bytes)
-    size = fact(wanted.cache_bytes, guesses.cache_bytes, "caches")
-    if wanted.cache_bytes is None and wanted.like is None and not traits.own_caches:
-        size = f"{{value: {cache_bytes}, kind: assumed, source: caches, rel_sd: 1}}"
+    size = fact(wanted.cache_bytes, cache_bytes, "caches") if (
+        traits.own_caches or wanted.cache_bytes is not None) else assume(cache_bytes, "caches")
     caches = "".join(
-        f"  {name}: {{size_bytes: {size}, "
-        f"line_bytes: {fact(None, guesses.line_bytes, 'caches')}, ways: "
-        f"{fact(None, guesses.ways, 'caches')},\n    replacement: [{guesses.replacement}, assumed, "
-        "caches], allocate: read, serves: [flash]}\n"
+        f"  {name}: {{size_bytes: {size}, line_bytes: [{guesses.line_bytes}, assumed, caches], "
+        f"ways: [{guesses.ways}, assumed, caches],\n    replacement: [{guesses.replacement}, "
+        "assumed, caches], allocate: read, serves: [flash]}\n"
         for name in dict.fromkeys(guesses.caches) if cache_bytes)
-    waits = f"wait_states: {fact(wanted.wait_states, None)}"
+    waits = f"wait_states: {fact(wanted.wait_states)}"
     if wanted.wait_states is None:  # of other clocks, too: those of a what-if
         highest = ", ".join(f"{math.ceil(states * guesses.hz_per_wait - 1e-3) / 1e6:.10g}MHz"
                             for states in range(1, 2 * guesses.wait_states + 3))
-        waits = f"wait_states_max_hz: {{default: [[{highest}], assumed, waits]}}"
+        waits = f"wait_states_max_hz: {{default: {assume(f'[{highest}]', 'waits')}}}"
     text = _BOARD.format(
         name=wanted.name, soc=_name_part(wanted), core=wanted.core, isa=traits.isa,
-        fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
-        sram=fact(wanted.sram_bytes, None), flash=fact(wanted.flash_bytes, None),
+        clock=fact(wanted.clock_hz), sram=fact(wanted.sram_bytes), flash=fact(wanted.flash_bytes),
+        fpu=f", fpu: {traits.fpu}" if traits.fpu else "",
         supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,
         caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
-        waits=waits, read=fact(wanted.read_bytes, guesses.read_bytes, "array"), sources="{sources}",
+        waits=waits, read=assume(guesses.read_bytes, "array") if wanted.read_bytes is None
+        else fact(wanted.read_bytes), sources="{sources}",
         **_describe_power(wanted, guesses))
     used = [f'  {key}: "{said}"' for key, said in _describe_sources(wanted, guesses).items()
-            if f"assumed, {key}]" in text]
+            if f"assumed, {key}]" in text or f"source: {key}, rel_sd" in text]
     return text.replace("{sources}", "\n".join(used))
 
 

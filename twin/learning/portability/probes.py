@@ -10,7 +10,7 @@ from calibration.microbench.probes import MAC_REPEATS, TAIL_BYTES, Probe, Rooms
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, did_you_mean, reworded
 from hwmodels.files import DocumentError, JsonObject, read_yaml, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
@@ -120,8 +120,7 @@ def choose_benchmarks(names: Iterable[str], board: Board | None, rooms: Rooms,
     if ALL in names:
         return tuple(one for name, one in known.items() if name != POWER or POWER in names)
     for name in names:
-        if name not in known:
-            raise UsageError(f"no micro-benchmark {name!r}; " + did_you_mean(name, (*known, ALL)))
+        check_known("no micro-benchmark", name, (*known, ALL), UsageError)
     return tuple(known[name] for name in dict.fromkeys(names))
 
 

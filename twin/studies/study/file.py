@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import check_known
 from hwmodels.files import names_file
 from twin.deployment.features import switch_on
 from twin.errors import RuntimeRefusedError, StudyError, UsageError
@@ -211,8 +211,7 @@ def _tighten(limits: Limits, other: Limits) -> Limits:
 
 def _choose(where: str, key: str, given: list[str], accepted: tuple[str, ...]) -> None:
     for one in given:
-        if one not in accepted:
-            raise StudyError(f"{where}:{key}: {one!r}; " + did_you_mean(one, accepted))
+        check_known(f"{where}:{key}:", one, accepted, StudyError)
 
 
 def _find(path: Path, names: list[str], suffixes: tuple[str, ...]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import need_extra
+from hwmodels.errors import check_word, need_extra
 from hwmodels.files import File
 from hwmodels.frozen import frozen
 from twin.errors import StudyError, UsageError
@@ -145,10 +145,8 @@ def analyse(source: File, *, quantity: str, method: str, count: int, jobs: int, 
 
 
 def _check(method: str, quantity: str, count: int) -> None:
-    if method not in OPTIONS:
-        raise UsageError(f"method {method!r}; accepted: {', '.join(OPTIONS)}")
-    if quantity not in QUANTITIES:
-        raise UsageError(f"figure {quantity!r}; accepted: {', '.join(QUANTITIES)}")
+    check_word("method", method, OPTIONS, UsageError)
+    check_word("figure", quantity, QUANTITIES, UsageError)
     if not 2 <= count <= 65536 or (method == "sobol" and count & (count - 1)):
         raise UsageError(f"-n {count}; accepted: 2 to 65536, for sobol a power of two")
 
