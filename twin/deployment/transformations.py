@@ -67,8 +67,8 @@ def list_transformations(deployment: Deployment, efforts: Collection[str] = EFFO
     Values that a network or its kernels refuse are omitted; whether memory is enough is found
     when one is applied.
     """
-    return (*_settings(deployment, efforts), *(_kernels(deployment) if _REBUILD in efforts else ()),
-            *_rewrites(deployment, efforts))
+    rebuilt = (*_options(deployment), *_kernels(deployment)) if _REBUILD in efforts else ()
+    return (*_settings(deployment, efforts), *rebuilt, *_rewrites(deployment, efforts))
 
 
 def _rewrites(deployment: Deployment, efforts: Collection[str]) -> Iterator[Transformation]:
@@ -123,6 +123,20 @@ def _no_kernels(path: str, deployment: Deployment) -> str:
         return (f"{path}: the {deployment.board.core.model} has plain C only: there is nothing to "
                 "leave out")
     return f"{path}: {deployment.runtime.identity} was counted at one level only"
+
+
+def _options(deployment: Deployment) -> Iterator[Transformation]:
+    """Yield choices the accelerator's compiler offers."""
+    from hwmodels.board.catalogue import find_fact
+
+    runtime = deployment.runtime
+    for key, offered in runtime.compiler.options.items() if deployment.accelerated else ():
+        path, own = f"npu.{key}", str(getattr(deployment.board.accelerator, key))
+        fact = find_fact(path)
+        assert fact is not None
+        yield Transformation(
+            path=path, accepted=", ".join(offered), does=fact.doc, effort=_REBUILD, costs="",
+            values=tuple(one for one in offered if one.lower() != own.lower()))
 
 
 def _settings(deployment: Deployment, efforts: Collection[str]) -> Iterator[Transformation]:

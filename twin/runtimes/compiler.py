@@ -337,6 +337,9 @@ class Compiler:
     memory_modes: ClassVar[tuple[str, ...]] = ()
     """Ways it can lay a network out, where `npu.memory_mode` names one."""
 
+    options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Keys of section `npu` it has a choice of besides, and what each may be."""
+
     def wrote(self, path: str) -> bool:
         """Whether a file is output of this compiler that `read` takes, not a model."""
         return False

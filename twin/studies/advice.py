@@ -52,7 +52,7 @@ REMEDIES = {
     "cache": ("placement.weights", "placement.arena", "caches."),
     "bandwidth": ("placement.weights", "placement.arena", "npu."),
     "stalled": ("placement.weights", "placement.arena", "npu."),
-    "compute": ("clocks.", "runtime", "kernels."), "overhead": ("runtime", "kernels.")}
+    "compute": ("clocks.", "runtime", "kernels."), "overhead": ("runtime", "kernels.", "npu.")}
 """What is tried against each kind of bottleneck, by the beginnings of paths."""
 
 MOST_VALUES, NOTABLE = 4, 0.98

@@ -158,3 +158,12 @@ def test_a_memory_plan_is_made_once_for_a_network_under_a_library() -> None:
     assert narrow.graph is again.graph and narrow.placement is again.placement
     assert narrow.placement.arena_bytes < base.placement.arena_bytes
     assert other.placement.arena_bytes < narrow.placement.arena_bytes
+
+
+def test_another_key_a_compiler_offers_is_a_transformation(monkeypatch) -> None:
+    base = twin.deploy("kws", "stm32n6570_dk")
+    monkeypatch.setattr(type(base.runtime.compiler), "options", {"engines": ("8", "10")})
+    found = {one.path: one for one in list_transformations(base)}
+    assert found["npu.engines"].values == ("8",) and "npu.epoch_controller" not in found
+    core = list_transformations(base.replace({"runtime": "cmsis-nn"}))
+    assert "npu.engines" not in {one.path for one in core}

@@ -53,6 +53,17 @@ def test_a_lower_clock_with_its_voltage_is_a_setting_that_saves(thrifty, ad) -> 
     assert best.rests_on and say_best(thrifty).startswith("cheapest change that meets them")
 
 
+def test_what_an_accelerators_compiler_offers_is_tried() -> None:
+    """The epoch controller, alone and with a placement: no retraining is needed."""
+    ic = twin.deploy("ic", "stm32n6570_dk")
+    found = twin.advise(ic, max_ms=0.3)
+    assert found.best.effort == "rebuild" and found.best.row.sure
+    assert ("npu.epoch_controller", "true") in found.best.settings
+    on = ic.replace({"npu.epoch_controller": "true"})
+    tried = [value for one, value in sort_candidates(on)["rebuild"] if one.path.startswith("npu.")]
+    assert tried == ["false"]
+
+
 def test_the_smallest_change_of_a_clock_that_meets_limits_is_the_first() -> None:
     board = twin.deploy("kws", "nucleo_u575zi_q")
     days = twin.advise(board, every="1s", cell="1000mAh", min_days=200, efforts=("setting",))

@@ -33,6 +33,7 @@ from twin.runtimes.ethos_u.counters import FIGURES, count_run, list_totals
 from twin.runtimes.ethos_u.tasks import make_tasks
 from twin.runtimes.ethos_u.traffic import MODES
 from twin.runtimes.ethos_u.vela import (
+    OPTIMISE,
     Compilation,
     Sources,
     check_memory_mode,
@@ -70,6 +71,7 @@ class EthosU(Compiler):
     activation_bits: ClassVar[tuple[int, ...]] = (8, 16, 32)
     summed: ClassVar[tuple[str, ...]] = ("pool_", *FIGURES)
     memory_modes: ClassVar[tuple[str, ...]] = tuple(MODES)
+    options: ClassVar[Mapping[str, tuple[str, ...]]] = {"optimise": OPTIMISE}
 
     def config_of(self, graph: Graph) -> str:
         """Return the size the first command stream was compiled for."""

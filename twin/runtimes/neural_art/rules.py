@@ -80,6 +80,7 @@ class NeuralArt(UnitRules):
     channel_name: ClassVar[str] = "stream engine"
     kinds: ClassVar[Mapping[str, str]] = {
         "task": "hw", "move": "hybrid", "host": "sw", "copy": "copy"}
+    options: ClassVar[Mapping[str, tuple[str, ...]]] = {"epoch_controller": ("true", "false")}
 
     group_channels: int
     group_outputs: int
