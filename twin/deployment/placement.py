@@ -246,8 +246,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion = NO
     arena_bytes, parts = _lay_out_arena(graph, runtime, requests, rooms)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
-                  size_bytes=request.size_bytes, first_layer=request.first,
-                  last_layer=request.last)
+                  size_bytes=request.size_bytes, first_layer=request.first, last_layer=request.last)
         for request in requests for tensor in request.tensors
     ]
     live = [_covered_bytes(alive, runtime.alignment_bytes)

@@ -441,8 +441,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     return Certainty(
         calibration=calibration.description, energy_uj=energies[0], basis=band.basis,
         time_us=whole.scale(float(draw.policies.min()), float(draw.policies.max())),
-        errors=band.count, measured=calibration.measured,
-        boards=len(entry.support.boards),
+        errors=band.count, measured=calibration.measured, boards=len(entry.support.boards),
         powers_measured=calibration.energy is not None and entry.powers_are_own and (
             not calibration.name_changes(deployed, ("power",))),
         powers=calibration.power_basis if prediction.energy_uj is not None else "",

@@ -131,8 +131,7 @@ def measure_locality(deployment: Deployment, *, cold: bool = False) -> Locality:
     done = _run(deployment, deployment.board, groups, cold)
     runs, layers = iter(done), deployment.executed.layers
     return Locality(
-        lower=_sum_lower(done),
-        deployment=deployment, temperature="cold" if cold else "warm",
+        lower=_sum_lower(done), deployment=deployment, temperature="cold" if cold else "warm",
         caches=data_caches(deployment.board),
         layers=tuple(_sum_up(deployment.board, layer, group, [next(runs) for _ in group])
                      for layer, group in zip(layers, groups, strict=True)
@@ -182,8 +181,7 @@ def _run(deployment: Deployment, board: Board, groups: Sequence[Lowered],
 def _sum_up(board: Board, layer: Any, kernels: Sequence[Kernel],
             runs: Sequence[KernelTraffic]) -> LayerLocality:
     return LayerLocality(
-        index=layer.index, name=layer.name, op=layer.op,
-        accesses=sum(run.accesses for run in runs),
+        index=layer.index, name=layer.name, op=layer.op, accesses=sum(run.accesses for run in runs),
         misses=sum(run.misses for run in runs),
         write_backs=sum(run.data.counts.write_backs() for run in runs),
         working_set_bytes=_working_set_bytes(board, kernels),

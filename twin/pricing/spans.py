@@ -116,8 +116,7 @@ class Spans:
                 yield from (Failure(row=row, error=error) for row in own.tolist())
                 continue
             yield Span(
-                rows=own, deployment=deployment,
-                hertz={name.split(".")[1]: values[inside, place]
+                rows=own, deployment=deployment, hertz={name.split(".")[1]: values[inside, place]
                        for place, name in enumerate(self.clocks)},
                 volts=None if volts is None else np.array([volts[row] for row in own.tolist()]))
 

@@ -108,8 +108,7 @@ def decide(rows: Sequence[Row]) -> tuple[Decision, ...]:
                         for feature, log, above in tighten(path)
                         for name, value in (limit(feature, log),)),
             path=tuple((" ".join(limit(feature, log)), above) for feature, log, above in path),
-            choice=choice, right=count / len(mine),
-            requirements=len(mine),
+            choice=choice, right=count / len(mine), requirements=len(mine),
             rows=tuple(shown[place] for place, _ in cited.most_common(3) if place >= 0)))
     return tuple(found)
 

@@ -97,8 +97,7 @@ class Diagnose(Placed):
         files=())
     priors: Mapping[str, float] | None = option(
         None, "--prior", "KIND=P", "Your own probability of a kind before any evidence, such as "
-        "'as declared=0.9'; may be given several times.", text=list[str],
-        parse=parse_priors)
+        "'as declared=0.9'; may be given several times.", text=list[str], parse=parse_priors)
     calibration: Calibration = AUTO
     on_progress: Progress | None = None
 
@@ -139,8 +138,7 @@ class Why(Deployed):
         "64KiB: what needs more did not run.")
     present: str | None = option(
         None, "--is", "CAUSE", "A cause you know is present: simd, clock, cache ...; may be "
-        "given several times.",
-        text=list[str], parse=join_words)
+        "given several times.", text=list[str], parse=join_words)
     absent: str | None = option(
         None, "--not", "CAUSE", "A cause you checked and ruled out; may be given several times.",
         text=list[str], parse=join_words)

@@ -33,7 +33,6 @@ class Tune(Request):
         parse=parse_tiles, default="1,2,4,8,16")
     levels: Sequence[str] = option(
         ("O2",), "--levels", "LEVEL,LEVEL", "Optimisation levels of the firmware: O2, Os, clang-O2 "
-        "...",
-        parse=split_words, default="O2")
+        "...", parse=split_words, default="O2")
     best: int = option(3, "--best", "N", "How many are built and run.")
     on_progress: Callable[[int, int, str], None] | None = None

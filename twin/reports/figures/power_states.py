@@ -28,8 +28,7 @@ def draw_scenario(outcome: Outcome) -> Figure:
     warm = run.hottest_c is not None
     life = "" if outcome.life_days is None else f", battery {outcome.life_days:.3g} days"
     with new_figure(
-            10.0, 4.8 if warm else 3.2,
-            f"{scenario.name}: {run.mean_mw:.3g} mW in the mean{life}",
+            10.0, 4.8 if warm else 3.2, f"{scenario.name}: {run.mean_mw:.3g} mW in the mean{life}",
             f"predicted · {outcome.machine.prediction.graph.name} on "
             f"{outcome.machine.prediction.board.name} · awake {run.duty:.1%} · "
             f"{run.late} late and {run.lost} lost of {len(run.answers_us) + run.lost} hops",

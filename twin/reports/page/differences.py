@@ -171,8 +171,7 @@ def describe_published_view(view: PublishedView, command: str = "") -> Page:
         title=f"{view.model} on {view.board.name}, predicted beside published",
         subtitle="each row with its own library, clock and supply", verdict=(
             f"Median {median(ratios):.2f} of published" if ratios else "Nothing to compare"),
-        sentence=sentence, answers=answers,
-        sections=(describe_published(view), made_by(command)))
+        sentence=sentence, answers=answers, sections=(describe_published(view), made_by(command)))
 
 
 SIDES: dict[str, Callable[[Side], str]] = {

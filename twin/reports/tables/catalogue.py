@@ -146,8 +146,7 @@ def entry_report(entry: Entry) -> Content:
     also = f" (also: {', '.join(entry.aliases)})" if entry.aliases else ""
     pairs = [(label, text) for label, text in (
         ("equation", entry.equation), ("what moves it", entry.lever),
-        ("beware", entry.myth), ("source", entry.source),
-        ("see", ", ".join(entry.see)),
+        ("beware", entry.myth), ("source", entry.source), ("see", ", ".join(entry.see)),
     ) if text]
     title = Text(entry.term, style="bold", rest=f"  {entry.kind}{also}", rest_style="dim")
     below: list[Content] = [Text(""), new_pairs(pairs)] if pairs else []

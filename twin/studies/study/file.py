@@ -155,8 +155,7 @@ def _build(path: Path, section: _File) -> Study:
                    max_parameter_bytes=None if section.active_memory_budget_mb is None
                    else section.active_memory_budget_mb * MEGABYTE)
     study = Study(
-        name=section.name, question=section.question, space=space,
-        cases=_list_cases(section),
+        name=section.name, question=section.question, space=space, cases=_list_cases(section),
         postprocess=tuple(_find(path, section.postprocess, (".py",))),
         temperatures=tuple(dict.fromkeys(section.temperatures)),
         limits=soft, hard=hard, budgets=budgets,
