@@ -16,17 +16,16 @@ from hwmodels.paths.timing import Floats
 from twin.deployment.deployment import Deployment
 from twin.pricing.assurance import (
     ALONE,
-    Doubt,
     bound_energies,
     choose_bands,
     deviate,
     deviate_layers,
-    doubt,
     find_reasons,
     list_draws,
 )
 from twin.pricing.calibration import Wanted, choose_calibration, choose_powers
 from twin.pricing.certainty import Certainty, LayerCertainty
+from twin.pricing.doubt import Doubt, doubt
 from twin.pricing.itemised import (
     Itemised,
     Work,

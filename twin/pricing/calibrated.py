@@ -23,7 +23,6 @@ from hwmodels.prices import derive_prices
 from hwmodels.quantities import format_energy, format_frequency, format_time
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
-from twin.pricing.assurance import assure
 from twin.pricing.calibration import (
     AUTO,
     MEASURED_HERE,
@@ -269,6 +268,8 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
 
         certainty = assure_learnt(raw, chosen)
     else:
+        from twin.pricing.assurance import assure
+
         certainty = assure(raw, chosen, temperature)
     entry, warnings = chosen.entry, [f"calibrated: {chosen.description}"]
     measured = (chosen.origin != "shipped" and entry.board == deployment.board.name

@@ -385,11 +385,11 @@ def name_energies(prediction: Prediction) -> dict[str, tuple[float | None, Inter
 
     Of a board whose idle draw is stated apart: above idle, and with idle.
     """
-    idle, sure = prediction.board.idle(), prediction.certainty
-    above_uj, interval = prediction.energy_uj, sure.energy_uj if sure else None
+    idle, above_uj = prediction.board.idle(), prediction.energy_uj
+    interval = prediction.energy_interval
     return {"energy": (above_uj, interval)} if idle is None or above_uj is None else {
         "energy above idle": (above_uj, interval), "energy with idle": whole_energy(
-            idle, above_uj, prediction.time_us, interval, sure.time_us if sure else None)}
+            idle, above_uj, prediction.time_us, interval, prediction.time_interval)}
 
 
 def whole_energy(idle: Idle, energy_uj: float, time_us: float, energy: Interval | None = None,

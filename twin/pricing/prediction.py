@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from warnings import warn
 
+from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.power import Idle
@@ -234,6 +235,16 @@ class Prediction:
     def runtime(self) -> Runtime:
         """The library, or the compiler of an accelerator."""
         return self.deployment.runtime
+
+    @property
+    def time_interval(self) -> Interval | None:
+        """Of its time, in microseconds; None at stated prices."""
+        return None if self.certainty is None else self.certainty.time_us
+
+    @property
+    def energy_interval(self) -> Interval | None:
+        """Of its energy, in microjoules; None where there is none."""
+        return None if self.certainty is None else self.certainty.energy_uj
 
     @property
     def placement(self) -> Placement:

@@ -139,8 +139,8 @@ def pair_energies(comparisons: Iterable[Comparison], label: Callable[[Comparison
 
 
 def _ends_ms(one: Comparison) -> Ends | None:
-    sure = None if (made := getattr(one, "prediction", None)) is None else made.certainty
-    return None if sure is None else (sure.time_us.low / 1e3, sure.time_us.high / 1e3)
+    held = None if one.prediction is None else one.prediction.time_interval
+    return None if held is None else (held.low / 1e3, held.high / 1e3)
 
 
 def chart_gap(account: Account, ends: tuple[str, str], *, most: int = 12, scale: float = 1.0,

@@ -222,13 +222,13 @@ def whole_energy_uj(prediction: Prediction) -> tuple[float | None, Interval | No
 
 def total_rows(prediction: Prediction) -> Rows:
     """Return one inference and, in a row of its own, set-up: nothing holds their sum."""
-    sure, setup = prediction.certainty, prediction.setup
+    setup = prediction.setup
     with_idle_uj, with_idle = whole_energy_uj(prediction)
     return [
         {"phase": "invoke", "time_us": prediction.time_us, "energy_uj": prediction.energy_uj,
          "energy_with_idle_uj": with_idle_uj,
-         **name_ends("time", "us", sure.time_us if sure else None),
-         **name_ends("energy", "uj", sure.energy_uj if sure else None),
+         **name_ends("time", "us", prediction.time_interval),
+         **name_ends("energy", "uj", prediction.energy_interval),
          **name_ends("energy_with_idle", "uj", with_idle)},
         {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,
          "energy_uj": setup.energy_uj() if setup.lines else None, "energy_with_idle_uj": None,

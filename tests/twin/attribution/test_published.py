@@ -46,7 +46,7 @@ def kws():
 def predicted_by(runtime):
     """A prediction of 10 ms and 100 uJ."""
     return SimpleNamespace(runtime=SimpleNamespace(identity=runtime),
-                           time_us=10_000.0, certainty=None, energy_uj=100.0,
+                           time_us=10_000.0, certainty=None, time_interval=None, energy_uj=100.0,
                            placement=SimpleNamespace(arena_bytes=1000))
 
 

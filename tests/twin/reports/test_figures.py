@@ -157,7 +157,7 @@ def test_drawing_leaves_the_users_style_alone():
 def make_comparison(**fields):
     row = SimpleNamespace(runtime="made@1.0", edition="v1.0", submitter="Maker", clock_hz=120e6,
                           latency_ms=100.0, energy_uj=fields.pop("published_uj", 5000.0))
-    values = {"predicted_ms": 110.0, "predicted_uj": 4000.0, "stood_in": False,
+    values = {"prediction": None, "predicted_ms": 110.0, "predicted_uj": 4000.0, "stood_in": False,
               "latency_ratio": 1.1, "energy_ratio": 0.8} | fields
     return SimpleNamespace(row=row, **values)
 

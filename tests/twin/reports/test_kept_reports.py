@@ -24,7 +24,7 @@ from twin.pricing.certainty import Requirement
 from twin.reports import ci
 from twin.reports.page.deployment import Report, describe_report, list_layers
 from twin.reports.page.results import describe_result
-from twin.reports.page.variants import Variant, describe_variants
+from twin.reports.page.variants import Made, Variant, describe_variants
 from twin.reports.palette import lightness
 from twin.reports.tables.brief import brief_report
 from twin.reports.tables.catalogue import board_report, boards_table, runtime_report
@@ -100,7 +100,7 @@ def diagnosed():
 
 
 def beside():
-    return [*(Variant(label=f"v{place}", prediction=one, row=make_row(
+    return [*(Made(label=f"v{place}", prediction=one, row=make_row(
         f"v{place}", time_us=one.time_us, energy_uj=one.energy_uj))
         for place, one in enumerate((make_prediction(3, seed=1), make_prediction(2, seed=2)))),
         Variant(label="v9", row=refused())]

@@ -244,7 +244,6 @@ def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
                        max_uj: float | None, max_ram_bytes: float | None,
                        max_flash_bytes: float | None) -> tuple[Requirement, ...]:
     """Return what a deployment must meet: its memories, and the limits; `spare` RAM is taken."""
-    certainty = prediction.certainty
     ram = prediction.deployment.plan.filled or {
         "RAM": (prediction.ram_bytes + spare, prediction.ram_available_bytes)}
     requirements = [
@@ -256,7 +255,7 @@ def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
     if max_ms is not None:
         requirements.append(Requirement(
             name="time", unit="ms", limit=max_ms, decimals=3, predicted=prediction.time_us / 1e3,
-            interval=None if certainty is None else _in_ms(certainty.time_us)))
+            interval=_in_ms(prediction.time_interval)))
     if max_uj is not None:
         requirements.append(_require_energy(prediction, max_uj))
     if max_ram_bytes is not None:

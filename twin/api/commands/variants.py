@@ -8,7 +8,7 @@ from hwmodels.errors import TwinError
 from hwmodels.quantities import Settings
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.reports.page.variants import Variant
+from twin.reports.page.variants import Made, Variant
 from twin.studies.advice import NOTABLE, try_changes
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer, name_failure
@@ -99,8 +99,7 @@ def _predict(label: str, one: Deployment | TwinError, deployer: Deployer,
             row, = deployer.predict_changed(one, [{}])
             if row.failure:
                 return Variant(label=label, row=row)
-            return Variant(label=label, row=judge(row, limits),
-                           prediction=deployer.predict_one(one))
+            return Made(label=label, row=judge(row, limits), prediction=deployer.predict_one(one))
         except TwinError as refusal:
             error = refusal
     return Variant(label=label, row=Row(inputs=(), board=label.split(" · ")[0],

@@ -38,7 +38,7 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
     fill_row(batch, 0, prediction)
     assert batch.layers is not None
     return {
-        "time_us": _quantity(prediction.time_us, None if sure is None else sure.time_us),
+        "time_us": _quantity(prediction.time_us, prediction.time_interval),
         "energy_uj": energies[0],
         "whole_uj": energies[-1],
         "energy_kind": compare_as("energy_uj", deployment.board.power.boundary),

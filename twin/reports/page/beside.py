@@ -226,10 +226,9 @@ def tell_coverage(view: PublishedView) -> str:
 
 def is_covered(one: Comparison) -> bool | None:
     """Return whether a published time lies inside the interval; None where there is none."""
-    sure = None if one.prediction is None else one.prediction.certainty
-    if sure is None or one.row.latency_ms is None:
-        return None
-    return sure.time_us.holds(1e3 * one.row.latency_ms)
+    held = None if one.prediction is None else one.prediction.time_interval
+    return None if held is None or one.row.latency_ms is None else held.holds(
+        1e3 * one.row.latency_ms)
 
 
 def _draw_published(view: PublishedView) -> Plot:

@@ -196,7 +196,7 @@ def judge(report: Report) -> tuple[str, str]:
 
 def list_answers(report: Report) -> tuple[Answer, ...]:
     """Return time, energy, RAM and flash, with their intervals or room."""
-    prediction, sure = report.prediction, report.prediction.certainty
+    prediction = report.prediction
     measured = [] if report.measured is None else [
         one for one in list_both(report.measured.difference) if one.kind != "predicted"]
     grade, drawn_grade = grade_prediction(prediction), grade_energy(prediction)
@@ -205,8 +205,7 @@ def list_answers(report: Report) -> tuple[Answer, ...]:
         *([] if report.row is None else [
             _answer("mean power", report.row.mean_mw, report.row.mean, format_power, drawn_grade)])]
     return (
-        _answer("time", prediction.time_us, sure.time_us if sure else None, format_time,
-                grade),
+        _answer("time", prediction.time_us, prediction.time_interval, format_time, grade),
         *measured,
         *(replace(one, range="; ".join(filter(None, (one.range, "of the predicted time"))))
           if measured else one for one in drawn),

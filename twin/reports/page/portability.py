@@ -57,10 +57,9 @@ def _describe_steps(ported: Ported) -> Section:
 
 def draw_steps(ported: Ported) -> Plot:
     """Draw the three predictions with their intervals."""
-    shipped = ported.shipped.certainty
     values: list[tuple[float, Interval | None]] = [
         (ported.physics_us, None), (ported.prediction.time_us, ported.certainty.time_us),
-        (ported.shipped.time_us, None if shipped is None else shipped.time_us)]
+        (ported.shipped.time_us, ported.shipped.time_interval)]
     return plot_bars(BarChart(
         rows=tuple(name for name, _ in DRAWN), axis="time, ms", scale=1e3, name="steps-plot",
         title="From the datasheet to the prediction",

@@ -55,7 +55,7 @@ MOST_COLUMNS = 8
 
 @frozen
 class Variant:
-    """A deployment among others, predicted, or why it cannot be.
+    """A deployment among others.
 
     Parameters
     ----------
@@ -63,13 +63,17 @@ class Variant:
         What it is called: its parts are joined by " · ".
     row
         Its figures; a failed one says why.
-    prediction
-        With its bill; None where it failed.
     """
 
     label: str
     row: Point
-    prediction: Prediction | None = None
+
+
+@frozen
+class Made(Variant):
+    """One that was predicted, with its bill."""
+
+    prediction: Prediction
 
 
 def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
@@ -85,9 +89,9 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
     limits
         They were held to.
     """
-    made = [one for one in variants if one.prediction is not None]
+    made = [one for one in variants if isinstance(one, Made)]
     rivals = [Rival(label=one.label, row=one.row) for one in made]
-    names = dict.fromkeys(one.prediction.graph.name for one in made if one.prediction is not None)
+    names = dict.fromkeys(one.prediction.graph.name for one in made)
     boards = dict.fromkeys(one.row.board for one in variants)
     places = ", ".join(boards) if len(boards) <= MOST_NAMED else f"{len(boards)} boards"
     title = f"{', '.join(names) or variants[0].row.model} on {places}"
@@ -162,17 +166,17 @@ def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Sect
     least = list_least(rivals)
 
     def known(place: int, column: Column) -> Column:
-        return replace(column, take=lambda one: column.cell(one) if one.prediction is not None
+        return replace(column, take=lambda one: column.cell(one) if isinstance(one, Made)
                        else Cell(text="" if place else "cannot be", tone="" if place else "bad"))
 
     return Section(name="variants", title="Beside each other", items=(make_table(
         "variant-table", say_best_mark([one.row for one in rivals]), (Column("variant", "label"), *(
             known(place, column) for place, column in enumerate(head_figures(
                 lambda row: least, [one.row for one in rivals])))),
-        variants, details=lambda one: (("why not", one.row.reason),) if one.prediction is None else
-        (("where it goes", explain_time(one.prediction)), ("board", one.row.board),
-         ("library", one.row.runtime), *row_details(one.row))),
-        *notes(*say_idle([one.row for one in variants if one.prediction is not None]))))
+        variants, details=lambda one: (("why not", one.row.reason),) if not isinstance(one, Made)
+        else (("where it goes", explain_time(one.prediction)), ("board", one.row.board),
+              ("library", one.row.runtime), *row_details(one.row))),
+        *notes(*say_idle([one.row for one in rivals]))))
 
 
 def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
@@ -187,11 +191,10 @@ def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
     return Section(name="dashboard", title="At a glance", items=tuple(plots))
 
 
-def _describe_bills(made: Sequence[Variant]) -> Section:
-    predictions = [(one.label, one.prediction) for one in made if one.prediction is not None]
-    times = [(label, cause_times_us(one, one.bill)) for label, one in predictions]
-    plots = [draw_bills("time", times)]
-    if all(one.energy_uj is not None for _, one in predictions):
+def _describe_bills(made: Sequence[Made]) -> Section:
+    plots = [draw_bills("time", [
+        (one.label, cause_times_us(one.prediction, one.prediction.bill)) for one in made])]
+    if all(one.prediction.energy_uj is not None for one in made):
         plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one)) for one in made]))
     added = len(plots) > 1 and any(one.row.idle_mw is not None for one in made)
     return Section(name="bills", title="Where it goes", items=tuple(plots),
@@ -199,9 +202,9 @@ def _describe_bills(made: Sequence[Variant]) -> Section:
                        " What an idle board draws meanwhile is under idle." if added else ""))
 
 
-def _energies_with_idle(one: Variant) -> dict[str, float]:
+def _energies_with_idle(one: Made) -> dict[str, float]:
     """Return the energy of each cause, with what the idle board draws where that counts apart."""
-    found = {} if one.prediction is None else cause_energies_uj(one.prediction.bill)
+    found = cause_energies_uj(one.prediction.bill)
     if one.row.idle_mw is not None and one.row.time_us is not None:
         found["idle"] = found.get("idle", 0.0) + one.row.idle_mw * one.row.time_us * 1e-3
     return found
@@ -216,8 +219,8 @@ def write_gap(line: Line) -> str:
 class _Move:
     """A step from one variant to another, and what moved."""
 
-    before: Variant
-    after: Variant
+    before: Made
+    after: Made
     account: Account
 
     @property
@@ -244,7 +247,7 @@ MOVES = (Column("before", "before.label"), Column("after", "after.label"),
          Column("then", lambda move: move.tell(2)))
 
 
-def _describe_moves(made: Sequence[Variant], *, chain: bool) -> list[Section]:
+def _describe_moves(made: Sequence[Made], *, chain: bool) -> list[Section]:
     """Return the causes that moved: of each step of a chain, else from the first to each."""
     if len(made) < 2:
         return []
@@ -261,9 +264,7 @@ def _describe_moves(made: Sequence[Variant], *, chain: bool) -> list[Section]:
             ] if moves else []
 
 
-def _differ(before: Variant, after: Variant) -> _Move | None:
-    if before.prediction is None or after.prediction is None:
-        return None
+def _differ(before: Made, after: Made) -> _Move | None:
     try:
         found = compare_sides(side_of_prediction(before.prediction),
                               side_of_prediction(after.prediction), anyway=True).account("time")
@@ -272,12 +273,12 @@ def _differ(before: Variant, after: Variant) -> _Move | None:
     return None if found is None else _Move(before, after, found)
 
 
-def _list_layers(made: Sequence[Variant]) -> Section | None:
+def _list_layers(made: Sequence[Made]) -> Section | None:
     """Return the time of each layer in each variant."""
-    shown = [one for one in made if one.prediction is not None][:MOST_COLUMNS]
+    shown = made[:MOST_COLUMNS]
     layers: dict[int, dict[str, LayerPrediction]] = {}
     for one in shown:
-        for layer in one.prediction.layers if one.prediction is not None else ():
+        for layer in one.prediction.layers:
             layers.setdefault(layer.index, {})[one.label] = layer
 
     def time_of(label: str) -> Callable[[Mapping[str, LayerPrediction]], Cell]:
@@ -303,11 +304,9 @@ def _list_layers(made: Sequence[Variant]) -> Section | None:
             [layers[index] for index in sorted(layers)]),)) if len(shown) > 1 else None
 
 
-def _warn(made: Sequence[Variant]) -> Section | None:
+def _warn(made: Sequence[Made]) -> Section | None:
     reasons: dict[str, list[str]] = {}
     for one in made:
-        if one.prediction is None:
-            continue
         idle = one.prediction.board.idle()
         for warning in one.prediction.warnings:
             if idle is None or warning != say_above_idle(idle):
@@ -316,8 +315,7 @@ def _warn(made: Sequence[Variant]) -> Section | None:
                 for text, labels in reasons.items())
 
 
-def _describe_sources(made: Sequence[Variant], command: str) -> Section:
-    graphs = dict.fromkeys((one.prediction.graph.name,
-                            one.prediction.graph.sha256)
-                           for one in made if one.prediction is not None)
+def _describe_sources(made: Sequence[Made], command: str) -> Section:
+    graphs = dict.fromkeys((one.prediction.graph.name, one.prediction.graph.sha256)
+                           for one in made)
     return made_by(command, *((f"model {name}", f"sha256 {digest}") for name, digest in graphs))

@@ -138,7 +138,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> Pairs:
             for name, inputs in deployment.rewritten if name == "network.batch"),
         "board": f"{board.name}, {board.core.model} at {frequency}",
         "time": (f"{prediction.kind} {format_time(prediction.time_us)}"
-                 f"{_within(sure.time_us if sure else None, format_time)}, "
+                 f"{_within(prediction.time_interval, format_time)}, "
                  f"{prediction.temperature} caches"),
         "energy": NOT_KNOWN if prediction.energy_uj is None else (
                    f"{prediction.kind} " + "; ".join(

@@ -44,8 +44,8 @@ def published_report(model: str, board: str, comparisons: Sequence[Comparison]) 
         Column("published by", "published_by"),
         *OF_ROW, number("published, ms", "row.latency_ms", _milliseconds),
         number("predicted, ms", lambda item: Cell(text="") if item.reason else
-               item.predicted_ms, _milliseconds), number("90 %", lambda item: item.prediction and
-               item.prediction.certainty and item.prediction.certainty.time_us, format_ends),
+               item.predicted_ms, _milliseconds), number(
+               "90 %", lambda item: item.prediction and item.prediction.time_interval, format_ends),
         number("ratio", "latency_ratio", "{:.2f}"),
         number("published, uJ", "row.energy_uj", format_number),
         number("predicted, uJ", lambda item: Cell(text="") if item.reason else

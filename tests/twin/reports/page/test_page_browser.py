@@ -11,7 +11,7 @@ import twin
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import render_page
 from twin.reports.page.results import describe_result
-from twin.reports.page.variants import Variant, describe_variants
+from twin.reports.page.variants import Made, describe_variants
 from twin.studies.limits import Limits
 
 LONG_NAME = ";".join(
@@ -42,7 +42,7 @@ def pages(tmp_path_factory):
         "core": twin.report(twin.deploy("kws", "nucleo_l4r5zi"), changes=False, published=True),
         "npu": twin.report(twin.deploy("kws", "stm32n6570_dk", runtime="neural-art"),
                            changes=False),
-        "several": render_page(describe_variants([Variant(
+        "several": render_page(describe_variants([Made(
             label=f"board {place} · library", prediction=one, row=make_row(
                 f"board {place}", time_us=one.time_us, energy_uj=one.energy_uj))
             for place, one in enumerate((make_prediction(6), make_prediction(5)))], chain=True)),

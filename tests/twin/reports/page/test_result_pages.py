@@ -37,7 +37,7 @@ from twin.reports.page.parts import Plot, Table
 from twin.reports.page.results import describe_result
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
 from twin.reports.page.rivals import list_answers, list_least, say_lead
-from twin.reports.page.variants import Variant, describe_variants
+from twin.reports.page.variants import Made, Variant, describe_variants
 from twin.reports.rivals import chart_front, chart_quantity, name_rivals
 from twin.studies.change import make_change
 from twin.studies.limits import Limits
@@ -248,7 +248,7 @@ def test_many_rows_are_cut_and_stay_small() -> None:
 
 
 def variants(*predictions):
-    return [Variant(label=f"v{place}", prediction=one, row=make_row(
+    return [Made(label=f"v{place}", prediction=one, row=make_row(
         f"v{place}", time_us=one.time_us, energy_uj=one.energy_uj))
         for place, one in enumerate(predictions)]
 
