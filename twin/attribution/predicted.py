@@ -179,8 +179,7 @@ def _read_document(document: JsonObject, source: str, *, layers: bool = False) -
         kind="predicted", source=source, model=str(model["name"]),
         model_sha256=str(model["sha256"]), architecture_id=str(model["architecture_id"]),
         board=str(document["board"]), runtime=str(document["runtime"]),
-        temperature=str(document["temperature"]),
-        clocks_hz={name: max(_amount(hertz, name), 1.0)
+        temperature=str(document["temperature"]), clocks_hz={name: max(_amount(hertz, name), 1.0)
                    for name, hertz in document["clocks_hz"].items()},
         work=Work(operators=tuple(str(layer["op"]) for layer in document["layers"]),
                   layer_macs=macs, macs=math.fsum(macs.values())),
@@ -188,8 +187,7 @@ def _read_document(document: JsonObject, source: str, *, layers: bool = False) -
         part=part, parts=parts, whole=sum_parts(parts), clock=clock,
         sizes={name: int(_amount(document[name], name)) for name in ("ram_bytes", "flash_bytes")},
         interval_us=_interval(total, "time", "us"),
-        energy_interval_uj=_interval(total, "energy", "uj"),
-        level=_level(total),
+        energy_interval_uj=_interval(total, "energy", "uj"), level=_level(total),
         cycles={name: round(_amount(count, name)) for name, count in total["cycles"].items()},
         calibration=str(document.get("calibration", {}).get("overlay", "")),
         doubtful=tuple(map(str, document.get("calibration", {}).get("doubtful", ()))))
@@ -264,8 +262,7 @@ def _amount(value: Any, key: str) -> float:
     """
     if value is None:
         return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) \
-            or not 0 <= value <= LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
         raise ValueError(f"{key} is {value!r}; accepted: 0 to {LARGEST:g}")
     return float(value)
 

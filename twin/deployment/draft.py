@@ -213,8 +213,7 @@ class Draft:
                 "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
                 "weights": 0 if not kept else (
                     self.linked_bytes if self.runtime.links_model else weights),
-                "code": self.runtime.code_bytes if runs else 0,
-                **self.target.own_ram(self)}
+                "code": self.runtime.code_bytes if runs else 0, **self.target.own_ram(self)}
 
     @property
     def ram_memories(self) -> frozenset[str]:

@@ -337,8 +337,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         extrapolating=tuple(text for holds, text in find_reasons(doubted, work, found)
                             if np.all(holds)),
         unidentified=tuple(unclear),
-        doubtful=tuple(name for name in TIME_PRICES if name in doubtful),
-        draw=draw)
+        doubtful=tuple(name for name in TIME_PRICES if name in doubtful), draw=draw)
 
 
 def list_draws(item: Itemised, doubted: Doubt, work: Work, found: Deviations,

@@ -144,8 +144,7 @@ def say_grade(prediction: Prediction) -> str:
     return f"{grade}, its energy not" if lower else grade
 
 
-def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Prediction],
-                 ) -> Prediction:
+def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Prediction]) -> Prediction:
     """Return a prediction that says which voltage scale its clock took, and what that saves.
 
     Parameters

@@ -130,9 +130,7 @@ def _account(shape: Any, prediction: Prediction, bill: Bill, lines: Mapping[Book
 
 def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Booked, int]) -> list[JsonObject]:
     return [{
-        "cause": cause,
-        "clock": clock,
-        "cycles": cycles,
+        "cause": cause, "clock": clock, "cycles": cycles,
         "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
         "energy_uj": line_energy_uj(bill, clock, cause),
     } for (clock, cause), cycles in lines.items()]

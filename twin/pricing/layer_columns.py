@@ -215,8 +215,7 @@ LAYER_COLUMNS = (
         name="macs_per_byte", take=_of("arithmetic_intensity"), header="MAC/B", narrow="MAC/B",
         page="MAC/byte", number=True, text=lambda row: significant(row.layer.arithmetic_intensity),
         short=lambda row: significant(row.layer.arithmetic_intensity, 2),
-        full=lambda row: significant(row.layer.arithmetic_intensity),
-        term="arithmetic intensity"),
+        full=lambda row: significant(row.layer.arithmetic_intensity), term="arithmetic intensity"),
     LayerColumn(
         page="misses", number=True, take=_of("miss_rate"), text=lambda row:
         "" if row.layer.miss_rate is None else f"{100 * row.layer.miss_rate:.1f} %"),

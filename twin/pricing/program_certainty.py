@@ -109,8 +109,7 @@ def assure_program(prediction: Prediction, powers: Calibration | None,
             f"no measurement of any {core} is learnt from",), unidentified=(),
         draw=Draw(source=("program", prediction.board.name),
                   reach=np.sqrt(variances) * shares, time=shares, row_sd=0.0, network_sd=0.0,
-                  unlearned_sd=missing,
-                  network=prediction.graph.architecture_id))
+                  unlearned_sd=missing, network=prediction.graph.architecture_id))
 
 
 def _span(interval: Interval, deployment: Deployment) -> Interval:

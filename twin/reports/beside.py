@@ -92,8 +92,7 @@ def look_of(kind: str) -> Look:
     return (GREY, "\\\\\\\\") if when == "before" else KIND_LOOKS.get(word, (GREY, ""))
 
 
-def chart_pairs(pairs: Sequence[Pair], kinds: tuple[str, str], axis: str, **chart: Any,
-                ) -> BarChart:
+def chart_pairs(pairs: Sequence[Pair], kinds: tuple[str, str], axis: str, **chart: Any) -> BarChart:
     """Describe a pair of bars for each part: before and after, or what is beside and predicted."""
     sides = list(zip(kinds, ("first", "second"), strict=True))
     if not kinds[0].endswith("before"):

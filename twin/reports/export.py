@@ -63,10 +63,8 @@ def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: boo
     tables = {
         "layerwise_breakdown": layerwise_breakdown(prediction),
         "precision_tradeoffs": precision_tradeoffs(prediction, accepted, accuracy),
-        "hardware_summary": hardware_summary(prediction),
-        "layers": layer_rows(prediction),
-        "bill": bill_rows(prediction),
-        "totals": total_rows(prediction),
+        "hardware_summary": hardware_summary(prediction), "layers": layer_rows(prediction),
+        "bill": bill_rows(prediction), "totals": total_rows(prediction),
         **({"tasks": task_rows(prediction)} if prediction.tasks else {}),
     }
     return tuple(write_file(Path(folder) / f"{name}.csv", to_csv(rows).encode())
@@ -163,8 +161,7 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     """
     energy_uj, _ = whole_energy_uj(prediction)
     return [{
-        "precision": prediction.precision,
-        "accuracy_mean": accuracy,
+        "precision": prediction.precision, "accuracy_mean": accuracy,
         "latency_ms_mean": prediction.time_us / 1e3,
         "memory_mb_mean": sum(prediction.parameter_bytes) / 1024**2,
         "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
@@ -190,10 +187,8 @@ def hardware_summary(prediction: Prediction) -> Rows:
         board, board.memory(prediction.deployment.weights)) / 1e9
     achieved = total_bytes / time_s / 1e9 if time_s else None
     return [{
-        "estimated_total_bytes": int(total_bytes),
-        "estimated_total_macs": prediction.macs,
-        "achieved_bandwidth_gbps": achieved,
-        "configured_memory_bandwidth_gbps": configured,
+        "estimated_total_bytes": int(total_bytes), "estimated_total_macs": prediction.macs,
+        "achieved_bandwidth_gbps": achieved, "configured_memory_bandwidth_gbps": configured,
         "bandwidth_utilization": None if achieved is None or configured is None
         else achieved / configured,
         "achieved_gmacs": prediction.macs / time_s / 1e9 if time_s else None,
@@ -226,8 +221,7 @@ def total_rows(prediction: Prediction) -> Rows:
     with_idle_uj, with_idle = whole_energy_uj(prediction)
     return [
         {"phase": "invoke", "time_us": prediction.time_us, "energy_uj": prediction.energy_uj,
-         "energy_with_idle_uj": with_idle_uj,
-         **name_ends("time", "us", prediction.time_interval),
+         "energy_with_idle_uj": with_idle_uj, **name_ends("time", "us", prediction.time_interval),
          **name_ends("energy", "uj", prediction.energy_interval),
          **name_ends("energy_with_idle", "uj", with_idle)},
         {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,

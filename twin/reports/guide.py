@@ -131,8 +131,7 @@ def chart_decisions(network: str, found: Sequence[Decision]) -> Chart:
         notes=tuple((*at[path], f"{ends[path].choice} ({ends[path].right:.0%})" if path in ends
                      else "{} \u2264 {} {}?".format(*asked[path].rsplit(" ", 2)))
                     for path in spots),
-        x=Axis(ends=(-0.1, deepest + 1.1)),
-        y=Axis(ends=(len(leaves) - 0.5, -0.5)))
+        x=Axis(ends=(-0.1, deepest + 1.1)), y=Axis(ends=(len(leaves) - 0.5, -0.5)))
 
 
 def _cite(place: int, row: Row) -> str:

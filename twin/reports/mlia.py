@@ -103,8 +103,7 @@ def _costs(layer: LayerPrediction) -> list[JsonObject]:
     return costs
 
 
-def _metric(name: str, value: float, unit: str, qualifiers: JsonObject | None = None,
-            ) -> JsonObject:
+def _metric(name: str, value: float, unit: str, qualifiers: JsonObject | None = None) -> JsonObject:
     more = {"qualifiers": qualifiers} if qualifiers else {}
     return {"name": name, "value": value, "unit": unit, **more}
 

@@ -59,8 +59,7 @@ def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str, s
         arena=deployment.arena_named, calibration=prices[0], basis=prices[1], grade=prices[2],
         ram_room_bytes=deployment.ram_room_bytes, flash_room_bytes=deployment.flash_room_bytes,
         price_usd=price_usd, price_of=what, kit_usd=board.price_usd, boundary=board.power.boundary,
-        cell=name_cell(deployment, prices[0]),
-        currents=TYPED if board.power.of_networks else "",
+        cell=name_cell(deployment, prices[0]), currents=TYPED if board.power.of_networks else "",
         code=deployment.code if deployment.code != choose_memory(
             board, dict(board.placement)["code"]).name else "")
 

@@ -284,8 +284,7 @@ class Deployer:
         return row
 
 
-def _read_once(kept: dict[str, Read | TwinError], name: str,
-               read: Callable[[str], Read]) -> Read:
+def _read_once(kept: dict[str, Read | TwinError], name: str, read: Callable[[str], Read]) -> Read:
     """Return what a name is of, read the first time; what it was refused with is raised again."""
     if name not in kept:
         kept[name] = attempt(read, name)

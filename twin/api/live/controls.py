@@ -42,8 +42,7 @@ def list_controls(board: Board, deployment: Deployment | None) -> JsonObject:
         "runtimes": list_libraries(board),
         "clocks": [_clock(board, clock) for clock in board.clocks if _moves(board, clock)],
         "caches": [_cache(board, cache) for cache in board.caches],
-        "places": list(_list_places(board, deployment)),
-        "numbers": list(_list_numbers(deployment)),
+        "places": list(_list_places(board, deployment)), "numbers": list(_list_numbers(deployment)),
         "loads": [{"master": dma.name, "rates": LOADS, "memories": [
             memory.name for memory in board.memories if memory.bus is not None
             and memory.role not in FLASH_ROLES]} for dma in board.dma],

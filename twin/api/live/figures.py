@@ -8,7 +8,6 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
 from hwmodels.files import JsonObject
-from twin.deployment.deployment import Deployment
 from twin.pricing.batch import empty_batch, fill_row
 from twin.pricing.calibrated import grade_energy, grade_prediction
 from twin.pricing.ledger import bill_time_us, cause_times_us, explain_time, name_energies
@@ -20,11 +19,8 @@ def _tell_operating(board: Board) -> JsonObject:
     """Return clocks, voltage and wait states a board is at."""
     power = board.power
     return {
-        "clocks": board.hertz,
-        "core_clock": board.core.clock,
-        "voltage_scale": power.voltage_scale,
-        "core_voltage_v": power.core_voltage_v,
-        "supply_v": power.voltage_v,
+        "clocks": board.hertz, "core_clock": board.core.clock, "voltage_scale": power.voltage_scale,
+        "core_voltage_v": power.core_voltage_v, "supply_v": power.voltage_v,
         "wait_states": {memory.name: memory.wait_states for memory in board.memories
                         if memory.wait_states},
     }
@@ -39,8 +35,7 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
     assert batch.layers is not None
     return {
         "time_us": _quantity(prediction.time_us, prediction.time_interval),
-        "energy_uj": energies[0],
-        "whole_uj": energies[-1],
+        "energy_uj": energies[0], "whole_uj": energies[-1],
         "energy_kind": compare_as("energy_uj", deployment.board.power.boundary),
         "cycles": _known(batch.cycles[0]),
         "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
@@ -48,22 +43,16 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
                                                  strict=True) if time_us or pj > 0],
         "layers": {name: [_known(value) for value in getattr(batch.layers, name)[0]]
                    for name in batch.layers.__dataclass_fields__},
-        "operating": _tell_operating(deployment.board),
-        "kind": prediction.kind,
-        "model": deployment.graph.name,
-        "board": deployment.board.name,
-        "runtime": deployment.runtime.identity,
-        "structure": deployment.runtime.structure,
-        "clock": prediction.clock,
-        "macs": prediction.macs,
-        "explanation": explain_time(prediction),
+        "operating": _tell_operating(deployment.board), "kind": prediction.kind,
+        "model": deployment.graph.name, "board": deployment.board.name,
+        "runtime": deployment.runtime.identity, "structure": deployment.runtime.structure,
+        "clock": prediction.clock, "macs": prediction.macs, "explanation": explain_time(prediction),
         "voltage_note": prediction.voltage,
         "described": [_describe(prediction, layer) for layer in prediction.layers],
         "memory": tell_memory(prediction),
         "setup": {"time_us": bill_time_us(prediction, prediction.setup),
                   "energy_uj": prediction.setup.energy_uj()},
-        "npu_energy_uj": _npu_energy(prediction),
-        "warnings": list(prediction.warnings),
+        "npu_energy_uj": _npu_energy(prediction), "warnings": list(prediction.warnings),
         "grades": {"time": grade_prediction(prediction), "energy": grade_energy(prediction)},
         "certainty": None if sure is None else {
             "basis": sure.basis, "level": sure.time_us.level,
@@ -73,10 +62,9 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
 
 def tell_memory(prediction: Prediction) -> JsonObject:
     """Return what is needed of RAM and flash, and what there is."""
-    deployment: Deployment = prediction.deployment
+    deployment = prediction.deployment
     return {
-        "ram_bytes": prediction.ram_bytes,
-        "ram_available_bytes": prediction.ram_available_bytes,
+        "ram_bytes": prediction.ram_bytes, "ram_available_bytes": prediction.ram_available_bytes,
         "flash_bytes": prediction.flash_bytes,
         "flash_available_bytes": prediction.flash_available_bytes,
         "ram_parts": dict(deployment.ram_parts),

@@ -179,8 +179,7 @@ Temperature = Annotated[str, Option(
     parse=lambda cold: "cold" if cold else "warm")]
 Calibration = Annotated[File, Option(
     "--calibration", "auto|none|FILE", "Learnt prices: auto (those shipped for this board and "
-    "runtime), none (datasheets only), or a file of `twin calibrate`.",
-    files=OVERLAY_FILES)]
+    "runtime), none (datasheets only), or a file of `twin calibrate`.", files=OVERLAY_FILES)]
 Changes = Annotated[Settings | None, Option(
     "--set", "PATH=VALUE", SETTINGS_HELP, text=list[str], parse=parse_settings)]
 Prices = Annotated[Mapping[str, float] | None, Option(

@@ -64,8 +64,7 @@ class Attribute(Placed):
 
     predicted: "Prediction | File" = required(
         "", "PRED", "A prediction as `twin predict --json` wrote it, or a model: then it is "
-        "predicted as the measurement's header says, and as the options change.",
-        files=MODEL_FILES)
+        "predicted as the measurement's header says, and as the options change.", files=MODEL_FILES)
     measured: Measured
     _: KW_ONLY
     board: MeasuredBoard = None

@@ -7,13 +7,11 @@ from dataclasses import fields
 from itertools import starmap
 
 from hwmodels.quantities import write_setting
-from twin.api.sessions.agreement import Agreement, Comparison
+from twin.api.sessions.agreement import Agreement, Changes, Comparison
 from twin.api.sessions.request import FORMS
 from twin.api.sessions.session import Session
 from twin.reports.columns import Column
 from twin.reports.tables.parts import Content, Table, Text, new_pairs, new_table, spaced, tabulate
-
-Rows = Sequence[tuple[str, str, str]]
 
 
 def sessions_table(sessions: Sequence[Session]) -> Table:
@@ -87,7 +85,7 @@ def _tell(one: Agreement) -> Content:
     return _changes(f"{one.count} values differ{more}", one.differences)
 
 
-def _changes(title: str, rows: Rows) -> Content:
+def _changes(title: str, rows: Changes) -> Content:
     if not rows:
         return new_pairs([(title, "the same")])
     return new_table((title, "before", "after"), rows=rows)

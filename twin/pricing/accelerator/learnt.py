@@ -99,8 +99,7 @@ def assure_learnt(prediction: Prediction, calibration: Calibration) -> Certainty
         doubtful=tuple(time.tied), version=calibration.version, measured=calibration.measured,
         draw=Draw(source=("accelerator", calibration.version), time=shares[0],
                   reach=take_root(calibration.time.covariance) @ shares[0], row_sd=time.row_sd,
-                  network_sd=time.network_sd * spread,
-                  network=deployment.graph.architecture_id))
+                  network_sd=time.network_sd * spread, network=deployment.graph.architecture_id))
 
 
 def _sum_energies(bills: Sequence[Bill], calibration: Calibration, board: Board,

@@ -187,8 +187,7 @@ def _figure(header: str, take: str, kind: str) -> Column:
 
 
 PUBLISHED = (
-    Column("published by", "published_by"),
-    *OF_ROW,
+    Column("published by", "published_by"), *OF_ROW,
     _figure("ms", "predicted_ms", "predicted"), _figure("ms", "row.latency_ms", "published"),
     number("predicted / published", "latency_ratio", "{:.2f}"),
     Column("in its interval", lambda one: is_covered(one), lambda covered: {

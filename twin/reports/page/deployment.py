@@ -143,8 +143,7 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
         Section(name="layers", title="Layers", items=(list_layers(prediction), Notes(
             notes=list_bill_notes(prediction, make_ledger(prediction))),),
             lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
-        tasks,
-        Section(name="memory", title="Memory", items=_memory_items(report)),
+        tasks, Section(name="memory", title="Memory", items=_memory_items(report)),
         Section(name="roofline", title="Roofline", items=tuple(
             plot_chart(chart_roofline(prediction, side, place), height_px=440)
             for place, side in enumerate(list_sides(prediction)) if side.points),

@@ -83,8 +83,7 @@ def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection, mar
     return make_table(
         f"ranking-table{mark}", f"Best first; {say_best_mark(rows)}", (
             SCORE, Column("board", "row.board"), number("meets", meets_cell),
-            *head_figures(lambda row: leading, rows),
-            Column("library", "row.runtime", tone="dim"),
+            *head_figures(lambda row: leading, rows), Column("library", "row.runtime", tone="dim"),
             number("MHz", "row.clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
             *head_placement(rows, "row.placement")),
         [one for one, _ in runs], details=lambda one: (

@@ -316,6 +316,5 @@ def _warn(made: Sequence[Made]) -> Section | None:
 
 
 def _describe_sources(made: Sequence[Made], command: str) -> Section:
-    graphs = dict.fromkeys((one.prediction.graph.name, one.prediction.graph.sha256)
-                           for one in made)
+    graphs = dict.fromkeys((one.prediction.graph.name, one.prediction.graph.sha256) for one in made)
     return made_by(command, *((f"model {name}", f"sha256 {digest}") for name, digest in graphs))

@@ -38,8 +38,7 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
     time = entry.time
     pairs = [
         ("board", str(entry.board)), ("runtime", entry.runtime),
-        ("data", " and ".join(overlay.data.kinds)),
-        ("rows", _rows(time)),
+        ("data", " and ".join(overlay.data.kinds)), ("rows", _rows(time)),
         ("unexplained", f"{100 * time.network_sd:.1f} % of a network, "
                         f"{100 * time.row_sd:.1f} % of a row (sd; of a single layer "
                         f"{concentrate(np.ones(1)):.1f} times that)"),

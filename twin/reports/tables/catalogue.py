@@ -103,8 +103,7 @@ def runtime_report(runtime: Any) -> Content:
 
     return spaced([
         new_pairs([
-            ("runtime", runtime.identity),
-            ("", runtime.description),
+            ("runtime", runtime.identity), ("", runtime.description),
             ("kernels", f"{runtime.library}, loop structure {runtime.structure}"),
             *(() if runtime.learnt is None else tuple(
                 ("" if place else "counted by running ELF", source)

@@ -207,7 +207,7 @@ def header_pairs(prediction: Prediction) -> Pairs:
         *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
         *interval_pairs(prediction),
-        *voltage_pairs(prediction),
+        *([("voltage", prediction.voltage)] if prediction.voltage else []),
     ]
 
 
@@ -242,11 +242,6 @@ def _accelerated(prediction: Prediction) -> Pairs:
     from twin.reports.tables.coverage import coverage_pairs
 
     return coverage_pairs(prediction)
-
-
-def voltage_pairs(prediction: Prediction) -> Pairs:
-    """Return the voltage scale a changed clock took, where it is not the board's own."""
-    return [("voltage", prediction.voltage)] if prediction.voltage else []
 
 
 def calibration_pairs(prediction: Prediction) -> Pairs:

@@ -82,8 +82,7 @@ def ported_report(ported: Ported) -> Content:
         ("twin predict", f"{_ms(shipped.time_us)} ms"
          + (f", {interval_text(shipped.certainty.time_us)}" if shipped.certainty else "")
          + f": {ported.difference}"),
-        ("energy", energy),
-        *([("voltage", shipped.voltage)] if shipped.voltage else []),
+        ("energy", energy), *([("voltage", shipped.voltage)] if shipped.voltage else []),
         ("interval of", say_makeup(ported.makeup))])
     parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, say_behind(ported))]
     if ported.ranking is not None:

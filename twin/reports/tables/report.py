@@ -70,8 +70,7 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
     ledger = make_ledger(prediction)
     return spaced([
         new_pairs(answer_pairs(prediction, duty)), new_pairs(header_pairs(prediction)),
-        layers_part(prediction, ledger, console),
-        bill_table(prediction, ledger, console),
+        layers_part(prediction, ledger, console), bill_table(prediction, ledger, console),
         Text("\n".join(list_bill_notes(prediction, ledger))),
         Text(explain_side(prediction), style="bold"),
         *(Text(f"warning: {text}") for text in place_warnings(prediction).rest),

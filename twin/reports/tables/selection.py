@@ -157,8 +157,7 @@ def _say_changed(pick: Choice, choices: Sequence[Choice], quantity: str) -> str:
         value is not None and least is not None and value < least) else ""
 
 
-def _network_parts(selection: Selection, mine: Sequence[Choice], console: Console,
-                   ) -> list[Content]:
+def _network_parts(selection: Selection, mine: Sequence[Choice], console: Console) -> list[Content]:
     """Return the parts of one network."""
     feasible = [one for one in mine if one.row.met]
     parts: list[Content] = [Text(
