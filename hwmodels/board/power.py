@@ -81,6 +81,11 @@ class Power:
         "What the idle board draws; stated where the figures above are what work adds to it, so "
         "that no energy holds it. Its clocks then: their `idle_hz`.", section="power")] = None
 
+    @property
+    def counted_v(self) -> float:
+        """Voltage its energies are counted at: of its rail, or of the whole board's input."""
+        return self.voltage_v if self.boundary == "chip" else self.reference_voltage_v
+
 
 @frozen
 class Idle:

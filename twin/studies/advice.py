@@ -144,7 +144,7 @@ class Advice:
             return judge(add_duty(near.row, board, duty, {
                 board.name: (current_ua * 1e-3, None)}), limits).sure
 
-        low, high = LEAST_SLEEP_UA, 1e3 * limits.max_mean_mw / board.power.voltage_v
+        low, high = LEAST_SLEEP_UA, 1e3 * limits.max_mean_mw / board.power.counted_v
         if not is_sure(low):
             return None
         while high > low * (1 + 1e-4):

@@ -96,7 +96,7 @@ class Rest:
 
     state: str
     sleep_mw: float
-    wake_up_us: float
+    wake_up_us: float = 0.0
     rel_sd: float = 0.0
     half_mw: float = 0.0
     basis: str = "sleep current as stated, without a spread"
@@ -164,21 +164,21 @@ def find_rest(board: Board, sleep: Sleeps, clock_hz: float | None = None) -> Res
     known = [state for state in board.sleep if state.keeps_ram and state.current_ma is not None
              and state.wake_up_ns is not None]
     least = min(known, key=lambda state: state.current_ma or 0.0, default=None)
+    wake_up_us = (own or (0.0, None))[1] or (
+        0.0 if least is None else (least.wake_up_ns or 0.0) / 1e3)
     if own is not None:
-        wake_up_us = own[1] if own[1] is not None else (
-            0.0 if least is None else (least.wake_up_ns or 0.0) / 1e3)
-        return Rest(state=TYPED, sleep_mw=own[0] * board.power.voltage_v, wake_up_us=wake_up_us)
+        volts = board.power.counted_v
+        return Rest(state=f"{TYPED} at {volts:g} V", sleep_mw=own[0] * volts, wake_up_us=wake_up_us)
     if least is None:
         idle = board.idle(clock_hz)
         return None if idle is None else Rest(
-            state=IDLE, sleep_mw=idle.mw, half_mw=idle.high_mw - idle.mw, wake_up_us=0.0, basis="",
+            state=IDLE, sleep_mw=idle.mw, half_mw=idle.high_mw - idle.mw, basis="",
             rel_sd=rel_sd_of(board, "power.idle_mw"))
     known_sd = rel_sd_of(board, f"sleep.{least.name}.current_ma")
-    return Rest(state=least.name, wake_up_us=(least.wake_up_ns or 0.0) / 1e3,
-                rel_sd=known_sd or SLEEP_SD,
+    return Rest(state=least.name, wake_up_us=wake_up_us, rel_sd=known_sd or SLEEP_SD,
                 basis="" if known_sd else f"sleep currents at 25 °C, {SLEEP_SD:.0%} apart between "
                                           "parts (assumed)",
-                sleep_mw=(least.current_ma or 0.0) * (least.voltage_v or board.power.voltage_v))
+                sleep_mw=(least.current_ma or 0.0) * (least.voltage_v or board.power.counted_v))
 
 
 def rel_sd_of(board: Board, path: str) -> float:
@@ -234,7 +234,7 @@ def read_duty(every: str | None, cell: str | None) -> Duty | None:
             raise UsageError("--cell: how long it lasts depends on how often; accepted: --every "
                              "PERIOD with it, such as --every 1s")
         return None
-    every_us, _ = _read(str(every), "period", "--every", 1e-3)
+    every_us = _read(str(every), "period", "--every", 1e-3)[0]
     if every_us > LONGEST_US:
         raise UsageError(f"--every {every!r}: accepted: up to {LONGEST_US / 8.64e10:,.0f}d")
     if cell is None:
@@ -246,8 +246,7 @@ def read_duty(every: str | None, cell: str | None) -> Duty | None:
 
 def _read_cell(text: str) -> Battery:
     charge, at, volts = text.partition("@")
-    found = read_quantity(charge, "j")
-    if found is not None and found[1] and not at:
+    if not at and (read_quantity(charge, "j") or ("", ""))[1]:
         capacity, voltage = _read(charge, "j", "--cell")[0] / J_PER_MWH, 1.0
     else:
         more = " with @VOLTS; or " + ", ".join(UNITS["j"])
@@ -282,14 +281,12 @@ def read_sleep(given: Mapping[str, float | str]) -> Sleeps:
 
 def _read(text: str, dimension: str, option: str, factor: float = 1.0, more: str = "",
           least: float = 0.0, most: float = math.inf) -> tuple[float, str]:
-    found = read_quantity(text, dimension)
-    if found is None or not found[1] or not 0 < found[0] < math.inf or not (
-            least <= found[0] <= most):
-        number, has_unit = found or (0.0, "")
+    number, unit = read_quantity(text, dimension) or (0.0, "")
+    if not unit or not 0 < number < math.inf or not least <= number <= most:
         end = f"above the largest accepted, {most:g}" if number > most else (
             f"below the least accepted, {least:g}")
         raise UsageError(f"{option} {text!r} is " + (
-            f"{end} {next(iter(UNITS[dimension]))}" if has_unit and 0 < number < math.inf else
+            f"{end} {next(iter(UNITS[dimension]))}" if unit and 0 < number < math.inf else
             "not understood; accepted: a number above zero with "
             f"one of {', '.join(UNITS[dimension])}{more}{suggest_unit(text, dimension)}"))
-    return found[0] * factor, found[1]
+    return number * factor, unit

@@ -21,7 +21,7 @@ from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
 from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
 from twin.reports.rivals import chart_quantity, name_rivals
-from twin.reports.tables.study_sentences import say_cell, say_life
+from twin.reports.tables.study_sentences import say_cell, say_duty, say_life
 from twin.studies.duty import (
     SLEEP_SD,
     Battery,
@@ -158,7 +158,7 @@ def test_failing_boards_are_ordered_by_their_distance_and_unknown_before_known_m
 def test_stated_currents_give_an_energy_and_assumed_ones_can_be_left_out() -> None:
     known = twin.sweep("ad", "nrf52840dk", currents={"nrf52840dk": "52uA/MHz"},
                        sleep={"nrf52840": "1.5uA,8us"}, every="1s", cell="1000mAh").rows[0]
-    assert known.energy_uj and known.life_days and known.sleep == "as stated"
+    assert known.energy_uj and known.life_days and known.sleep == "as stated at 3 V"
     board = load_board("nrf52840dk")
     changed = change_board(board, current_paths(board, 0.052))
     assert idle_power_mw(changed, 64e6) < 0.052 * 64 * 3.0
@@ -245,7 +245,7 @@ def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     words = ("-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--every", "1s", "--cell", "1000mAh",
              "--sleep", "nucleo_u575zi_q=4uA,10us", "--runtime", "default", "--by", "days,price")
     told = " ".join(run("select", "ad", *words).stdout.split())
-    assert "sleep: as stated (nucleo_u575zi_q); in stop2 (nucleo_l4r5zi)" in told
+    assert "sleep: as stated at 1.8 V (nucleo_u575zi_q); in stop2 (nucleo_l4r5zi)" in told
     assert "ordered by mean power, then price, not by score" in told and "% likely)" in told
     assert told.count("all usable, without regulator losses or self-discharge") == 1
     missed = run("advise", "ad", *words[:2], "--max-ms", "0.05ms").stdout
@@ -253,7 +253,7 @@ def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     may = run("select", "ad", *words[2:], "--max-usd", "99", "--known-only").stdout
     assert "would decide;" not in may
     assert say_life(row(mean_mw=1.0, life_days=1.0)) == "1 day"
-    assert ("asleep", "as stated") in row_details(row(sleep="as stated"))
+    assert ("asleep", "as stated at 3 V") in row_details(row(sleep="as stated at 3 V"))
     checked = run("check", "ad", "-b", "nucleo_l4r5zi", "--max-ms", "20")
     assert "P(exceeds)" in checked.stdout
 
@@ -334,7 +334,8 @@ def test_commands_take_a_duty_and_show_days() -> None:
     assert checked.exit_code == 0 and "mean power for 90 days" in checked.stdout
     assert "days" in checked.stdout and "as stated" in checked.stdout
     document = json.loads(run("check", *words, "--json").stdout)
-    assert document["duty"]["life_days"] > 90 and document["duty"]["sleep"] == "as stated"
+    assert document["duty"]["life_days"] > 90
+    assert document["duty"]["sleep"].startswith("as stated at ")
     swept = json.loads(run("sweep", *words, "--over", "days,time", "--json").stdout)
     assert swept["rows"][0]["life_days"] == document["duty"]["life_days"]
     assert swept["objectives"] == ["mean_mw", "time_us"] and swept["limits"]["every_us"] == 1e6
@@ -513,3 +514,12 @@ def test_predict_and_report_say_what_check_says_of_a_duty(tmp_path) -> None:
     beside = tmp_path / "both.html"
     assert not run("report", *words, "-b", "nucleo_l4r5zi", "-o", str(beside)).exit_code
     assert "lowest mean power" in beside.read_text(encoding="utf-8")
+
+
+def test_a_stated_sleep_current_is_drawn_where_energies_are_counted() -> None:
+    """A kit's are at its input of 5 V, whatever its chip runs at; a chip's at its rail."""
+    for name, volts in (("stm32n6570_dk", 5.0), ("nucleo_l4r5zi", 1.8)):
+        row, = twin.sweep("ad", name, every="10s", sleep={name: "10mA"}).rows
+        assert row.sleep == f"as stated at {volts:g} V"
+        assert row.asleep_mw == pytest.approx(10 * volts, rel=0.01)
+        assert f"asleep as stated at {volts:g} V" in say_duty(row)

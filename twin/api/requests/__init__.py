@@ -253,8 +253,8 @@ class Fed(Request, kw_only=True):
         "52uA/MHz; may be given several times.", text=list[str],
         parse=lambda texts: parse_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz"))
     sleep: Mapping[str, float | str] | None = option(
-        None, "--sleep", "NAME=CURRENT", "Your own sleep current, such as 1.2uA, or 1.2uA,10us "
-        "with its wake-up; may be given several times.", text=list[str],
+        None, "--sleep", "NAME=CURRENT", "Your own sleep current at the chip's supply, of a kit at "
+        "its input: 1.2uA, or 1.2uA,10us with its wake-up; may be repeated.", text=list[str],
         parse=lambda texts: parse_named(texts, "--sleep", "CURRENT", "12uA"))
     known_only: bool = option(
         False, "--known-only", None, "Treat currents and prices assumed for a class of parts as "

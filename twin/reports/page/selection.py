@@ -72,7 +72,7 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
                                 "limits, or may", items=(
             make_table(f"missing-table{mark}",
                        "Why, and what would help where that was looked for", (
-                           Column("board", "row.board"), SCORE, Column("meets", "row.verdict"),
+                           Column("board", "row.board"), SCORE, number("meets", meets_cell),
                            Column("why, and what would help", explain_miss)), missing),)))
     return sections
 

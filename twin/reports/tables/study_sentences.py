@@ -146,7 +146,7 @@ def say_sleep(row: Row) -> str:
     """Say in which state a board sleeps, or that it only idles."""
     if row.sleep == IDLE:
         return "never, only the idle power of the whole board is known"
-    return row.sleep if row.sleep in (TYPED, "not known") else f"in {row.sleep}"
+    return row.sleep if row.sleep.startswith((TYPED, "not known")) else f"in {row.sleep}"
 
 
 def say_cell(row: Row) -> str:

@@ -195,7 +195,7 @@ def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple
     if state is not None and not state.keeps_ram:
         notes = (f"{asked.state} of {board.name} keeps no RAM: starting again is in no figure",)
     stated_v = None if state is None or asked.current_ma is not None else state.voltage_v
-    return current_ma * (stated_v or board.power.voltage_v), wake_up_us, notes
+    return current_ma * (stated_v or board.power.counted_v), wake_up_us, notes
 
 
 def _ends(prediction: Prediction) -> tuple[tuple[float, float], ...]:
