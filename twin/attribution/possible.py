@@ -117,10 +117,10 @@ def explain_gap(account: Account, errors: ErrorModel,
 def _name_operator(rows: Sequence[Row], left: np.ndarray, first: np.ndarray) -> str:
     """Name the operator that makes most of what is left, if its layers are off more than others."""
     ops, size = np.array([row.op for row in rows]), np.abs(left).sum()
-    for op in sorted({*ops.tolist()}):
+    for op in dict.fromkeys(ops.tolist()):
         own = ops == op
         apart = left[own].sum() / first[own].sum() - left[~own].sum() / max(first[~own].sum(), 1)
-        if left[own].sum() > size / 2 and (own.all() or apart > ALIKE * size / first.sum()):
+        if left[own].sum() > size / 2 and apart > ALIKE * size / first.sum():
             return str(op)
     return ""
 

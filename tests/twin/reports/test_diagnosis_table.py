@@ -19,7 +19,7 @@ from twin.attribution.diagnosis.finding import (
 )
 from twin.reports.page.beside import list_faults
 from twin.reports.page.diagnosis import describe_diagnosis
-from twin.reports.tables.diagnosis import diagnosis_report
+from twin.reports.tables.diagnosis import _answer, diagnosis_report
 
 ALIKE = ("instructions 1.00 x those predicted, 1.00 x expected", "262,207 cache lines filled")
 TELLING = ("%s or %s: measure the same image where it is known to be right (--healthy); or time a "
@@ -158,3 +158,13 @@ def test_rows_of_a_kind_that_is_named_make_its_sum() -> None:
     assert "of it (5 more of its kind: 5.0 %)" in wide.getvalue()
     assert "of it (1 more of its kind: 3.0 %)" in wide.getvalue()
     assert "not shown at 80 columns: layers apart by" in narrow.getvalue()
+
+
+def test_a_fault_is_not_told_from_itself_and_a_second_one():
+    """What a verdict cannot exclude beside it: the second of each pair as likely to be measured."""
+    found = diagnose(
+        ("SIMD", 0.5, 100.0), ("SIMD and wait states", 0.2, 100.0), ("clock", 0.16, 99.0),
+        ("load and SIMD", 0.1, 100.0), ("clock and load", 0.03, 100.0), (DECLARED, 0.01, 100.0))
+    assert found.not_distinguishable == ("with wait states besides",)
+    assert dict(_answer(found))["not distinguishable"] == "with wait states besides"
+    assert not diagnose(("none of these", 0.6, 100.0), ("clock", 0.4, 99)).not_distinguishable

@@ -41,8 +41,9 @@ from twin.deployment.stated import is_known
 CLOCK_SLACK = 0.03
 """An internal oscillator may run above a part's highest clock by as much, as a share."""
 
-COMMON_CLOCKS_HZ = (4e6, 8e6, 16e6, 24e6, 32e6, 48e6, 64e6, 80e6, 96e6)
-"""Frequencies of internal oscillators and first PLL settings: where a forgotten set-up stays."""
+(COMMON_CLOCKS_HZ, MORE_WAIT_STATES, UNHIDDEN, STRETCHES, WAITS, COUNTED, COUNTS) = read_yaml_once(
+    Path(__file__).with_name("sizes.yaml")).values()
+"""Sizes that are tried, in the order of the file."""
 
 UNOPTIMISED = math.log(11.0)
 UNOPTIMISED_SD = 0.2
@@ -57,21 +58,6 @@ OUR_UNOPTIMISED_SD = 0.1
 
 OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 """The same of kernels that are not the optimised ones, whoever wrote them: assumed."""
-
-MORE_WAIT_STATES = (1, 2, 4, 8)
-UNHIDDEN = (1.5, 2.0, 4.0)
-"""Times waits are as long where a prefetch is off that hid a third, half or three quarters."""
-
-STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
-WAITS = (0.1, 0.3, 1.0)
-COUNTED = (("half", 0.5), ("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
-COUNTS = (
-    ("everything", True, "look at the counter's prescaler and clock, its unit, and how many runs "
-                         "it is of"),
-    ("cycles alone", False, "look at the cycle counter's prescaler and clock, and its unit; other "
-                            "counters are not off"))
-"""Sizes that are tried: wait states added; shares interrupts take; cycles an access waits for
-another master; prescalers of counters, and runs added up."""
 
 
 def list_faults(deployment: Deployment, clock_hz: float | None = None, *, timed: bool = True,

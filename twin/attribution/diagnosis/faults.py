@@ -169,21 +169,16 @@ PRIOR, OWN_UNKNOWN = {DECLARED: 0.38, UNKNOWN: 0.10}, 0.06
 own firmware, which says who it is, less is of nothing listed: 0.035 to 0.1 tried on hidden boards
 of seeds 950, 951 and 961 to 963."""
 
-RARE: Mapping[str, float] = {
-    "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5,
-    ONE_LAYER: 0.4, BOARD: 0.4, UNIT: 0.2,
-    RIVAL: 10.0}
-"""Share of an equal part the rarer kinds have: assumed. Where a log does not say its library,
-another one is as likely as the one that is predicted."""
+RARE: Mapping[str, float] = _ERRORS["rare"]
+"""Share of an equal part a kind has, where it is not one."""
 
 OWN_OPERATOR = 0.2
 """The same of one operator of our own firmware, whose kernels are built together; each of a
 library's is chosen by itself, so there it has an equal part: chosen on seeds 1020 and 1021 of
 `benchmarks.diagnosis.logs` (kws), where it is planted in four of thirteen logs."""
 
-COUNTED: Mapping[str, float] = {"cycles": 0.08, "time": 0.3, "ticks": 1.0}
-"""Share a wrong counter has, by what was measured: assumed. A core's own counter of cycles has no
-prescaler, times may be of runs added up, and the frequency of a timer's ticks somebody stated."""
+COUNTED: Mapping[str, float] = _ERRORS["counted"]
+"""Share a wrong counter has, by what was measured."""
 
 ADDED_UP = 0.1
 """Share of wrong counters that are wrong alike, as where runs are added up: assumed. A prescaler or

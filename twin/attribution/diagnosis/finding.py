@@ -190,18 +190,23 @@ class Diagnosis:
     def not_distinguishable(self) -> tuple[str, ...]:
         """Faults, one a kind, that are about as likely to be measured so as the verdict.
 
-        Those are named beside "as declared", and where flash is slower.
+        Of several that the verdict stands for it is these; of one, what a second may be.
         """
-        verdict, members = self.verdict, self.members
-        if verdict.fault.kind != DECLARED:
-            return tuple(one.fault.name for one in members) * (len(members) > 1)
-        least, found = ALIKE * verdict.probability / verdict.prior, dict[str, str]()
+        verdict, members, found = self.verdict, self.members, dict[str, str]()
+        if len(members) > 1:
+            return tuple(one.fault.name for one in members)
+        least, seconds = ALIKE * verdict.probability / verdict.prior, list[str]()
         for one in self.findings:
             kind, name = one.fault.kind, one.fault.name
-            if (kind not in (DECLARED, UNKNOWN) and JOINED not in kind
-                    and name not in self.indistinct and one.probability > least * one.prior):
+            parts = kind.split(JOINED)
+            if (kind in (verdict.kind, UNKNOWN) or name in self.indistinct
+                    or one.probability <= least * one.prior):
+                continue
+            if verdict.kind in parts:
+                seconds += {*parts} - {verdict.kind}
+            elif verdict.kind == DECLARED and len(parts) == 1:
                 found.setdefault(kind, name)
-        return tuple(found.values())
+        return (*found.values(), *[f"with {', '.join(seconds)} besides"] * bool(seconds))
 
     @property
     def unseen(self) -> str:
