@@ -51,6 +51,9 @@ where it was imported for another."""
 TIMED_BY_MS = "timed_by_ms"
 """Key of a header's environment: that times are those of a log's own milliseconds, in words."""
 
+MODEL_FILE = "model_file"
+"""Key of a header's environment: the file its network was read from."""
+
 BOARD_HASH = "board_sha256"
 """Key of a header's environment: what the file of its board said."""
 

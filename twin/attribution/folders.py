@@ -11,7 +11,13 @@ from pathlib import Path
 from statistics import median
 
 from calibration.fitting.cell import list_measured
-from calibration.measurement.measurement import HEADER_FILE, SAMPLES_FILE, Measurement, read_header
+from calibration.measurement.measurement import (
+    HEADER_FILE,
+    MODEL_FILE,
+    SAMPLES_FILE,
+    Measurement,
+    read_header,
+)
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
@@ -40,6 +46,11 @@ def find_folder(path: Path) -> Path:
         raise UsageError(f"{path}: no measurement: there is no {HEADER_FILE} in it; accepted: a "
                          "folder `twin measure` or `twin import` wrote")
     return found
+
+
+def note_file(graph: Graph) -> dict[str, str]:
+    """Return what a header notes of the file of a network: its path; nothing of the zoo's."""
+    return {} if graph.source.startswith("zoo:") else {MODEL_FILE: graph.source}
 
 
 def drop_repeated(folders: Iterable[str]) -> tuple[list[str], list[str]]:

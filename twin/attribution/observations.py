@@ -16,9 +16,9 @@ from calibration.errors import MeasurementError
 from calibration.fitting.cell import Cell, locate, locate_power
 from calibration.fitting.networks import name_network
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import Measurement, read_measurement
+from calibration.measurement.measurement import MODEL_FILE, Measurement, read_measurement
 from hwmodels.board.file import load_board
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, reworded
 from hwmodels.frozen import entity
 from hwmodels.quantities import format_frequency, format_time
 from twin.attribution.folders import start_with_counter
@@ -33,6 +33,8 @@ from twin.deployment.stated import (
     settle_runtime,
     without_tools,
 )
+from twin.errors import ModelError
+from twin.network.readers import read_model
 from twin.pricing.design import DesignMatrix, make_design
 from twin.pricing.price_names import STREAM
 
@@ -170,7 +172,8 @@ def observe_pmu_layers() -> tuple[Observation, ...]:
 
 
 def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None,
-                   energy: str | None = None) -> tuple[Observation, ...]:
+                   energy: str | None = None, model: str | None = None,
+                   ) -> tuple[Observation, ...]:
     """Count what is behind a measurement folder: its layers where it has them, else its total.
 
     Parameters
@@ -183,6 +186,8 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
         Library it is of, where it does not say.
     energy
         Folder of the energies of the same run, which `twin energy` made.
+    model
+        The network it is of, unless it is of another: then the file or name it notes.
 
     Raises
     ------
@@ -198,7 +203,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
             samples=(*measurement.samples, *(
                 one for one in drawn.samples if one.counter == "energy")))
     header, where = measurement.header, str(folder)
-    deployment, runtime = _deploy_measured(measurement, board, runtime, where)
+    deployment, runtime = _deploy_measured(measurement, board, runtime, where, model)
     _check_units(measurement, where)
     energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
     whole = replace(_observe_whole(deployment, runtime, label=where, source=header.source,
@@ -230,7 +235,7 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
 
 
 def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, where: str,
-                     ) -> tuple[Deployment, str]:
+                     model: str | None = None) -> tuple[Deployment, str]:
     """Return what was measured and its library; refuses what nothing can be learnt from."""
     header = measurement.header
     if header.kind == "predicted" or header.temperature == "cold":
@@ -249,8 +254,12 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
     if header.model == UNKNOWN:
         raise MeasurementError(f"{where}: does not say which network it is of; import it again "
                                "with --model")
-    named = header.facts.get("model_file", header.model)
-    deployment = deploy(named, board, runtime=runtime, clock_hz=clocks.get("cpu"),
+    graph = None if model is None else read_model(model)
+    if graph is None or header.architecture_id not in (None, graph.architecture_id):
+        with reworded(ModelError, MeasurementError, f"{where}: ",
+                      "; `calibrate --model MODEL` names the network it is of"):
+            graph = read_model(header.facts.get(MODEL_FILE, header.model))
+    deployment = deploy(graph, board, runtime=runtime, clock_hz=clocks.get("cpu"),
                         weights=placement.get("weights"), arena=placement.get("arena"),
                         follow_clock=False)
     if header.architecture_id not in (None, deployment.graph.architecture_id):

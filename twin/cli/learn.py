@@ -265,12 +265,13 @@ PUBLISHED = "published"
 DataNames = Annotated[list[str], Calibrate.option("folders")]
 OfBoard = Annotated[str | None, Calibrate.option("board")]
 ForRuntime = Annotated[str | None, Calibrate.option("runtime")]
+OfModel = Annotated[str | None, Calibrate.option("model")]
 FromDoubtful = Annotated[bool, Calibrate.option("anyway")]
 
 
 @command
 def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt, runtime: ForRuntime = None,
-              anyway: FromDoubtful = False, as_json: AsJson = False) -> None:
+              model: OfModel = None, anyway: FromDoubtful = False, as_json: AsJson = False) -> None:
     """Learn prices from measurements and write them as an overlay."""
     if PUBLISHED in data:
         if len(data) > 1 or board is not None:
@@ -287,8 +288,9 @@ def calibrate(data: DataNames, board: OfBoard = None, *, asked: Learnt, runtime:
     target = Path(asked.output or f"{measured.name}.overlay.yaml")
     totals: list[Any] = []
     replaced = target.exists()
-    overlay = twin.calibrate(data, board, runtime=runtime, output=target, anyway=anyway,
-                             on_remark=lambda remark: warn([remark]), on_total=totals.append)
+    overlay = twin.calibrate(
+        data, board, runtime=runtime, model=model, output=target, anyway=anyway,
+        on_remark=lambda remark: warn([remark]), on_total=totals.append)
     if as_json:
         show_json(overlay)
     else:

@@ -24,6 +24,7 @@ from made_patience import HANG_S
 from made_session import IDENTITY
 from typer.testing import CliRunner
 
+import twin
 from calibration.errors import IncompleteWarning
 from calibration.measurement.measurement import read_measurement
 from calibration.virtual_board import Launched
@@ -185,6 +186,14 @@ def test_what_a_board_brings_is_the_campaigns(tmp_path):
     campaign = one.begin(None, "r", IDENTITY, made)
     assert campaign.gauges is made.gauges and not campaign.clocked
     assert one.begin(None, "r", IDENTITY, None).gauges is None
+
+
+def test_the_file_of_a_network_is_noted(tmp_path):
+    path = str(twin.export_model("ad", tmp_path / "own.tflite"))
+    for model, noted in ((path, path), ("ad", None)):
+        one = Run(graph=read_model(model), board=None, folder=tmp_path, options=MeasureOptions(),
+                  data=None, watcher=Watcher())
+        assert one.begin(None, "r", IDENTITY, None).environment.get("model_file") == noted
 
 
 def test_a_meter_records_the_layer_that_is_repeated(monkeypatch):

@@ -1,5 +1,6 @@
 """Learnt prices on a deployment: the same bill, other prices, intervals and their reasons."""
 
+import json
 import math
 import re
 from dataclasses import replace
@@ -21,12 +22,14 @@ from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import SHIPPED, load_board
 from twin import calibrate
+from twin.attribution.folders import note_file
 from twin.attribution.observations import observe_any, observe_folder, observe_rows
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.evidence import time_evidence
 from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import Total, learn_own
+from twin.network.readers import read_model
 from twin.pricing.assurance import price_cycles
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import (
@@ -387,6 +390,22 @@ def test_folders_of_other_boards_networks_or_temperatures_are_refused(tmp_path: 
         observe_folder(folder, BOARD)
 
 
+def test_a_folder_of_a_file_is_read_from_there_or_from_the_model_given(tmp_path: Path, kws):
+    """`twin measure` notes the path, as `twin import` does; older folders have none."""
+    own = str(twin.export_model("kws", tmp_path / "own.tflite"))
+    folder = write_folder(tmp_path / "kws", kws, {}, layers=False)
+    header = json.loads((folder / "header.json").read_text()) | {"model": "own"}
+    (folder / "header.json").write_text(json.dumps(header))
+    with pytest.raises(MeasurementError, match=r"kws: own: no zoo network .*`calibrate --model"):
+        observe_folder(folder, BOARD)
+    assert len(observe_folder(folder, BOARD, model=own)) == 1
+    header["environment"] |= note_file(read_model(own))
+    (folder / "header.json").write_text(json.dumps(header))
+    for model in (None, "ad"):  # a folder of another network keeps to its own
+        assert len(observe_folder(folder, BOARD, model=model)) == 1
+    assert note_file(read_model("kws")) == {}
+
+
 def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
     faster = deploy("kws", BOARD, runtime=RUNTIME, weights="sram")
     before, after = predict_calibrated(kws), predict_calibrated(faster)
@@ -612,7 +631,7 @@ def test_energy_has_a_grade_of_its_own() -> None:
 
 def test_a_file_of_another_chip_takes_no_measurement_of_its_name(tmp_path) -> None:
     copy = tmp_path / "mine.yaml"
-    copy.write_text(re.sub(r"(?m)^  soc: .*$", "  soc: another", (
+    copy.write_text(re.sub(r"(?m)^  soc: .*$", "  soc: stm32-another", (
         SHIPPED / f"{BOARD}.yaml").read_text()))
     board = load_board(copy)
     kept = load_board(copy, overrides={"clocks.cpu.frequency_hz": "100MHz"})

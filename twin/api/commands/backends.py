@@ -127,6 +127,7 @@ def measure_backend(graph: Graph, name: str, folder: Path, *, data: bytes | None
     MeasurementError
         When the back end refuses the network, ends over it, or takes too long.
     """
+    from twin.attribution.folders import note_file
     from twin.program.image.compile.verification import random_input
 
     backend = find_backend(name)
@@ -150,7 +151,8 @@ def measure_backend(graph: Graph, name: str, folder: Path, *, data: bytes | None
         architecture_id=graph.architecture_id, runtime=f"{name}@{by.rpartition(' ')[2]}",
         temperature="warm", clocks_hz=((clock, 1e9),), source="twin measure", environment=tuple({
             "port": name, "compiler": by, "firmware_sha256": str(graph.sha256 or "")[:64],
-            "warmup": str(warmup), **describe_host(), **answer["missing"]}.items()))
+            "warmup": str(warmup), **describe_host(), **note_file(graph),
+            **answer["missing"]}.items()))
     found = Measurement(header=header, samples=tuple(samples))
     write_measurement(folder / "warm", found)
     return found

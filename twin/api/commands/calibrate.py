@@ -82,7 +82,7 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{name}: {doubt} Powers are learnt from it, as --anyway asks, and its "
                       f"energies are unsure by a factor of {FAR:g}")
             doubted = True
-    observed = {folder: observe_folder(folder, board, energy=energy,
+    observed = {folder: observe_folder(folder, board, energy=energy, model=asked.model,
                                        runtime=None if probes and not describe_open(
                                            read_header(folder).runtime) else runtime)
                 for folder, energy in pairs.items()}

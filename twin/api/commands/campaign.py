@@ -175,6 +175,7 @@ class Run:
               ) -> Campaign:
         """Return the campaign of a session."""
         from calibration.collecting.collector import Campaign
+        from twin.attribution.folders import note_file
 
         return Campaign(
             session=session, runtime=runtime, folder=self.folder, model=self.graph.name,
@@ -186,7 +187,7 @@ class Run:
             scales=made.scales(identity.timer_hz) if made and identity.timer_hz else {},
             gauges=made.gauges if made else None, clocked=made is None or made.clocked,
             environment={
-                **(made.environment if made else {}),
+                **(made.environment if made else {}), **note_file(self.graph),
                 **({} if self.board is None else {BOARD_HASH: hash_board(self.board)})})
 
     def place(self, digest: bytes, made: Launched | None) -> NamedTexts:

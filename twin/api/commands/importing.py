@@ -116,10 +116,12 @@ def _list_operators(graph: Graph) -> Listing:
 
 def _identify(measurement: Measurement, graph: Graph) -> Measurement:
     """Note name, hash and architecture of the network, and the file it was read from."""
-    file = () if graph.source.startswith("zoo:") else (("model_file", graph.source),)
+    from twin.attribution.folders import note_file
+
     header = replace(measurement.header, model=graph.name, model_sha256=graph.sha256,
                      architecture_id=graph.architecture_id,
-                     environment=(*measurement.header.environment, *file))
+                     environment=(
+                         *measurement.header.environment, *note_file(graph).items()))
     return replace(measurement, header=header)
 
 

@@ -210,6 +210,9 @@ class Calibrate(Learnt):
     runtime: str | None = option(
         None, "--runtime", "NAME", "Library the folders are of, where they do not say; whose "
         "prices micro-benchmarks correct, by default that of their plan.")
+    model: str | None = option(
+        None, "--model", "MODEL", "The network folders are of that note another file, or none.",
+        files=MODEL_FILES)
     anyway: bool = option(
         False, "--anyway", None, "Learn from an energy that can hardly be right, and from folders "
         "that contradict each other, too; the overlay says so.")

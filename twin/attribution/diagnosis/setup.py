@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import INFERRED, TIMED_BY_MS, Measurement
+from calibration.measurement.measurement import INFERRED, MODEL_FILE, TIMED_BY_MS, Measurement
 from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError, ToolMissingError, TwinError, reworded
 from hwmodels.files import File
@@ -62,7 +62,7 @@ def deploy_measured(measurement: Measurement, *folders: Path, model: str | None 
     """
     header = measurement.header
     named = model if model is not None else find_model(
-        header.facts.get("model_file", header.model), header.model_sha256)
+        header.facts.get(MODEL_FILE, header.model), header.model_sha256)
     placed = dict(header.placement)
     stated = board is None and not measurement.count("cpu_cycles")
     if clock_hz is None and (stated or is_clock_own(measurement)):
