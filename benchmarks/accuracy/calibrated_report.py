@@ -9,14 +9,12 @@ import numpy as np
 
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
-from benchmarks.accuracy.coverage import coverage_band
 from benchmarks.accuracy.report import write_table
 from benchmarks.accuracy.scores import NAMES, duel
 from benchmarks.accuracy.specifications import BOOSTING, FOUR, PER_MAC
-from benchmarks.accuracy.targets import list_targets
+from benchmarks.accuracy.targets import coverage, list_targets
 from calibration.fitting.cell import UNSEEN
 from calibration.fitting.overlay import list_shipped, read_overlay
-from calibration.fitting.validation import effective_count
 from twin.learning.evidence import hash_counts, hash_data, with_energy
 
 MANY = 20
@@ -111,12 +109,10 @@ def _protocol_table(validation: Validation, errors: Callable[[Iterable[Guess]], 
                  if math.isfinite(error)]
         if not known:
             continue
-        inside = covered(known)
-        boards = [guess.observation.cell.board for guess in known]
-        low, high = coverage_band(max(round(effective_count(boards, inside)), 1))
+        low, high, inside = coverage(known, covered(known))
         band = "-" if name in _UNCLUSTERED else f"{100 * low:.0f} to {100 * high:.0f} %"
         r2 = energy_r2(known) if with_r2 else math.nan
-        rows.append([name, *_figures(errors(known)), f"{100 * inside.mean():.0f} %", band,
+        rows.append([name, *_figures(errors(known)), f"{100 * inside:.0f} %", band,
                      *(["-" if math.isnan(r2) else f"{r2:.2f}"] if with_r2 else [])])
     return write_table(header, rows)
 

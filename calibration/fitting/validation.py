@@ -10,6 +10,7 @@ from calibration.errors import FitError
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Fit
 from hwmodels.frozen import entity
+from hwmodels.quantities import list_by_key
 
 FEWEST = 3
 """Boards, cores, libraries or cells to leave out in turn, before their errors scale an interval."""
@@ -69,10 +70,7 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     if len(keys) != len(fit.evidence):
         raise FitError(f"{len(keys)} keys for {len(fit.evidence)} rows")
     errors, sds = np.full(len(keys), np.nan), np.full(len(keys), np.nan)
-    groups: dict[Hashable, list[int]] = {}
-    for row, key in enumerate(keys):
-        groups.setdefault(key, []).append(row)
-    for rows in groups.values():
+    for rows in list_by_key((key, row) for row, key in enumerate(keys)).values():
         if len(rows) < len(keys):
             covariance = np.linalg.inv(fit.precision[np.ix_(rows, rows)])
             errors[rows] = covariance @ fit.pull[rows]
@@ -126,8 +124,7 @@ def scale_of(scores: np.ndarray, keys: Sequence[Hashable]) -> tuple[float, float
         many independent rows it is worth, of the squares.
     """
     squares = scores**2
-    means = [np.mean([square for square, other in zip(squares, keys, strict=True)
-                      if other == key]) for key in dict.fromkeys(keys)]
+    means = [np.mean(group) for group in list_by_key(zip(keys, squares, strict=True)).values()]
     return max(float(np.sqrt(np.mean(means))), LEAST_SCALE), effective_count(keys, squares)
 
 
@@ -145,16 +142,15 @@ def effective_count(clusters: Sequence[Hashable], values: np.ndarray) -> float:
         n / (1 + (m - 1) rho) with m the mean cluster size and rho the intracluster correlation
         (analysis of variance estimator), at least the number of clusters and at most n.
     """
-    groups: dict[Hashable, list[float]] = {}
-    for cluster, value in zip(clusters, values, strict=True):
-        groups.setdefault(cluster, []).append(float(value))
+    groups = [np.array(one, dtype=np.float64) for one in list_by_key(
+        zip(clusters, values, strict=True)).values()]
     rows, count = len(values), len(groups)
     if count < 2 or rows == count:
         return float(max(count, 1) if count < 2 else rows)
-    mean = sum(sum(group) for group in groups.values()) / rows
-    between = sum(len(g) * (sum(g) / len(g) - mean) ** 2 for g in groups.values()) / (count - 1)
-    within = sum((x - sum(g) / len(g)) ** 2 for g in groups.values() for x in g) / (rows - count)
-    size = (rows - sum(len(g) ** 2 for g in groups.values()) / rows) / (count - 1)
+    sizes, mean = np.array([len(group) for group in groups]), np.mean(values)
+    between = sizes @ np.array([(group.mean() - mean)**2 for group in groups]) / (count - 1)
+    within = sum(len(group) * group.var() for group in groups) / (rows - count)
+    size = (rows - sizes @ sizes / rows) / (count - 1)
     spread = between + (size - 1) * within
     rho = max(0.0, (between - within) / spread) if spread > 0 else 1.0
     return float(min(rows, max(count, rows / (1 + (size - 1) * rho))))

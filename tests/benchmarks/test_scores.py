@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.accuracy.scores import duel, score
 from benchmarks.accuracy.specifications import REACH
-from benchmarks.accuracy.targets import FEWEST, list_groups
+from benchmarks.accuracy.targets import FEWEST, list_groups, misfits
 
 
 @pytest.mark.parametrize(("error", "sd"), [(0.0, 0.1), (0.25, 0.1), (-0.05, 0.2)])
@@ -43,6 +43,18 @@ def test_the_better_of_two_is_found_and_chance_is_not():
     assert theirs.lost
     assert not duel([guess(str(i), error, -error) for i, error in enumerate(good)], "rival").lost
     assert duel([guess("a", 0.1, math.nan)], "rival") is None
+
+
+def test_coverage_is_judged_by_the_rows_that_are_independent():
+    """Ten of thirty rows outside are too many, unless they are the rows of one release."""
+    def rows(releases):
+        return [SimpleNamespace(time_covered=row >= 10, observation=SimpleNamespace(
+            network=str(row), cell=SimpleNamespace(board="b", release=release)))
+            for row, release in enumerate(releases)]
+
+    assert misfits(rows(range(30)))
+    assert not misfits(rows([0] * 10 + [1] * 10 + [2] * 10))
+    assert not misfits(rows(range(30))[10:])
 
 
 def test_groups_of_enough_rows_are_judged_by_themselves():
