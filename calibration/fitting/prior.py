@@ -35,6 +35,17 @@ RELEASES = 3.0
 PART_SD = 0.25
 """By how much each of two parts of a price may differ from it; chosen by leaving networks out."""
 
+PRODUCTS, ALIKE = ("conv", "pointwise", "depthwise", "fully_connected"), 0.3
+"""Prices of kernels that multiply and accumulate, and the correlation of what each is off by: one
+hand wrote them. By the scores of rows held out; without it dense layers, which hardly a row shows
+but the dense autoencoder's, follow all prices alone.
+"""
+
+WAITING = ("memory", "stream")
+"""Prices of time that wait for memories: what prices have in common within a library, a release, a
+core (faster code) shortens no waiting, so these have no part in it; in a board's they do.
+"""
+
 LEVELS = ("everything", "library", "core", "release", "series", "board", "build", "cell", "file")
 """What two cells may have in common; "build" is the code of one release for one core, "cell" one
 board under one firmware, "file" the error of a board's file, in multiples of the deviation it
@@ -140,7 +151,9 @@ class Spread:
 
 
 def state(names: Sequence[str], stated_sd: np.ndarray) -> np.ndarray:
-    """Return the covariance of prices as stated, shape (names, names): those parted are nearly one.
+    """Return the covariance of prices as stated, shape (names, names).
+
+    Those parted are nearly one, those of `PRODUCTS` alike, others on their own.
 
     Parameters
     ----------
@@ -148,10 +161,21 @@ def state(names: Sequence[str], stated_sd: np.ndarray) -> np.ndarray:
         Shape (names,): relative standard deviation each is stated with.
     """
     whole = [PARTS.get(name, name) for name in names]
-    alike = np.array([[one == other for other in whole] for one in whole])
+    same = np.array([[one == other for other in whole] for one in whole])
+    product = np.array([one in PRODUCTS for one in whole])
     sds = np.asarray(stated_sd, dtype=np.float64)
-    apart = np.minimum(PART_SD, sds)**2
-    return np.asarray(alike * (np.outer(sds, sds) - apart) + np.diag(apart))
+    both, apart = np.outer(sds, sds), np.minimum(PART_SD, sds)**2
+    return np.where(same, both - apart, ALIKE * both * np.outer(product, product)) + np.diag(apart)
+
+
+def share(names: Sequence[str], level: str) -> np.ndarray:
+    """Return which prices move together by what a level has in common, shape (names, names).
+
+    Ones; but of prices of time, of which only a board's move what waits for memories.
+    """
+    codes = WAITING[1] in names and level != "board"
+    moved = np.array([not (codes and name in WAITING) for name in names], dtype=np.float64)
+    return np.outer(moved, moved)
 
 
 def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> Prior:
@@ -170,19 +194,12 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
         Centred on what is stated. Where libraries do not matter, prices are of currents: what is
         stated of each by itself is common to all boards, and a board's file has an error.
     """
-    count = len(names)
-    everywhere = np.ones((count, count))
     stated = state(names, stated_sd)
-    if spread.library:
-        parts = [Part(level="everything", covariance=spread.everything**2 * everywhere),
-                 Part(level="library", covariance=spread.library**2 * everywhere + stated)]
-    else:
-        parts = [Part(level="everything", covariance=spread.everything**2 * everywhere + stated),
-                 Part(level="file", covariance=everywhere)]
-    for level in ("core", "release", "series", "board", "build", "cell"):
-        shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
-        parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * stated))
-    return Prior(names=tuple(names), mean=np.zeros(count), parts=tuple(parts))
+    first, left_out = ("library", "file") if spread.library else ("everything", "library")
+    return Prior(names=tuple(names), mean=np.zeros(len(names)), parts=tuple(
+        Part(level=level, covariance=getattr(spread, level, 1.0)**2 * share(names, level)
+             + getattr(spread, f"own_{level}", level == first)**2 * stated)
+        for level in LEVELS if level != left_out))
 
 
 def known_prior(names: Sequence[str], mean: np.ndarray, covariance: np.ndarray) -> Prior:
@@ -239,12 +256,12 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     if level == "everything":
         return np.ones((len(left), len(right)))
     if level == "file":
-        sds = [np.array([cell.stated_sd for cell in side]) for side in (left, right)]
-        return np.asarray(same("board") * np.outer(*sds))
+        return np.asarray(same("board") * np.outer([cell.stated_sd for cell in left],
+                                                   [cell.stated_sd for cell in right]))
     if level in ("library", "core", "board"):
         return same(level)
-    distance = np.abs(np.array([cell.release for cell in left])[:, None]
-                      - np.array([cell.release for cell in right])[None, :])
+    distance = np.abs(np.subtract.outer(*(
+        [cell.release for cell in side] for side in (left, right))))
     shared = same("library") * np.exp(-distance / RELEASES)
     if level == "release":
         return np.asarray(shared)

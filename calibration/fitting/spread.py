@@ -16,7 +16,7 @@ Rasmussen and Williams, Gaussian Processes for Machine Learning, section 5.4.1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
-from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate, state
+from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate, share, state
 from hwmodels.errors import need_extra
 
 ROUNDS = 3
@@ -130,9 +130,7 @@ def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np
 
 def _to_spread(start: Spread, names: Sequence[str], log_sds: np.ndarray) -> Spread:
     """Return a spread with these deviations; those that are none stay none."""
-    values: Mapping[str, float] = {name: float(sd) for name, sd
-                                   in zip(names, np.exp(log_sds), strict=True)}
-    return replace(start, **values)
+    return replace(start, **dict(zip(names, np.exp(log_sds).tolist(), strict=True)))
 
 
 def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Sequence[str],
@@ -144,7 +142,9 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Seq
     fixed = (common["library"] * alike if "library" in names
              else common["everything"] * alike + common["file"])
     network, row, _ = _errors(fit)
-    multiplied = {**common, **{f"own_{level}": common[level] * alike for level in common},
+    multiplied = {**{level: common[level] * (shares @ share(evidence.names, level) @ shares.T)
+                     for level in common},
+                  **{f"own_{level}": common[level] * alike for level in common},
                   "network": network, "row": row}
     return fixed, np.array([multiplied[name] for name in names])
 

@@ -16,17 +16,8 @@ from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import CONFORMAL_ROWS
 from calibration.fitting.overlay import Entry, Learnt, Overlay, Support
 from calibration.fitting.prices import Evidence, Noise, fit_prices
-from calibration.fitting.prior import (
-    Prior,
-    Spread,
-    bind,
-    known_prior,
-    pool_prior,
-    state,
-)
-from calibration.fitting.spread import (
-    learn_noise,
-)
+from calibration.fitting.prior import Prior, Spread, bind, known_prior, pool_prior, share, state
+from calibration.fitting.spread import learn_noise
 from calibration.fitting.ties import ODDS, Tied, tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
@@ -260,9 +251,8 @@ def _between(rows: Sequence[Observation], quantity: Literal["time", "energy"]) -
 def _family_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],
                   ) -> Prior:
     """Return the prior of another build on a board whose prices are estimated."""
-    count = len(estimate.names)
     release = spread.get("release") or spread.get("cell", 0.0)  # Powers know of firmwares only.
     single = spread.get("own_build") or spread.get("own_cell", 0.0)
-    apart = (release ** 2 * np.ones((count, count))
+    apart = (release ** 2 * share(estimate.names, "release")
              + single ** 2 * state(estimate.names, stated_sd))
     return known_prior(estimate.names, estimate.log, estimate.covariance + apart)

@@ -7,7 +7,7 @@ import pytest
 
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Noise
-from calibration.fitting.prior import Spread, known_prior, pool_prior, relate
+from calibration.fitting.prior import Spread, known_prior, pool_prior, relate, state
 from calibration.fitting.spread import (
     LABORATORIES,
     MOST_PARAMETERS,
@@ -80,8 +80,27 @@ def test_spreads_are_learnt_from_the_rows() -> None:
     assert learnt.release > max(learnt.board, learnt.cell, learnt.row)
 
 
+def test_faster_code_shortens_no_waiting_but_a_board_does() -> None:
+    parts = {part.level: part.covariance for part in pool_prior(
+        ("conv", "call", "memory", "stream"), STATED, Spread()).parts}
+    for level in ("library", "core", "release", "series", "build"):
+        assert parts[level][0, 1] > 0 and not parts[level][:2, 2:].any()
+    assert (parts["board"] > 0).all()
+    currents = pool_prior(("activity", "memory"), STATED[:2], Spread(library=0.0)).parts
+    assert all((part.covariance > 0).all() for part in currents if part.level == "release")
+
+
+def test_what_multiplies_is_alike_and_what_is_parted_nearly_one() -> None:
+    names = ("pointwise", "conv", "conv_wide", "fully_connected", "call")
+    covariance = state(names, np.full(5, 0.3))
+    assert np.linalg.eigvalsh(covariance).min() > 0
+    assert np.diag(covariance) == pytest.approx(0.09)
+    assert covariance[0] / 0.09 == pytest.approx([1, 0.3, 0.3, 0.3, 0])
+    assert covariance[1, 2] / 0.09 == pytest.approx(1 - (0.25 / 0.3)**2)
+
+
 def test_four_rows_claim_at_most_three_parameters() -> None:
-    spread = Spread(network=0.01, row=0.004)
+    spread = Spread(network=0.01, row=0.003)
     evidence = draw_evidence(spread, seed=2, boards=5, networks=4)
     before = fit_pooled(evidence, STATED, spread).leverage.reshape(5, 4).sum(axis=1)
     assert before.max() > MOST_PARAMETERS
