@@ -149,6 +149,7 @@ _NAMES = ("dtypes", "in_place", "scalar_on_helium", "vectors_on_helium", "extens
           "default_for")
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
+_OPTIONAL = ("barrier_cycles", "weight_tile_bytes", "window_filters")
 
 
 @lru_cache(maxsize=64)
@@ -170,12 +171,12 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, *_NAMES, "efficiency", "target", "counted",
              "counted_on", "learnt_on", "weight_passes", "learnt", "base", "arena",
-             "barrier_cycles", "weight_tile_bytes")
+             *_OPTIONAL)
     check_keys(f"{path}:", merged, known, RuntimeRefusedError, (*_PLAIN, *_NUMBERS))
     check_choices(path, merged)
     facts: list[Fact] = []
     numbers = {key: read_number(path, document, key, merged[key], facts)
-               for key in (*_NUMBERS, "barrier_cycles", "weight_tile_bytes") if key in merged}
+               for key in (*_NUMBERS, *_OPTIONAL) if key in merged}
     efficiency = {}
     for family, raw in read_mapping(path, "efficiency", merged.get("efficiency")).items():
         if family not in FAMILIES:
@@ -202,8 +203,8 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
         counted_on=read_isas(path, merged, "counted_on"),
         learnt_on=read_isas(path, merged, "learnt_on"),
         learnt=read_learnt(path, merged.get("learnt")), arena=read_arena(path, merged.get("arena")),
-        **{key: int(number) if key.endswith("_bytes") else number  # type: ignore[arg-type]
-           for key, number in numbers.items()},
+        **{key:  # type: ignore[arg-type]
+           int(number) if key.endswith(("_bytes", "_filters")) else number for key, number in numbers.items()},
         **{key: bool(merged.get(key, False)) for key in _SWITCHES},  # type: ignore[arg-type]
         **{key: read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
 

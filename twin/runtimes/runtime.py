@@ -137,6 +137,8 @@ class Runtime:
         How often a convolution's weights leave their memory; None: as its loops read them.
     weight_tile_bytes
         Of the tile a convolution widens its weights into; 0: it widens them as it multiplies.
+    window_filters
+        With such a tile, for how many filters at least a window is gathered once.
     barrier_cycles
         Core cycles of handing a layer to two cores and waiting for both; 0: one core runs.
     skips_nudge
@@ -202,6 +204,7 @@ class Runtime:
     default_for: tuple[str, ...] = ()
     weight_passes: int | None = None
     weight_tile_bytes: int = 0
+    window_filters: int = 1
     splits_memories: bool = False
     unpacks_weights: bool = False
     links_model: bool = False
@@ -316,7 +319,7 @@ class Runtime:
         if self.weight_tile_bytes:
             from twin.runtimes.cmsis_nn.convolution import tile_weights
 
-            lowering = tile_weights(lowering, self.weight_tile_bytes)
+            lowering = tile_weights(lowering, self.weight_tile_bytes, self.window_filters)
         if self.weight_passes is not None:
             from twin.runtimes.lowering.passes import pass_weights
 

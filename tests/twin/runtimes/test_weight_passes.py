@@ -140,16 +140,19 @@ def test_a_tile_that_holds_all_weights_gathers_once_and_widens_each_weight_once(
 
 
 @pytest.mark.parametrize("tile_bytes", [1, 2_560, 5_120])
+@pytest.mark.parametrize(("release", "filters_at_once"), [("8.1.0", 16), ("9.0.0", 4)])
 def test_windows_are_gathered_again_for_each_tile_and_every_product_is_made_once(
-        tile_bytes: int) -> None:
-    placed = deploy(build("ic"), BOARD, runtime=CLOSED[0])
+        tile_bytes: int, release: str, filters_at_once: int) -> None:
+    placed = deploy(build("ic"), BOARD, runtime=f"x-cube-ai@{release}")
+    assert placed.runtime.window_filters == filters_at_once
     for plain, tiled in zip(list_windowed(placed, 0), list_windowed(placed, tile_bytes),
                             strict=True):
         weights, = (one.size_bytes for one in tiled.operands if one.name == "weights")
         filters = next(one.size_bytes for one in tiled.operands if one.name == "bias") // 4
         depth = weights // filters
-        held = tile_bytes // (2 * depth)  # eight filters share windows, unless none fits
-        tiles = -(-filters // min(filters, max(held, 8) if held else 1))
+        held = tile_bytes // (2 * depth)  # so many filters share windows, unless none fits
+        shared = placed.runtime.window_filters
+        tiles = -(-filters // min(filters, max(held, shared) if held else 1))
         assert trips(tiled, "gather pixel") == tiles * trips(plain, "gather pixel")
         assert tiled.nests == plain.nests and tiled.useful_macs == plain.useful_macs
         assert 4 * trips(tiled, "4 columns 2x2") + 2 * trips(tiled, "4 columns 1x2") == (

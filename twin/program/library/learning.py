@@ -219,7 +219,8 @@ def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> JsonOb
     if borrowed.weight_passes is not None:
         document["weight_passes"] = [borrowed.weight_passes, "assumed", "base"]
     if borrowed.weight_tile_bytes:
-        document["weight_tile_bytes"] = [borrowed.weight_tile_bytes, "assumed", "base"]
+        document |= {key: [getattr(borrowed, key), "assumed", "base"]
+                     for key in ("weight_tile_bytes", "window_filters")}
     return {**document, "learnt": {"sha256": digest(learnt), **learnt}}
 
 

@@ -35,23 +35,23 @@ from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 _CODE = CODE["convolution"]
 
 
-def _lower(site: Site, tile_bytes: int = 0) -> Lowered:
+def _lower(site: Site, tile_bytes: int = 0, filters: int = 1) -> Lowered:
     """Return the wrapper's choice in C and with DSP."""
     shape = site.geometry
     if shape.is_pointwise and site.layer.groups == 1:
         return (_lower_pointwise(shape, site, tile_bytes > 0),)
-    return (lower_windows(shape, site.layer.groups, site, tile_bytes),)
+    return (lower_windows(shape, site.layer.groups, site, tile_bytes, filters),)
 
 
 @lru_cache(maxsize=MOST_KEPT)
-def tile_weights(lowering: Lowering, tile_bytes: int) -> Lowering:
+def tile_weights(lowering: Lowering, tile_bytes: int, filters: int) -> Lowering:
     """Return a convolution that widens its weights: by tiles (`lower_windows`), 1x1 by two rows.
 
     Any other lowering is returned as it is. Working memory stays: ignores the room of the tile.
     """
     if lowering.lower is not _lower:
         return lowering
-    return replace(lowering, lower=partial(_lower, tile_bytes=tile_bytes))
+    return replace(lowering, lower=partial(_lower, tile_bytes=tile_bytes, filters=filters))
 
 
 def _scratch_bytes(site: Site) -> int:

@@ -53,10 +53,6 @@ _POSITION = {"dsp": (3, 0, 14, 2), "thumb2": (3, 0, 14, 2), "thumb1": (3, 0, 10,
 window position."""
 
 
-_BLOCK = 8
-"""Filters that share gathered windows: ST's header of its 3x3 kernel asks for more channels."""
-
-
 def scratch_bytes(shape: Geometry, groups: int) -> int:
     """Bytes of two int16 columns, each rounded up to four elements."""
     return 4 * _align4(_columns(shape, groups))
@@ -80,7 +76,8 @@ _INNER = ((_CODE.multiply_4_2x2, _CODE.multiply_4_1x2, _CODE.multiply_4_1x1),
 """Loops over four columns, weight rows by pixels: with weights that are unpacked, or widened."""
 
 
-def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0) -> Kernel:
+def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0,
+                  shared_filters: int = 1) -> Kernel:
     """Lower a convolution that widens two windows to int16 and multiplies them with all rows.
 
     Parameters
@@ -89,9 +86,9 @@ def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0)
         Instruction set and operands.
     tile_bytes
         With DSP, weights are widened into a tile of so many bytes; windows are gathered for as many
-        filters as it holds, at least `_BLOCK`, but for each filter alone where it holds none; 0:
-        weights are widened as they are multiplied. Accesses are those without tiles: what is
-        gathered again, and the tile, lie near.
+        filters as it holds, at least `shared_filters`, but for each filter alone where it holds
+        none; 0: weights are widened as they are multiplied. Accesses are those without tiles: what
+        is gathered again, and the tile, lie near.
     """
     dialect = site.dialect
     runs = shape.batches * groups
@@ -99,7 +96,7 @@ def lower_windows(shape: Geometry, groups: int, site: Site, tile_bytes: int = 0)
     pairs, single = runs * (shape.pixels // 2), runs * (shape.pixels % 2)
     tiled = bool(tile_bytes) and dialect == "dsp"
     held = tile_bytes // (2 * columns)
-    fit = min(filters, max(held, _BLOCK) if held else 1) if tiled else filters
+    fit = min(filters, max(held, shared_filters) if held else 1) if tiled else filters
     tiles = [(count, size) for count, size in ((filters // fit, fit), (1, filters % fit)) if size]
     gathers = sum(count for count, _ in tiles)
     quads, rest = in_fours(dialect, columns)
