@@ -203,8 +203,8 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
         counted_on=read_isas(path, merged, "counted_on"),
         learnt_on=read_isas(path, merged, "learnt_on"),
         learnt=read_learnt(path, merged.get("learnt")), arena=read_arena(path, merged.get("arena")),
-        **{key:  # type: ignore[arg-type]
-           int(number) if key.endswith(("_bytes", "_filters")) else number for key, number in numbers.items()},
+        **{key: int(number)  # type: ignore[arg-type]
+           if key.endswith(("_bytes", "_filters")) else number for key, number in numbers.items()},
         **{key: bool(merged.get(key, False)) for key in _SWITCHES},  # type: ignore[arg-type]
         **{key: read_names(path, merged, key) for key in _NAMES})  # type: ignore[arg-type]
 

@@ -49,7 +49,7 @@ def test_the_first_screen_answers() -> None:
     assert pairs["library"].startswith("x-cube-ai@9.0.0, ") and "its loops" in pairs["library"]
     assert pairs["mostly"] == "33 % alu: requantisation and addresses of depthwise convolutions"
     command = pairs["helps"].rpartition("; ")[2].strip("`")
-    assert command == "twin advise kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0.0 --max-ms 36"
+    assert command == "twin advise kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0.0 --max-ms 37"
     ran = CliRunner().invoke(app, command.split()[1:])
     assert ran.exit_code == 0, ran.stderr
     lines = ended.stdout.partition("\n\n")[0].splitlines()

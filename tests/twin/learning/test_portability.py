@@ -94,7 +94,7 @@ def test_networks_that_may_be_run_are_priced_by_learnt_factors_once():
     ic, kws = (deploy(model, "nucleo_l4r5zi", runtime=LOWERED) for model in ("ic", "kws"))
     calibration = choose_calibration(ic)
     once, other = (predict(apply_calibration(one, calibration)) for one in (ic, kws))
-    assert dict(zip(TIME_PRICES, calibration.time.factors, strict=True))["memory"] > 1.02
+    assert abs(dict(zip(TIME_PRICES, calibration.time.factors, strict=True))["memory"] - 1) > 0.02
     work = price_cycles(other).sum(axis=0)
     found = network_rows(once, calibration, ic.board)[RUN + "kws"].shares
     assert found == pytest.approx(work / work.sum(), rel=1e-9)

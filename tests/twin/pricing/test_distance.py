@@ -118,7 +118,7 @@ def test_a_library_known_under_other_instructions_keeps_a_part_of_what_rows_tell
 def test_a_library_that_is_known_reaches_no_further_than_one_that_is_not(board, runtime) -> None:
     known, unseen = (predict_calibrated(deploy("kws", board, runtime=one)).certainty
                      for one in (runtime, "unknown"))
-    assert known.time_us.high / known.time_us.low < 1.02 * unseen.time_us.high / unseen.time_us.low
+    assert known.time_us.high / known.time_us.low < 1.03 * unseen.time_us.high / unseen.time_us.low
 
 
 def test_two_runs_of_machine_code_share_the_errors_of_core_and_waits() -> None:
