@@ -16,7 +16,7 @@ from twin.reports.page.studies import describe_table
 from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import summarise, sweep_report
-from twin.reports.tables.study_sentences import list_winners, rank_rows
+from twin.reports.tables.study_sentences import describe_row, list_winners, rank_rows
 from twin.studies.limits import Limits
 from twin.studies.results import Table, list_columns
 from twin.studies.rows import Row
@@ -198,3 +198,10 @@ def test_values_that_are_rounded_are_said_to_be():
              for share in ("0.5", "0.55")]
     assert "multiples of eight" in printed(made(*asked), 200)
     assert "multiples of eight" not in printed(TABLE, 200)
+
+
+@pytest.mark.parametrize(("grade", "said"), [
+    ("measured here", ""), ("not measured here", ", not measured here"), ("guess", ", guess")])
+def test_a_sentence_of_a_row_says_how_far_to_trust_its_figures(grade, said) -> None:
+    text = describe_row(row(60e3, None, grade=grade))
+    assert text == ("nucleo_h7a3zi_q, x-cube-ai@10.2.0, 280 MHz range1_boost: 60 ms" + said)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from hwmodels.quantities import format_power, format_size, format_time, list_first, significant
-from twin.pricing.calibration import MEASURED_HERE
 from twin.pricing.variables import CAUSE
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
@@ -93,7 +92,6 @@ def say_pick(selection: Selection, model: str) -> str:
     headline = f"{network}: " + (
         "pick" if pick.row.sure else f"no board meets with {SURE:.0%} or more; best is"
         ) + f" {describe_row(pick.row)}"
-    headline += f", {pick.row.grade}" * (pick.row.grade not in (MEASURED_HERE, ""))
     if pick.row.price_usd is not None:
         headline += f", {pick.row.price_usd:g} USD"
     headline += f"; runner-up {describe_row(others[0].row)}" if others else "; no other board meets"

@@ -15,6 +15,7 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.pricing.calibrated import OWN_CURRENTS
+from twin.pricing.calibration import MEASURED_HERE
 from twin.reports.tables.limits import format_chance
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
@@ -75,18 +76,23 @@ def say_unknown(rows: Sequence[Row]) -> str:
 
 
 def describe_row(row: Row, *, changes: bool = True) -> str:
-    """Say what a row is and what it costs, on one line; with or without changes of its network."""
+    """Say what a row is, what it costs and what prices are of other boards, on one line.
+
+    Parameters
+    ----------
+    changes
+        Whether changes of its network are said.
+    """
     clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
-    figures = [f"{format_time(row.time_us)}"]
-    if row.energy_uj is not None:
-        figures.append(format_energy(row.energy_uj) + " with idle" * (row.idle_mw is not None))
-    if row.mean_mw is not None:
-        figures.append(say_life(row))
-    if row.probability is not None:
-        figures.append(f"meets with {format_chance(row.probability)}")
+    figures = (
+        format_time(row.time_us), "" if row.energy_uj is None else format_energy(
+            row.energy_uj) + " with idle" * (row.idle_mw is not None),
+        "" if row.mean_mw is None else say_life(row),
+        "" if row.probability is None else f"meets with {format_chance(row.probability)}",
+        row.grade * (row.grade != MEASURED_HERE))
     more = "".join(f", {name} {value}" for name, value in row.inputs
                    if name not in NAMED and (changes or not name.startswith("network.")))
-    return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(figures)}"
+    return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(filter(None, figures))}"
 
 
 def describe_limits(limits: Limits) -> str:
