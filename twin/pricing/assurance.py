@@ -62,7 +62,7 @@ from twin.pricing.itemised import (
     split_layers,
 )
 from twin.pricing.prediction import Prediction
-from twin.pricing.price_names import TIME_PRICES
+from twin.pricing.price_names import STREAM, TIME_PRICES
 from twin.pricing.structure import structure_key
 
 NOTABLE_SHARE = 0.1
@@ -71,6 +71,9 @@ NOTABLE_SHARE = 0.1
 NOTABLE_UNLEARNED = 0.05
 """Standard deviation of log time from which what rows leave open is worth naming: operators
 without rows, or a price."""
+
+UNWAITED = np.array([name not in ("memory", STREAM) for name in TIME_PRICES])
+"""Which prices of time are of what the core executes, not of waiting on memories."""
 
 ALONE = concentrate(np.ones(1))
 """How concentrated the time of a single layer is."""
@@ -185,7 +188,8 @@ def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
                  layers: Floats | None) -> tuple[Band, Band]:
     """Return how far intervals of total times and of those of layers reach.
 
-    What fills empty caches only adds: lower ends of a cold inference are never below a warm one's.
+    Waiting on memories, and what fills empty caches, only add: lower ends are never below those of
+    what the core alone needs, nor those of a cold inference below a warm one's.
 
     Parameters
     ----------
@@ -194,21 +198,24 @@ def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
     """
     usual, each = doubted.calibration.entry.time.band.band(), doubted.layer_band
     whole = even_sides(usual, found.unlearned_part)
-    if item.warm is None:
-        return whole, each
-    filled = multiply(item.warm, hertz=work.hertz, time=work.time)
-    warm = deviate(item.warm, doubted, filled)
+    lesser = [(item, multiply(item, hertz=work.hertz, time=work.time * UNWAITED))]
+    if item.warm is not None:
+        lesser.append((item.warm, multiply(item.warm, hertz=work.hertz, time=work.time)))
 
     def raise_low(band: Band, less: Floats, then: Floats, now: Floats, sd: Floats) -> Band:
         with np.errstate(divide="ignore", invalid="ignore"):
             down: Any = np.fmin(band.down, (less - np.log(then / now)) / sd)
         return replace(band, down=down)
 
-    whole = raise_low(whole, even_sides(usual, warm.unlearned_part).down * warm.total,
-                      filled.totals.sum(axis=1), work.totals.sum(axis=1), found.total)
-    return whole, each if layers is None else raise_low(
-        each, each.down * deviate_layers(item.warm, doubted, filled, warm), filled.totals,
-        work.totals, layers)
+    reach = each.down
+    for less, part in lesser:
+        sure = deviate(less, doubted, part)
+        whole = raise_low(whole, even_sides(usual, sure.unlearned_part).down * sure.total,
+                          part.totals.sum(axis=1), work.totals.sum(axis=1), found.total)
+        if layers is not None:
+            each = raise_low(each, reach * deviate_layers(less, doubted, part, sure), part.totals,
+                             work.totals, layers)
+    return whole, each
 
 
 def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations) -> Floats:

@@ -166,6 +166,22 @@ def test_what_the_data_do_not_support_is_said(board, runtime, change, reason) ->
         assert sure.time_us.high / sure.time_us.low > known.time_us.high / known.time_us.low
 
 
+@pytest.mark.parametrize("temperature", ["warm", "cold"])
+def test_waiting_on_memories_lowers_no_lower_end(temperature) -> None:
+    """In XIP flash a network waits, how long is unsure; it is no faster than from SRAM."""
+    flash = deploy("ad", "rpi_pico2")
+    slow, fast = (predict_calibrated(one, temperature=temperature).certainty
+                  for one in (flash, flash.replace({"placement.weights": "sram"})))
+    assert slow.time_us.high > 10 * fast.time_us.high
+    assert slow.time_us.low > 0.98 * fast.time_us.low
+    for ours, theirs in zip(slow.layers, fast.layers, strict=True):
+        assert ours.time_us.low > 0.9 * theirs.time_us.low
+    many = twin.predict_many(flash, vary={}, temperature=temperature, layers=True)
+    assert many.time_low_us[0] == pytest.approx(slow.time_us.low, rel=1e-12)
+    assert many.layers.time_low_us[0] == pytest.approx(
+        [layer.time_us.low for layer in slow.layers], rel=1e-12)
+
+
 def test_what_fills_cold_caches_extrapolates_and_widens(kws) -> None:
     warm, cold = (predict_calibrated(kws, temperature=one) for one in ("warm", "cold"))
     assert cold.time_us == warm.time_us  # a loop over code larger than the cache leaves it cold
