@@ -27,7 +27,7 @@ from hwmodels.frozen import frozen
 from hwmodels.program.elf import ElfError, Tables, read_tables
 from twin.errors import ModelError
 from twin.network.model_names import CONTAINERS, name_model
-from twin.network.readers.model_file import read_bytes
+from twin.network.readers.model_file import is_tflite, read_bytes
 
 MODELS = (".tflite", ".lite", ".onnx")
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".ino")
@@ -199,7 +199,7 @@ def _check(name: str, entries: int, size_bytes: int) -> None:
 def _find(name: str, content: bytes, packed: bool) -> Iterator[Found]:
     """Find the models of one file that is not an archive."""
     suffix = PurePosixPath(name).suffix.lower()
-    if is_flatbuffer(content, 0) and (suffix in MODELS or _IDENTIFIER not in content[8:]):
+    if _is_marked(content, 0) and (suffix in MODELS or _IDENTIFIER not in content[8:]):
         yield Found(place=name if packed else "the file itself", suffix=".tflite", content=content)
     elif suffix == ".onnx":
         yield Found(place=name, suffix=suffix, content=content)
@@ -225,7 +225,7 @@ def _read_arrays(name: str, content: bytes) -> Iterator[Found]:
             continue
         after = end if (end := text.find(b"}", after)) >= 0 else len(text)
         data = bytes(_value(one.group(), values) for one in _NUMBER.finditer(text, begin, after))
-        if is_flatbuffer(data, 0):
+        if _is_marked(data, 0):
             names = _NAME.findall(text[max(0, begin - 400):begin]) or [b"offset %d" % begin]
             yield Found(place=names[-1].decode(), suffix=".tflite", content=data)
 
@@ -266,19 +266,15 @@ def _scan(data: bytes, start: int, kind: str, names: dict[int, tuple[str, int]])
         begin = at - 4
         if at < 0:
             break
-        if begin >= 0 and is_flatbuffer(data, begin):
+        if begin >= 0 and _is_marked(data, begin):
             name, size = names.get(start + begin, (f"{kind} {start + begin:#x}", 0))
             content = data[begin:begin + size if size else len(data)]
             yield Found(place=name, suffix=".tflite", content=content[:_measure(content)])
 
 
-def is_flatbuffer(data: bytes, begin: int) -> bool:
-    """Whether a TensorFlow Lite model of schema 3, with a subgraph, begins there."""
-    if data[begin + 4:begin + 8] == _IDENTIFIER:
-        with contextlib.suppress(FlatbufferError):
-            root = Flatbuffer(data, begin).root
-            return root.number(0, "I") == 3 and 0 < len(root.vector(2, "I")) < MOST_ENTRIES
-    return False
+def _is_marked(data: bytes, begin: int) -> bool:
+    """Whether a TensorFlow Lite model begins there, identifier and all."""
+    return data[begin + 4:begin + 8] == _IDENTIFIER and is_tflite(data, begin)
 
 
 _MODEL: Mapping[int, Any] = {1: {1: {}}, 2: {0: {3: {}}, 4: {}}, 3: {}, 4: {0: {}}, 6: {0: {}}}

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from hwmodels.files import LARGEST_BYTES, read_regular
+from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
 from twin.errors import ModelError
+
+_MOST_SUBGRAPHS = 1 << 10
 
 
 def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
@@ -33,3 +38,11 @@ def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
     if not content:
         raise ModelError(f"{path}: the file is empty")
     return content
+
+
+def is_tflite(content: bytes, begin: int = 0) -> bool:
+    """Whether tables of a TensorFlow Lite model of schema 3, with a subgraph, begin there."""
+    with suppress(FlatbufferError):
+        root = Flatbuffer(content, begin).root
+        return root.number(0, "I") == 3 and 0 < len(root.vector(2, "I")) < _MOST_SUBGRAPHS
+    return False

@@ -299,17 +299,9 @@ class OnnxReader(GraphDraft):
 
     def add_quantizer(self) -> None:
         """Add the layer of a QuantizeLinear, unless the layer before writes integers itself."""
-        node = self.node
-        name = node.result
-        if self._is_stored(name):
-            return
-        source = self._source(node.source)
-        layout = self.layout(source)
-        data = self._in_layout(source, layout)
-        made = self._store(name, layout, replace(
-            self._tensors[data], name=name, dtype=self.model.dtypes[name],
-            quantization=self._quantized[name], data=None))
-        self._layer("quantize", (data,), (made,))
+        name = self.node.result
+        if not self._is_stored(name):
+            self._convert("quantize", self._source(self.node.source), name, self._quantized[name])
 
     def add_copy(self) -> None:
         """Stand an assumed copy in for a group."""
@@ -436,10 +428,13 @@ class OnnxReader(GraphDraft):
         return self._in_layout(name, layout)
 
     def _dequantise(self, name: str) -> None:
-        source = self._real[name].source
+        self._convert("dequantize", self._real[name].source, name, None)
+
+    def _convert(self, op: str, source: str, name: str, quantization: Quantization | None) -> None:
+        """Add a layer that writes a value again in another type."""
         layout = self.layout(source)
         data = self._in_layout(source, layout)
         made = self._store(name, layout, replace(
-            self._tensors[data], name=name, dtype=self.model.dtypes[name], quantization=None,
-            data=None))
-        self._layer("dequantize", (data,), (made,))
+            self._tensors[data], name=name, dtype=self.model.dtypes[name],
+            quantization=quantization, data=None))
+        self._layer(op, (data,), (made,))

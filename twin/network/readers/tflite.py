@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, TensorIds
 from twin.network.readers.budget import Budget, check_tensors
 from twin.network.readers.extended import find_converter
-from twin.network.readers.model_file import read_bytes
+from twin.network.readers.model_file import is_tflite, read_bytes
 from twin.network.readers.refusal import (
     UnsupportedError,
     copy_layer,
@@ -105,7 +104,7 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
     """
     path = str(path)
     content = read_bytes(path) if content is None else content
-    if content[4:8] != IDENTIFIER and not _lacks_identifier(content):
+    if content[4:8] != IDENTIFIER and not is_tflite(content):  # Interpreters take it without.
         raise ModelError(f"{path}: not a TensorFlow Lite file: bytes 4 to 7 are "
                          f"{content[4:8]!r}, expected {IDENTIFIER!r}")
     file = _File(path=path, content=content, model=None, budget=Budget(path, len(content)))
@@ -121,14 +120,6 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None,
         # Offsets of a damaged flatbuffer lead anywhere: to numpy, index and codec errors alike.
         raise ModelError(f"{path}: cannot be read at {file.place}: {error}") from None
     return verify_graph(graph)
-
-
-def _lacks_identifier(content: bytes) -> bool:
-    """Whether it is a model of schema 3 all the same, as interpreters take it."""
-    with contextlib.suppress(FlatbufferError):
-        root = Flatbuffer(content).root
-        return root.number(0, "I") == 3 and 0 < len(root.vector(2, "I")) < 1 << 10
-    return False
 
 
 @contextlib.contextmanager

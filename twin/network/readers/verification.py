@@ -245,9 +245,14 @@ def _check_reduction(layer: Layer, inputs: Shapes, output: Shape) -> None:
     _expect("output elements", math.prod(output), math.prod(kept))
 
 
+def _axis(layer: Layer, shape: Shape) -> int:
+    axis: int = layer.option("axis", 0)
+    _need(0 <= axis < len(shape), f"axis {axis} of {shape}")
+    return axis
+
+
 def _check_concatenation(layer: Layer, inputs: Shapes, output: Shape) -> None:
-    axis = layer.option("axis", 0)
-    _need(0 <= axis < len(output), f"axis {axis} of {output}")
+    axis = _axis(layer, output)
     for shape in inputs:
         _expect("rank of an input", len(shape), len(output))
         _expect("other dimensions", shape[:axis] + shape[axis + 1:],
@@ -304,15 +309,13 @@ def _check_recurrent(layer: Layer, inputs: Shapes, output: Shape) -> None:
 
 
 def _check_choice(layer: Layer, inputs: Shapes, output: Shape) -> None:
-    axis = layer.option("axis", 0)
-    _need(0 <= axis < len(inputs[0]), f"axis {axis} of {inputs[0]}")
+    axis = _axis(layer, inputs[0])
     _expect("output elements", math.prod(output), math.prod(inputs[0]) // inputs[0][axis])
 
 
 def _check_gather(layer: Layer, inputs: Shapes, output: Shape) -> None:
-    axis = layer.option("axis", 0)
     _expect("number of inputs", len(inputs), 2)
-    _need(0 <= axis < len(inputs[0]), f"axis {axis} of {inputs[0]}")
+    axis = _axis(layer, inputs[0])
     _expect("output elements", math.prod(output),
             math.prod(inputs[0]) // inputs[0][axis] * math.prod(inputs[1]))
 
@@ -323,8 +326,8 @@ def _check_repetition(layer: Layer, inputs: Shapes, output: Shape) -> None:
 
 
 def _check_top(layer: Layer, inputs: Shapes, output: Shape) -> None:
-    axis = layer.option("axis", 0)
-    _need(0 <= axis < len(inputs[0]) == len(output), f"axis {axis} of {inputs[0]}")
+    axis = _axis(layer, inputs[0])
+    _expect("rank of output", len(output), len(inputs[0]))
     _need(output[axis] <= inputs[0][axis], f"{output[axis]} of {inputs[0][axis]} values")
 
 

@@ -227,6 +227,19 @@ def _count_division(dividend: int, divisor: int) -> int:
     return -(-(quotient // (quotient & -quotient)).bit_length() // 4)
 
 
+def _read_resize(step: GraphLayer) -> tuple[bool, bool, list[tuple[int, int]]]:
+    """Return whether corners and centres of pixels meet, and what rows and columns are scaled by.
+
+    By as many places of the source as of the result: where corners meet, those between them.
+    """
+    source, target = step.ends
+    corners, centres = (bool(step.option(name, False))
+                        for name in ("align_corners", "half_pixel_centers"))
+    return corners, centres, [
+        (size - 1, places - 1) if corners and places > 1 else (size, places)
+        for size, places in zip(source.shape[1:3], target.shape[1:3], strict=True)]
+
+
 def describe_nearest(step: GraphLayer) -> Work:
     """Return the work of resizing to the nearest pixel: one code for all types and options.
 
@@ -235,15 +248,11 @@ def describe_nearest(step: GraphLayer) -> Work:
     or whole.
     """
     source, target = step.ends
-    corners, centres = (bool(step.option(name, False))
-                        for name in ("align_corners", "half_pixel_centers"))
+    corners, centres, scales = _read_resize(step)
     depth, terms = target.channels * target.element_bytes, Counter[str]()
     rows = target.shape[1]
     pixels = rows * target.shape[2]
-    for axis, often in ((1, 1), (2, rows)):
-        size, places = source.shape[axis], target.shape[axis]
-        if corners and places > 1:
-            size, places = size - 1, places - 1
+    for axis, often, (size, places) in zip((1, 2), (1, rows), scales, strict=True):
         at = [(2 * place + centres) * size for place in range(target.shape[axis])]
         terms += {"quotient step": often * target.shape[axis] * _count_division(size, places),
                   "place below one": often * sum(0 < one < 2 * places for one in at),
@@ -261,15 +270,10 @@ def describe_resize(step: GraphLayer) -> Work:
     A weight of zero is multiplied by sooner without an FPU: only places between pixels have none.
     """
     source, target = step.ends
-    corners, centres = (bool(step.option(name, False))
-                        for name in ("align_corners", "half_pixel_centers"))
-    between = []
-    for axis in (1, 2):
-        size, places = source.shape[axis], target.shape[axis]
-        if corners and places > 1:
-            size, places = size - 1, places - 1
-        between.append(sum(((2 * place + centres) * size - places * centres) % (2 * places) > 0
-                           for place in range(target.shape[axis])))
+    corners, centres, scales = _read_resize(step)
+    between = [sum(((2 * place + centres) * size - places * centres) % (2 * places) > 0
+                   for place in range(whole))
+               for whole, (size, places) in zip(target.shape[1:3], scales, strict=True)]
     rows, pixels = target.shape[1], target.pixels
     return Work(variant=source.dtype, terms={
         "call": 1, "line": rows, "pixel": pixels, "element": target.elements,
