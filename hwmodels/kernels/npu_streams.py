@@ -270,8 +270,7 @@ def run_alone(first: Integer, count: Integer, from_link: Integer, to_link: Integ
               links: Table, state: Table, edges: Table, free: Table, log: Cube, keys: Words,
               order: Words, blame: Table) -> Integer:
     """Run a task, add to blame what it waited for, and return when all data are there."""
-    start_task(first, count, from_link, to_link, nodes, links, state, edges, free, log, keys,
-                order)
+    start_task(first, count, from_link, to_link, nodes, links, state, edges, free, log, keys, order)
     latest = -1
     last: Integer = count
     for node in range(count):

@@ -171,5 +171,4 @@ def write_private(path: Path, content: bytes, *, awaited: bool = False) -> None:
 
 def is_own(found: os.stat_result) -> bool:
     """Whether it is this user's, and nobody else writes it."""
-    return not hasattr(os, "getuid") or (
-        found.st_uid == os.getuid() and not found.st_mode & 0o022)
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o022)

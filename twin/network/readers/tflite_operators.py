@@ -103,8 +103,7 @@ def _strided_slice(node: Node) -> Layer:
 def _pad(node: Node) -> Layer:
     value = float(node.values(2).reshape(-1)[0]) if len(node.inputs) > 2 else 0.0
     mode = "mirror" if node.builtin == "MIRROR_PAD" else "constant"
-    return node.layer("pad", node.inputs[:1], mode=mode, value=value,
-                      paddings=_pairs(node, 1))
+    return node.layer("pad", node.inputs[:1], mode=mode, value=value, paddings=_pairs(node, 1))
 
 
 def _reshape(node: Node) -> Layer:

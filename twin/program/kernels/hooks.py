@@ -51,8 +51,7 @@ COUNTS = 6
 READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(COUNTS)
 """Further: what an access that is not aligned is made of, bytes, halfwords and words, but one."""
 
-(NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
- DOUBT) = range(10)
+(NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD, DOUBT) = range(10)
 """First argument of EVENT."""
 READ, WRITE, FETCH = range(3)
 SCALE = 64

@@ -147,8 +147,7 @@ class NeuralArt(UnitRules):
             # slope x + (1 - slope) relu(x): the activation unit has one slope for all channels.
             slopes = replace(unit, kind=_arithmetic(npu).kind, coefficients=held)
             return Work(units=(unit, slopes), operations=(("relu", 1), ("add", 1)), loaded=held > 0)
-        return Work(units=(unit,), operations=((_NAMES.get(site.op, site.op), 1),),
-                    loaded=held > 0)
+        return Work(units=(unit,), operations=((_NAMES.get(site.op, site.op), 1),), loaded=held > 0)
 
     def _count_held(self, site: GraphLayer) -> int:
         """Values of a constant second operand that a unit holds; 0: none, or it is streamed."""

@@ -89,8 +89,7 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
 def _finish(machine: Machine, rows: int, biased: bool) -> list[Any]:
     """Bias and store of one output; multiplier and shift per channel, else once per tensor."""
     moves = output_moves(machine, biased, rows, {"vector": rows, "out": 1}, out=1)
-    return [move for move in moves if move.operand != "parameters"
-            or not has_one_scale(machine.at)]
+    return [move for move in moves if move.operand != "parameters" or not has_one_scale(machine.at)]
 
 
 KERNELS: Kernels = {

@@ -37,8 +37,7 @@ def list_scratch(site: GraphLayer, kernels: str, isa: str, *,
         size = output.channels * (2 if whole else 4)
         return (size,) * (3 if kernels == "cmsis-nn" and whole and newer else 4)
     if site.op == "transpose_conv_2d":
-        return _transposed(read_geometry(site), dtype,
-                           kernels if newer else "reference", code)
+        return _transposed(read_geometry(site), dtype, kernels if newer else "reference", code)
     if kernels == "cmsis-nn" and whole:
         return tuple(size for size in _cmsis_nn(site, dtype, code) if size)
     if kernels == "esp-nn" and site.op == "softmax" and dtype == "int8":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -145,8 +146,7 @@ def share_memories(sections: Iterable[tuple[int, int, bool]],
     keeps what start-up copies elsewhere counts as taken: nothing gives it back.
     """
     find = partial(_find, board)
-    taken: dict[str, int] = {}
-    kept: dict[str, int] = {}
+    taken, kept = Counter[str](), Counter[str]()
     for start, size, stored in sections:
         runs = find(start)
         places = {find(start - at + loaded) for at, loaded, length in loads
@@ -154,12 +154,12 @@ def share_memories(sections: Iterable[tuple[int, int, bool]],
         if runs is None or None in places:
             return None
         for name, _ in (runs, *(place for place in places if place is not None)):
-            taken[name] = taken.get(name, 0) + size
+            taken[name] += size
         for name, _ in (place for place in places if place is not None):
-            kept[name] = kept.get(name, 0) + size
+            kept[name] += size
     return tuple(MemoryUse(name=one.name, flash=one.role in FLASH_ROLES,
                            used_bytes=taken[one.name], size_bytes=one.size_bytes,
-                           kept_bytes=kept.get(one.name, 0))
+                           kept_bytes=kept[one.name])
                  for one in board.memories if one.name in taken)
 
 
