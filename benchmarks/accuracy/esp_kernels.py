@@ -42,8 +42,7 @@ def kernel_graphs() -> Iterator[tuple[str, str, Graph]]:
     yield "depthwise 5x5, 4 by 8", "psram", _multiplied()
     for op in ("max_pool_2d", "average_pool_2d"):
         net = Builder("esp_nn", 0)
-        yield op, "sram", net.finish(net.pool(
-            op, net.input((1, 16, 16, 16)), 3, 1))
+        yield op, "sram", net.finish(net.pool(op, net.input((1, 16, 16, 16)), 3, 1))
     net = Builder("esp_nn", 0)
     yield "fully connected, 271 to 3", "sram", net.finish(net.fully_connected(
         net.input((1, 271)), 3))

@@ -54,8 +54,7 @@ def judge(predictor: RowPredictor = predict_row, *, sealed: bool = False) -> Jud
     """
     rows, left_out = _judgeable_rows(sealed)
     graphs = {model: build_published(model) for model in {str(row.model) for row in rows}}
-    comparisons = compare_rows(((row, graphs[str(row.model)]) for row in rows),
-                               predictor=predictor)
+    comparisons = compare_rows(((row, graphs[str(row.model)]) for row in rows), predictor=predictor)
     cases = [Case(row=row, comparison=one) for row, one in zip(rows, comparisons, strict=True)]
     return Judgement(cases=tuple(cases), left_out=left_out)
 

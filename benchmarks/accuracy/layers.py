@@ -156,8 +156,7 @@ def _kernel_graphs() -> Iterator[tuple[str, Graph]]:
     net = Builder("dense", 0)
     yield "arm_nn_vec_mat_mult_t_s8", net.finish(net.fully_connected(net.input((1, 256)), 512))
     net = Builder("add", 0)
-    yield "arm_elementwise_add_s8", net.finish(net.add(
-        net.input((1, 4096)), net.input((1, 4096))))
+    yield "arm_elementwise_add_s8", net.finish(net.add(net.input((1, 4096)), net.input((1, 4096))))
 
 
 def describe(judged: Judged) -> str:
@@ -197,8 +196,7 @@ def main() -> None:
     tables = tuple(judge_tables())
     report = "\n".join(describe(one) for one in tables)
     pairs = [pair for one in tables for pair in one.pairs]
-    reaches = [f"{_reach([pair for pair in pairs if pair not in one.pairs]):.2f}"
-               for one in tables]
+    reaches = [f"{_reach([pair for pair in pairs if pair not in one.pairs]):.2f}" for one in tables]
     report += (f"\n90 % intervals of layers cover {_cover(pairs)}.\n\nDeviations 90 % of layers "
                f"are within, a table held out: {', '.join(reaches)}; {LAYER_REACH} are taken.\n")
     print(report)

@@ -141,8 +141,7 @@ def _cycles(board: Board, kernel: Kernel, memory: str) -> float:
     from hwmodels.counts import make_bill
     from hwmodels.prices import derive_prices
 
-    run, = simulate([kernel], board, code_address=board.memory(memory).address,
-                    code_memory=memory)
+    run, = simulate([kernel], board, code_address=board.memory(memory).address, code_memory=memory)
     return make_bill(run.counts, derive_prices(board)).cycles(board.core.clock)
 
 

@@ -68,8 +68,7 @@ def fit_network_sd(rows: Sequence[Judged]) -> float:
     def excess(sd: float) -> float:
         means = []
         for family in families:
-            own = [row.error**2 / (sd**2 + row.parts_sd**2) for row in rows
-                   if row.family == family]
+            own = [row.error**2 / (sd**2 + row.parts_sd**2) for row in rows if row.family == family]
             means.append(sum(own) / len(own))
         return sum(means) / len(means)
 

@@ -67,8 +67,7 @@ def build_speech_network(blocks: int) -> Graph:
     shape = (1, ROWS, 1, CHANNELS)
 
     def activate(tensor: int) -> int:
-        slopes = net.tensor("slopes", (1, 1, CHANNELS),
-                            data=np.full((1, 1, CHANNELS), 32, np.int8))
+        slopes = net.tensor("slopes", (1, 1, CHANNELS), data=np.full((1, 1, CHANNELS), 32, np.int8))
         return net.layer("prelu", (tensor, slopes), shape)
 
     column = net.conv(net.input((1, ROWS, 1, 1)), CHANNELS, (3, 1), activation=None)

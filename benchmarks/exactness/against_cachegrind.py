@@ -111,8 +111,7 @@ def check_layer(name: str, base_address: int, folder: Path) -> list[dict[str, ob
     program, trace = run_valgrind(write_c(nests, operands), folder)
     whole = list(read_trace(trace))
     windows = [(operand.address, operand.address + operand.size_bytes) for operand in operands]
-    inside = [access for access in whole
-              if any(low <= access[1] < high for low, high in windows)]
+    inside = [access for access in whole if any(low <= access[1] < high for low, high in windows)]
     wanted = oracle.list_accesses(nests, operands)
     assert inside == wanted, f"{name}: lackey's trace differs from the nest"
     rows: list[dict[str, object]] = []

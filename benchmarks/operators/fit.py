@@ -369,8 +369,7 @@ def find_calls(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, float]:
              if set(rows[0].terms) <= UNARY and len(rows) >= OWN}
     found = {}
     for key, own in least.items():
-        small, like = min((least[other], other) for other in least
-                          if other[:4] == key[:4])
+        small, like = min((least[other], other) for other in least if other[:4] == key[:4])
         if own > LARGER * small:
             call = fit(groups[like], names=("call", "element"))["call"]["instructions"]
             if call > small / 4:

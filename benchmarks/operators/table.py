@@ -83,8 +83,7 @@ def read_graphs(file_name: str = "graphs.json.gz") -> dict[str, Graph]:
 def make_graph(name: str, kept: dict[str, Any]) -> Graph:
     """Return a graph from its kept form: one layer, or several under "layers"."""
     tensors = tuple(_make_tensor(place, *entry) for place, entry in enumerate(kept["tensors"]))
-    layers = tuple(_make_layer(place, one)
-                   for place, one in enumerate(kept.get("layers", [kept])))
+    layers = tuple(_make_layer(place, one) for place, one in enumerate(kept.get("layers", [kept])))
     written = {place for layer in layers for place in layer.outputs}
     return Graph(
         name=name, source=f"counted:{name}", sha256=f"{name:0>64}"[-64:], tensors=tensors,

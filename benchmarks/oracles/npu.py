@@ -124,8 +124,7 @@ class ReferenceEpoch:
         plan, env = self.plan, self.env
         sources = [(int(source), int(ahead)) for source, sink, _, ahead in plan.links
                    if sink == node]
-        sinks = [(int(sink), int(depth)) for source, sink, depth, _ in plan.links
-                 if source == node]
+        sinks = [(int(sink), int(depth)) for source, sink, depth, _ in plan.links if source == node]
         steps, channel, pool, _, _, own, latency, lead, trail = map(int, plan.nodes[node])
         for step in range(steps):
             room = [self.ended[sink][step - depth] for sink, depth in sinks if step >= depth]
@@ -136,8 +135,7 @@ class ReferenceEpoch:
                 yield self.grants.ask(node, step)
             self.starts[node][step] = int(env.now)
             env.process(self._fire(self.first[node][step], lead))
-            taken = [env.process(self._take(self.data[source][at], trail))
-                     for source, at in needed]
+            taken = [env.process(self._take(self.data[source][at], trail)) for source, at in needed]
             yield env.all_of([env.timeout(max(1, share(own, plan, node, step))), *taken])
             self.ends[node][step] = int(env.now)
             self.ended[node][step].succeed()

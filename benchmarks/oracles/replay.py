@@ -22,8 +22,7 @@ from hwmodels.isa import MACHINES
 from hwmodels.program.elf import read_elf_file
 from tests.oracles.recordings import minus
 
-_RETURN = {MACHINES["arm"].elf_machine: b"\x70\x47",
-           MACHINES["riscv"].elf_machine: b"\x82\x80"}
+_RETURN = {MACHINES["arm"].elf_machine: b"\x70\x47", MACHINES["riscv"].elf_machine: b"\x82\x80"}
 """`bx lr`."""
 
 

@@ -66,8 +66,7 @@ def time_pycachesim() -> tuple[float, float] | None:
     memory.store_from(level)
     simulator = cachesim.CacheSimulator(level, memory)
     lines = 256
-    each = median_cpu_s(
-        lambda: [simulator.load(0, length=32 * lines) for _ in range(200)])
+    each = median_cpu_s(lambda: [simulator.load(0, length=32 * lines) for _ in range(200)])
     single = median_cpu_s(lambda: [simulator.load(32 * (turn % lines), length=4)
                                    for turn in range(20_000)])
     return 200 * lines / each / 1e6, 20_000 / single / 1e6

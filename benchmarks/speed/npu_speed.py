@@ -45,8 +45,7 @@ def build_network(layers: int) -> Graph:
 
 
 def _constant(shape: tuple[int, ...], dtype: str) -> Tensor:
-    return Tensor(name="", shape=shape, dtype=dtype,
-                  data=np.broadcast_to(np.ones(1, dtype), shape))
+    return Tensor(name="", shape=shape, dtype=dtype, data=np.broadcast_to(np.ones(1, dtype), shape))
 
 
 def list_published() -> list[Task]:
