@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hwmodels.files import LARGEST_BYTES, read_regular
-from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
 from twin.errors import ModelError
 
 _MOST_SUBGRAPHS = 1 << 10
@@ -42,6 +41,8 @@ def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
 
 def is_tflite(content: bytes, begin: int = 0) -> bool:
     """Whether tables of a TensorFlow Lite model of schema 3, with a subgraph, begin there."""
+    from hwmodels.flatbuffer import Flatbuffer, FlatbufferError
+
     with suppress(FlatbufferError):
         root = Flatbuffer(content, begin).root
         return root.number(0, "I") == 3 and 0 < len(root.vector(2, "I")) < _MOST_SUBGRAPHS
