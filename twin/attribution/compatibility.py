@@ -260,6 +260,12 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
                       "of; import with --board to make sure")
     elif _plain(ours) != _plain(theirs):
         known = _find_board(theirs)
+        own, stated = (side.environment.get(BOARD_HASH) for side in (first, second))
+        if known is None and own and stated:  # a board's file of one's own
+            if own != stated:
+                hint = "" if _alike(first, second) else "; predict with that board's file (-b FILE)"
+                yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
+            return
         if known is None:
             yield Finding(level=WARN, what="board", text=f"{second.label} names its board "
                           f"{theirs}, which is none of ours; import with --board to make sure")

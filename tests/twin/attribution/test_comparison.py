@@ -82,6 +82,8 @@ def test_what_agrees_is_compared_layer_by_layer_and_sums(prediction):
      "does not say which it is of"),
     ({"board": "nucleo_u575zi_q"}, "board", "refuse", "nucleo_l4r5zi -> nucleo_u575zi_q"),
     ({"board": "not known"}, "board", "warn", "--board"),
+    ({"board": "mine", "environment": (("board_sha256", "0" * 64),)}, "board", "refuse",
+     "nucleo_l4r5zi -> mine; predict with that board's file (-b FILE)"),
     ({"board": "a desk"}, "board", "warn", "names its board a desk, which is none of ours"),
     ({"clocks_hz": (("cpu", 80e6),)}, "clock cpu", "refuse",
      "--clock 80MHz predicts at its clock"),

@@ -44,6 +44,14 @@ def test_every_core_predicts_at_once(core, tmp_path):
     assert predict(deploy("kws", path)).time_us > 0
 
 
+def test_the_clock_that_is_given_is_the_highest(tmp_path) -> None:
+    path, board = write_board(wanted("cortex-m7", "nucleo_h723zg"), tmp_path / "mine.yaml")
+    assert board.core_clock.max_hz == 96e6
+    assert deploy("kws", path, clock_hz=48e6).board.core_clock.frequency_hz == 48e6
+    with pytest.raises(BoardError, match=r"100 MHz is above .*; accepted: up to 96 MHz \(stated"):
+        deploy("kws", path, clock_hz=100e6)
+
+
 @pytest.mark.parametrize(("name", "like", "soc", "library"), [
     ("h743", "nucleo_h723zg", "stm32-h743", "x-cube-ai"),
     ("stm32h743zi", "nucleo_h723zg", "stm32h743zi", "x-cube-ai"),
@@ -89,6 +97,11 @@ def test_what_cannot_be_names_what_asked_for_it(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def beyond(hertz: float) -> dict[str, float]:
+    """Return a clock, and a part that allows it."""
+    return {"clocks.cpu.max_hz_by_scale.default": 400e6, "clocks.cpu.frequency_hz": hertz}
+
+
 @pytest.mark.parametrize(("like", "expected"), [
     ("nucleo_l4r5zi", [0, 1, 3, 5]),  # 5 wait states at 120 MHz: 20 MHz each
     (None, [0, 1, 2, 3])])
@@ -98,11 +111,11 @@ def test_wait_states_follow_the_clock_in_new_files_and_in_what_ifs_alike(like, e
                                   tmp_path / f"{hertz:g}.yaml")
         for other, demanded in zip((20e6, 40e6, 80e6, 120e6), expected, strict=True):
             if other <= 2 * hertz:
-                changed = load_board(path, overrides={"clocks.cpu.frequency_hz": other})
+                changed = load_board(path, overrides=beyond(other))
                 assert changed.memory("flash").wait_states == demanded
         assert board.memory("flash").wait_states == states
     with pytest.raises(BoardError, match=r"is 240 MHz, assumed \(.* the table of the datasheet$"):
-        load_board(path, overrides={"clocks.cpu.frequency_hz": 400e6})
+        load_board(path, overrides=beyond(400e6))
 
 
 def test_wait_states_that_are_given_stay_at_another_clock_and_it_says_so(tmp_path):

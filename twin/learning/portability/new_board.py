@@ -387,7 +387,7 @@ board:
   description: "{core}, described by `twin boards new`"
 supply: {{voltage_v: {supply}, regulator: {regulator}{more}}}
 clocks:
-  cpu: {{frequency_hz: {clock}}}
+  cpu: {{frequency_hz: {clock}, max_hz_by_scale: {{default: {clock}}}}}
 cores:
   main: {{isa: {isa}, model: {core}, clock: cpu{fpu}{looked_up}}}
 {caches}memories:
