@@ -6,7 +6,13 @@ import io
 import pytest
 from rich.console import Console
 
-from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
+from twin.attribution.diagnosis.faults import (
+    BINARY,
+    DECLARED,
+    FACTOR_KINDS,
+    ONE_FACTOR,
+    Fault,
+)
 from twin.attribution.diagnosis.finding import (
     ADDED,
     APART,
@@ -131,6 +137,17 @@ def test_the_page_says_what_the_terminal_says_of_doubt():
     assert basis["not distinguishable"] == ", ".join(found.not_distinguishable)
     rows = [row.cells[1].text for row in list_faults(found).rows]
     assert rows == [DECLARED, "interrupts", *["wait states"] * 3]
+
+
+def test_kinds_that_nothing_distinguishes_are_one_kind_on_the_page():
+    """Each row's share of its kind is that of the kind named beside it, as in the terminal."""
+    found = diagnose(("clock", 0.5, 50.0), ("counter", 0.4, 50.0), (DECLARED, 0.1, 96.0))
+    found = dataclasses.replace(found, findings=order_findings([
+        dataclasses.replace(one, kind=ONE_FACTOR if one.fault.kind in FACTOR_KINDS else one.kind)
+        for one in found.findings]))
+    rows = [[cell.text for cell in row.cells[1:4]] for row in list_faults(found).rows]
+    assert rows == [[ONE_FACTOR, "50.0%", "90.0%"], [ONE_FACTOR, "40.0%", "90.0%"],
+                    [DECLARED, "10.0%", "10.0%"]]
 
 
 @pytest.mark.parametrize(("ratio", "said"), [

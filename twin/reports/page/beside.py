@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import attrgetter
 
 from hwmodels.frozen import NamedTexts
-from hwmodels.quantities import significant
+from hwmodels.quantities import format_time, significant
 from twin.attribution.diagnosis.finding import Diagnosis, list_likeliest
 from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
@@ -86,8 +86,8 @@ def judge(difference: Difference) -> tuple[str, str]:
         return f"Predicted is {off}" if off else "Nothing to compare", ""
     inside = interval[0] <= time.total.second / 1e3 <= interval[1]
     level = f"{100 * (difference.first.level or 0.9):.0f} % interval"
-    return (f"{difference.second.kind.capitalize()} lies inside the {level}" if inside else
-            f"{difference.second.kind.capitalize()} lies outside the {level}",
+    measured = f"{difference.second.kind.capitalize()} {format_time(time.total.second / 1e3)}"
+    return (f"{measured} lies {'inside' if inside else 'outside'} the {level}",
             "good" if inside else "bad")
 
 
@@ -174,7 +174,7 @@ def list_faults(diagnosis: Diagnosis) -> Table:
     return make_table(
         "faults", "What may explain the gap" + (
             f"; {left} more make up {share} together" if left else ""),
-        (Column("fault", "fault.name"), Column("kind", "fault.kind"),
+        (Column("fault", "fault.name"), Column("kind", "kind"),
          number("probability", "probability", format_chance),
          number("of its kind", lambda one: diagnosis.kinds[one.kind], format_chance),
          Column("what to do, if so", "fault.remedy")), likely, details=lambda one: (

@@ -32,6 +32,7 @@ from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import describe_comparison, describe_published
+from twin.reports.page.beside import judge as judge_sides
 from twin.reports.page.bill import list_bill_plots
 from twin.reports.page.changes import describe_changes, list_places, tell_best
 from twin.reports.page.charts import plot_chart
@@ -175,7 +176,10 @@ def judge(report: Report) -> tuple[str, str]:
             or prediction.flash_bytes > prediction.flash_available_bytes):
         return "Does not fit", "bad"
     if not report.requirements:
-        return "Fits", "good"
+        if report.measured is None:
+            return "Fits", "good"
+        beside, tone = judge_sides(report.measured.difference)
+        return "Fits; " + beside[0].lower() + beside[1:], tone
     unmet = [one for one in report.requirements if not one.met]
     texts = {one.name: one.name if one.measured is None else
             f"{one.name} ({one.counted} {format_number(one.measured, one.decimals)} {one.unit}, "

@@ -42,23 +42,17 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     if diagnosis.errors == STAND_IN:
         cautions.insert(0, "other kernels stand in for those that ran: faults of kernels and small "
                            "faults may be accused or missed; give --healthy DIR")
-    pairs = [("weighed under", diagnosis.errors.source),
-             (REPEATS, "not known from one run" if diagnosis.repeats is None
-              else f"{significant(100 * diagnosis.repeats, 2)} %"),
-             ("counters", ", ".join(diagnosis.counters)
-              or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
-    if diagnosis.not_distinguishable:
-        pairs.insert(0, ("not distinguishable", ", ".join(diagnosis.not_distinguishable)))
-    if declared:
-        pairs.insert(0, ("cannot see", diagnosis.blind_to))
-    if diagnosis.rests_on:
-        pairs.insert(0, ("evidence", ", ".join(diagnosis.rests_on)))
-    if diagnosis.left_out:
-        pairs.append(("pattern", diagnosis.left_out))
-    if diagnosis.telling:
-        pairs.append(("to tell", diagnosis.telling))
-    if diagnosis.unseen:
-        pairs.append(("no visible effect", diagnosis.unseen))
+    pairs = [(name, text) for name, text in (
+        ("evidence", ", ".join(diagnosis.rests_on)),
+        ("cannot see", diagnosis.blind_to if declared else ""),
+        ("not distinguishable", ", ".join(diagnosis.not_distinguishable)),
+        ("weighed under", diagnosis.errors.source),
+        (REPEATS, "not known from one run" if diagnosis.repeats is None
+         else f"{significant(100 * diagnosis.repeats, 2)} %"),
+        ("counters", ", ".join(diagnosis.counters)
+         or f"{diagnosis.quantity} alone, as any core with a cycle counter sends"),
+        ("pattern", diagnosis.left_out), ("to tell", diagnosis.telling),
+        ("no visible effect", diagnosis.unseen)) if text]
     effects = draw_effects(diagnosis)
     sections = [
         describe_warnings(cautions),
@@ -93,9 +87,8 @@ def _head(text: str) -> str:
 def _name(diagnosis: Diagnosis) -> str:
     """Say what was diagnosed, as far as a fault's deployment says it."""
     found = next((one.fault.deployment for one in diagnosis.findings if one.fault.deployment), None)
-    what = "What explains the measurement"
-    return what if found is None else f"{found.graph.name} on {found.board.name}: " \
-        f"{what[0].lower()}{what[1:]}"
+    return "What explains the measurement" if found is None else (
+        f"{found.graph.name} on {found.board.name}: what explains the measurement")
 
 
 def draw_chances(diagnosis: Diagnosis) -> Plot:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import twin
 from calibration.measurement.measurement import write_measurement
 from calibration.power_trace.excerpt import Excerpt, dump_excerpt
-from hwmodels.quantities import format_energy
+from hwmodels.quantities import format_energy, format_time
 from twin.api.commands.report import describe, read_recording
 from twin.api.commands.variants import chain_stages, find_stages, predict_variants
 from twin.api.requests.reporting import Report as Asked
@@ -31,6 +31,7 @@ from twin.reports.page.axes import log_axis
 from twin.reports.page.beside import list_faults
 from twin.reports.page.changes import describe_changes, tell_best
 from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.deployment import judge as judge_report
 from twin.reports.page.differences import describe_difference, describe_view
 from twin.reports.page.page import render_page
 from twin.reports.page.parts import Plot, Table
@@ -314,11 +315,25 @@ def sides():
 
 
 def test_a_gap_is_told_first_and_set_ups_stand_below(sides) -> None:
-    page = describe_view(View(difference=compare_sides(*sides)))
-    assert page.verdict == "Measured lies inside the 90 % interval"
+    view = View(difference=compare_sides(*sides))
+    page = describe_view(view)
+    took = format_time(view.difference.account("time").total.second / 1e3)
+    assert page.verdict == f"Measured {took} lies inside the 90 % interval"
     assert page.sentence.startswith("Predicted is 0.91 of measured time")
     assert [answer.kind for answer in page.answers] == ["predicted", "measured"]
     assert ["runtime", "cmsis-nn@6.0", "cmsis-nn@6.0", ""] in texts(find(page, "side-table"))
+
+
+@pytest.mark.parametrize(("factor", "said", "tone"), [
+    (1.1, "inside", "good"), (4.0, "outside", "bad")])
+def test_the_banner_of_a_report_without_limits_says_what_was_measured(factor, said, tone) -> None:
+    prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    view = View(difference=compare_sides(
+        side_of_prediction(prediction), side_of_measurement(measure(
+            prediction, factor=factor, model="kws", runtime="cmsis-nn@6.0"), "made")))
+    took = format_time(view.difference.account("time").total.second / 1e3)
+    assert judge_report(Report(prediction=prediction, measured=view)) == (
+        f"Fits; measured {took} lies {said} the 90 % interval", tone)
 
 
 def test_the_headline_names_what_no_counter_covers_and_the_layers_that_make_it(sides) -> None:
