@@ -121,6 +121,9 @@ def load_runtime(name: str) -> Runtime:
 
     if why := explain_unmodelled(stem):
         raise RuntimeRefusedError(f"runtime {name!r} is not known; {why}")
+    if name in ("each", "measured"):
+        raise RuntimeRefusedError(f"runtime {name!r} stands for several; accepted: one, or twin "
+                                  f"sweep --runtime {name}")
     known = {one.partition("@")[0] for one in list_runtimes()}
     near = [one for one in sorted(known) if stem and one.startswith(stem.lower())]
     hint = f"did you mean {' or '.join(near)}?" if near else did_you_mean(stem.lower(), known)

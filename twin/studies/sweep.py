@@ -75,11 +75,15 @@ def list_changed(rows: Iterable[Row]) -> list[str]:
 
 
 def list_idle(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    """Return axes none of whose values changes a figure, all else equal, with their values."""
+    """Return axes none of whose values changes a figure, all else equal, with their values.
+
+    Of axes every row has: a setting advised for some was not varied.
+    """
     known = [(dict(row.inputs), (row.time_us, row.energy_uj, row.ram_bytes, row.flash_bytes,
                                  row.accuracy)) for row in rows if not row.failure]
-    values = {axis: tuple(dict.fromkeys(inputs[axis] for inputs, _ in known if axis in inputs))
-              for axis in {name for inputs, _ in known for name in inputs} - {*NAMED}}
+    values = {axis: tuple(dict.fromkeys(inputs[axis] for inputs, _ in known))
+              for axis in set.intersection(*({*inputs} for inputs, _ in known)) - {*NAMED}
+              } if known else {}
     return {axis: given for axis, given in values.items() if len(given) > 1 and len(
         {repr({**inputs, axis: ""}) for inputs, _ in known}) == len(
         {repr(({**inputs, axis: ""}, figures)) for inputs, figures in known})}

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from hwmodels.board.file import load_board
+from hwmodels.quantities import format_time
 from twin.attribution.diagnosis.faults import BINARY, PRICE_SD
 from twin.attribution.difference import Account, Line, Row
 from twin.attribution.possible import KERNELS, explain_gap, price_sds
@@ -64,6 +65,14 @@ def test_what_ran_outside_the_layers_is_none_of_a_price():
         texts.append(out.getvalue())
     assert f"the {gap:+,} cycles of 8 layers no counter covers (+7,885 are outside" in texts[0]
     assert f"the {gap:+,} cycles no counter covers;" in texts[1]
+
+
+def test_nanoseconds_are_written_in_the_unit_that_suits_them():
+    found = explain(account(factors=(1.0, 1.4, 1.0)))
+    timed = dataclasses.replace(account(factors=(1.0, 1.4, 1.0)), quantity="time", unit="ns")
+    Console(file=(out := io.StringIO()), width=400).print(possible_table(found, timed))
+    said = f"prices that could explain the +{format_time(timed.total.gap / 1e3)} no counter covers"
+    assert said in out.getvalue() and " ns" not in out.getvalue()
 
 
 def test_the_same_shares_in_every_layer_tell_no_cause():

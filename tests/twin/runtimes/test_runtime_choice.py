@@ -269,7 +269,8 @@ def test_a_library_nobody_described_is_asked_for_by_name(kws):
 @pytest.mark.parametrize("name, near", [
     ("unkown", "unknown"), ("tflm", "tflm-cmsis-nn or tflm-esp-nn or tflm-reference"),
     ("CMSIS-NN", "cmsis-nn"),
-    ("x-cube", "x-cube-ai"), ("x-cube-ai@1", "accepted: 7.1.0")])
+    ("x-cube", "x-cube-ai"), ("x-cube-ai@1", "accepted: 7.1.0"),
+    ("each", "stands for several; accepted: one, or twin sweep --runtime each")])
 def test_a_known_name_mistyped_is_refused(kws, name, near):
     with pytest.raises(RuntimeRefusedError, match=near):
         deploy(kws, BOARD, runtime=name)

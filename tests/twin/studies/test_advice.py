@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from twin.api.requests.advice import efforts_up_to
 from twin.cli import app
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
@@ -191,6 +192,13 @@ def test_a_change_that_changes_nothing_is_no_advice() -> None:
     ended = CliRunner().invoke(app, ["advise", "ic", "-b", "nucleo_f401re", "--max-ms", "300",
                                     "--effort", "setting"])
     assert ended.exit_code == 0 and "by default: none was asked for" in ended.stderr
+
+
+def test_efforts_are_those_up_to_one_or_those_listed() -> None:
+    assert efforts_up_to("rebuild") == ("setting", "rebuild")
+    assert efforts_up_to("conversion,setting") == ("setting", "conversion")
+    with pytest.raises(UsageError, match="effort 'more'; accepted: setting, rebuild"):
+        efforts_up_to("setting,more")
 
 
 def test_candidates_come_by_effort_and_none_is_a_build_of_ours(ad) -> None:

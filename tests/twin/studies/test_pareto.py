@@ -70,4 +70,6 @@ def test_an_axis_whose_values_change_no_figure_is_idle() -> None:
             at(2, mode="b", size="2"), dataclasses.replace(at(9, mode="c", size="1"), failure="no")]
     assert list_idle(rows) == {"mode": ("a", "b")}
     assert list_idle([*rows, at(3, mode="d", size="2")]) == {}
+    moved = [at(1, mode="a"), at(2, mode="a", size="2"), at(2, mode="a", size="1")]
+    assert list_idle(moved) == {}  # some have a size advised: nobody varied it
     assert list_idle([at(1, board="a"), at(1, board="b")]) == {}  # boards are no setting

@@ -22,7 +22,9 @@ def check_efforts(efforts: Sequence[str]) -> tuple[str, ...]:
 
 
 def efforts_up_to(effort: str) -> tuple[str, ...]:
-    """Return the classes of effort up to one."""
+    """Return the classes of effort up to one, or those that are listed."""
+    if "," in effort:
+        return check_efforts(effort.split(","))
     check_efforts([effort])
     return EFFORTS[:EFFORTS.index(effort) + 1]
 
@@ -34,7 +36,8 @@ class Advise(Limited, Powered, Priced, Judged):
     _: KW_ONLY
     efforts: Sequence[str] = option(
         EFFORTS, "--effort", "CLASS", "The most expensive class of changes: setting, rebuild, "
-        "conversion or retraining.", parse=efforts_up_to, default=EFFORTS[-1])
+        "conversion or retraining; or those to try, by commas.", parse=efforts_up_to,
+        default=EFFORTS[-1])
     pairs: bool = True
     thorough: bool = option(
         False, "--thorough", None, "Try more expensive classes too where a cheaper one has a "

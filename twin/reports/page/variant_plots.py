@@ -36,13 +36,13 @@ def draw_bills(what: str, bills: Sequence[tuple[str, Mapping[str, float]]]) -> P
     causes = [cause for cause in CAUSE_STYLES if any(bill.get(cause) for _, bill in bills)]
     amounts = [bill for _, bill in bills]
     sums = [math.fsum(bill.values()) for _, bill in bills]
-    longest = max(causes, key=lambda cause: max(bill.get(cause, 0.0) for _, bill in bills),
+    longest = max(causes, key=lambda cause: math.fsum(bill.get(cause, 0.0) for _, bill in bills),
                   default="nothing")
     return plot_bars(BarChart(
         rows=tuple(label for label, _ in bills), axis=f"{what}, {unit}", scale=1e3, stacked=True,
         name=f"bills-{what}", title=f"Bill for {what}, cause by cause",
-        caption=f"From {write(min(sums))} to {write(max(sums))}; {longest} is the largest single "
-             "cause.", bars=stack_causes(amounts, causes, lambda row, cause, amount: (
+        caption=f"From {write(min(sums))} to {write(max(sums))}; {longest} is the largest cause "
+             "over all.", bars=stack_causes(amounts, causes, lambda row, cause, amount: (
                  f"{bills[row][0]}<br>{cause} {write(amount)}"))), shorten=short_label,
         height_px=150 + 38 * len(bills))
 

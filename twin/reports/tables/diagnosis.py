@@ -19,6 +19,7 @@ from twin.attribution.diagnosis.why import Why
 from twin.attribution.difference import Account, Difference
 from twin.attribution.idealisation import Split
 from twin.attribution.possible import KERNELS, Possible, list_open
+from twin.reports.beside import name_unit, write_amount
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.parts import (
@@ -142,16 +143,20 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     rows = list_open(account)
     inside = sum(row.unexplained for row in rows)
     outside = account.total.unexplained - inside
-    of_all = f"{inside:+,} {account.unit} of {len(rows)} layers" if outside else (
-        f"{inside:+,} {account.unit}")
+    unit = name_unit(account.unit)
+
+    def write(amount: int) -> str:
+        return write_amount(amount, account.unit, "+")
+
+    of_all = f"{write(inside)} {unit}".rstrip() + f" of {len(rows)} layers" * bool(outside)
     table = tabulate((
         Column("cause", _name), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
-        number("would explain", "expected", "{:+,}"),
-        number("5 to 95 %", lambda one: f"{one.low:+,} to {one.high:+,}", "{}"),
+        number("would explain", lambda one: write(one.expected), "{}"),
+        number("5 to 95 %", lambda one: f"{write(one.low)} to {write(one.high)}", "{}"),
         number("price uncertain by", lambda one: None if one.unsure is None else 100 * one.unsure,
                "{:.0f} %")), [one for one in possible if one.probability >= LEAST_SHOWN], title=(
         f"prices that could explain the {of_all} no counter covers"
-        + f" ({outside:+,} are outside them)" * bool(outside)
+        + f" ({write(outside)} are outside them)" * bool(outside)
         + "; largest: probability that this price's error is the largest part"), drops=(
             "price uncertain by",))
     open_ones = [one for one in possible if one.probability >= OPEN] or possible[:1]

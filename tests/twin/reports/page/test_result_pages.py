@@ -38,6 +38,7 @@ from twin.reports.page.parts import Plot, Table
 from twin.reports.page.results import describe_result
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
 from twin.reports.page.rivals import list_answers, list_least, say_lead
+from twin.reports.page.variant_plots import draw_bills
 from twin.reports.page.variants import Made, Variant, describe_variants
 from twin.reports.rivals import chart_front, chart_quantity, name_rivals
 from twin.studies.change import make_change
@@ -542,3 +543,9 @@ def test_names_from_files_stay_text() -> None:
 def test_what_has_no_page_is_refused() -> None:
     with pytest.raises(twin.TwinError, match="has no page; accepted: Table"):
         twin.report(3)
+
+
+def test_the_caption_of_bills_names_the_cause_that_is_largest_over_all_bars() -> None:
+    """Not that of the longest part: a board that idles twice outweighs one product."""
+    bills = [("one", {"alu": 50.0, "idle": 40.0}), ("two", {"alu": 1.0, "idle": 49.0})]
+    assert draw_bills("time", bills).caption.endswith("; idle is the largest cause over all.")
