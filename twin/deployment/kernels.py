@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import check_word, did_you_mean
 from hwmodels.isa import EXTENSIONS, load_isa
 from twin.errors import NotApplicableError, UsageError
 from twin.runtimes import Built, Runtime, list_runtimes, load_runtime
@@ -117,8 +117,7 @@ def _choose_tile(runtime: Runtime, tile: str) -> Runtime:
             raise NotApplicableError(f"kernels.tile={tile}: {runtime.identity} copies windows; "
                                      "accepted with tflm-reference or kernels.convolution=direct")
         return replace(runtime, tile_outputs=int(tile.partition("x")[0]))
-    if tile not in TILES:
-        raise UsageError(f"kernels.tile: {tile!r}; accepted: {', '.join((*TILES, *SQUARES))}")
+    check_word("kernels.tile:", tile, (*TILES, *SQUARES), UsageError)
     if not runtime.is_compiled:
         raise NotApplicableError(f"kernels.tile={tile}: {runtime.identity} is not built here: its "
                                  "tiles are those of its sources; accepted with firmware")
@@ -127,8 +126,7 @@ def _choose_tile(runtime: Runtime, tile: str) -> Runtime:
 
 def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
     path = f"kernels.convolution={how}"
-    if how not in ("im2col", "direct"):
-        raise UsageError(f"kernels.convolution: {how!r}; accepted: im2col, direct")
+    check_word("kernels.convolution:", how, ("im2col", "direct"), UsageError)
     if runtime.is_compiled:
         if how == "direct":
             raise NotApplicableError(f"{path}: the firmware's convolutions copy windows to "

@@ -134,8 +134,7 @@ Make = Callable[[ThumbReader, list[str], int], Sum | None]
 
 def _sum(sign: int) -> Make:
     def work(values: ThumbReader, words: list[str], place: int) -> Sum | None:
-        rest = words[1:] if len(words) == 2 or _shifts(words[2]) else words[2:]
-        first = words[0] if len(words) == 2 or _shifts(words[2]) else words[1]
+        first, *rest = words if len(words) == 2 or _shifts(words[2]) else words[1:]
         second, shift = values.operand(rest, place)
         held = values.get(first, place)
         if first == "pc" and len(words) == 3:

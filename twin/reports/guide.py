@@ -122,9 +122,9 @@ def chart_decisions(network: str, found: Sequence[Decision]) -> Chart:
         caption="Each node asks for a limit of yours: yes is the branch above, no (a looser limit) "
                 "the one below. At its end stands the cheapest board whose row meets all, and for "
                 "which share of the requirements there that is right; the table has its rows.",
-        curves=(*(Curve(x=[at[path[:-1]][0], at[path[:-1]][0], at[path][0]],
-                        y=[at[path[:-1]][1], at[path][1], at[path][1]], dashes="-", colour=GREY)
-                  for path in spots if path),
+        curves=(*(Curve(x=[before, before, after], y=[height, end, end], dashes="-", colour=GREY)
+                  for path in spots if path
+                  for (before, height), (after, end) in ((at[path[:-1]], at[path]),)),
                 *(Curve(x=[at[path][0] for path in paths], y=[at[path][1] for path in paths],
                         mark=mark, colour=BLUE, sizes=(6.0,))
                   for paths, mark in ((inner, "o"), (last, "s")) if paths)),

@@ -87,7 +87,8 @@ COLUMNS: dict[str, str] = dict.fromkeys((
     "front"), "") | {
         "price_usd": "of the chip, or as stated",
         "violations": "limits that are not met, by blanks",
-        "meets": "may: only figures not known decide", "probability": "that all limits are met"}
+        "meets": "by the prediction; may: only figures not known decide",
+        "probability": "that all limits are met"}
 """Columns every row has, and what is said of those whose name does not say it."""
 
 FURTHER: dict[str, str] = {
@@ -105,6 +106,7 @@ FURTHER: dict[str, str] = {
     "sleep": "state between inferences, where a duty was asked",
     "life_basis": "what its battery life takes as exact or assumes", "wake_up_us": "",
     "wake_mw": "", "asleep_mw": "", "energy_day_j": "", "mean_mw": "of the duty that was asked",
+    "mean_least_mw": "of its inferences alone, where its sleep is not known and that is too much",
     **dict.fromkeys(("mean_low_mw", "mean_high_mw", "mean_level", "life_days", "life_low_days",
                      "life_high_days", "life_level"), "")}
 """Columns only some rows have, or files of this version; as `COLUMNS`."""
@@ -128,6 +130,9 @@ def list_columns(row: Row) -> JsonObject:
     for name, unit in (_INTERVALS | (_OF_DUTY if row.sleep else {})).items():
         take(f"{name}_{unit}")
         record |= name_ends(name, unit, getattr(row, name))
+    if row.is_bound:
+        record |= dict.fromkeys(("mean_mw", "mean_low_mw", "mean_high_mw", "mean_level")) | {
+            "mean_least_mw": row.mean_mw}
     take(*(name for name in ("currents", "code", "life_basis") if getattr(row, name)))
     if row.accuracy_by:
         held = row.accuracy_range
@@ -155,6 +160,7 @@ def read_row(record: JsonObject) -> Row:
             figures[name] = _READ[kind](record.get(name) if later else record[name])
     figures |= {name: _read_interval(record, name, unit)
                 for name, unit in (_INTERVALS | _OF_DUTY).items()}
+    figures["mean_mw"] = record.get("mean_least_mw") or figures["mean_mw"]
     draw = tuple(map(float, record.get("draws") or ()))
     draw = draw if draw and all(map(math.isfinite, draw)) and read_draw(draw) else ()
     return Row(**figures, accuracy_range=_read_accuracy(record), draw=draw,

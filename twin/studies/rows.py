@@ -200,6 +200,11 @@ class Row:
         return "may" if self.violations else "yes"
 
     @property
+    def is_bound(self) -> bool:
+        """Whether its mean power is that of inferences alone, for its sleep is not known."""
+        return self.sleep == NOT_KNOWN and self.mean_mw is not None
+
+    @property
     def met(self) -> bool:
         """Whether it was predicted and every limit is met by the prediction."""
         return not self.failure and not self.violations
@@ -239,7 +244,8 @@ class Row:
     @property
     def energy_day_j(self) -> float | None:
         """Energy a day of the duty."""
-        return None if self.mean_mw is None else self.mean_mw * SECONDS_A_DAY * 1e-3
+        return None if self.mean_mw is None or self.is_bound else (
+            self.mean_mw * SECONDS_A_DAY * 1e-3)
 
     def compared_as(self, quantity: str) -> str:
         """Return what a quantity compares as: energies of an inference where they are counted."""

@@ -21,6 +21,7 @@ from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
 from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
 from twin.reports.rivals import chart_quantity, name_rivals
+from twin.reports.tables.studies import list_figures
 from twin.reports.tables.study_sentences import say_cell, say_duty, say_life
 from twin.studies.duty import (
     SLEEP_SD,
@@ -325,6 +326,23 @@ def test_a_mean_power_without_sleep_is_predicted_as_at_least() -> None:
     least = format_power(energy["energy_uj"] * 1e-3)
     assert f"duty     at least {least} on average whatever it sleeps at (--sleep " in run(
         *words).stdout
+
+
+def test_a_bound_of_mean_power_is_not_in_the_column_of_the_mean_power() -> None:
+    """Inferences alone draw E / T, more than the limit; what sleep adds is not known."""
+    board = dataclasses.replace(load_board("nucleo_l4r5zi"), sleep=())
+    table = twin.sweep("kws", board, every="1s", max_mw=0.1)
+    found, = table.rows
+    record = list_columns(found)
+    least = pytest.approx(found.energy_uj * 1e-3)
+    assert record["mean_least_mw"] == least and found.is_bound
+    assert all(record[name] is None for name in (
+        "mean_mw", "mean_low_mw", "mean_high_mw", "mean_level", "energy_day_j"))
+    assert read_row(record).mean_mw == least and found.verdict == "no"
+    figure = next(column for column in list_figures(table.rows, table, wide=True)
+                  if column.header == "mW")
+    text = figure.cell(found).text
+    assert text.startswith(">") and text.endswith("!")
 
 
 def test_commands_take_a_duty_and_show_days() -> None:

@@ -143,11 +143,10 @@ class _Reader:
         dtype = np.dtype(_DTYPES[tensor.number(1, "i")])
         first = tensor.span(8)[0]
         count = len(tensor.vector(8, "B")) * _HEADER_BYTES // dtype.itemsize
-        found = np.frombuffer(tensor.buffer.content, dtype, min(
-            count, math.prod(self.shape(name))), first)
-        if len(found) < math.prod(self.shape(name)):
-            raise ValueError(f"constant {name!r} holds {len(found):,} of "
-                             f"{math.prod(self.shape(name)):,} values")
+        wanted = math.prod(self.shape(name))
+        found = np.frombuffer(tensor.buffer.content, dtype, min(count, wanted), first)
+        if len(found) < wanted:
+            raise ValueError(f"constant {name!r} holds {len(found):,} of {wanted:,} values")
         return found
 
     def constant(self, name: str, shape: Shape | None = None) -> int:

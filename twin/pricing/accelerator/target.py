@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.counts import Bill, Counts, Prices
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import check_word, did_you_mean
 from hwmodels.quantities import join_words
 from twin.deployment.accelerator.copies import count_copies
 from twin.deployment.accelerator.plan import TaskPlan, plan_of
@@ -39,8 +39,7 @@ def _read_host(text: str, graph: Graph, board: Board) -> Choose:
 
 
 def _read_bits(text: str, graph: Graph, board: Board) -> Choose:
-    if text not in ("4", "8"):
-        raise UsageError(f"placement.weight_bits: {text!r}; accepted: 4, 8")
+    check_word("placement.weight_bits:", text, ("4", "8"), UsageError)
     return Choose(field="weight_bits", value=int(text))
 
 
@@ -51,8 +50,7 @@ def _read_tile_rows(text: str, graph: Graph, board: Board) -> Choose:
 
 
 def _read_buffers(text: str, graph: Graph, board: Board) -> Choose:
-    if text not in ("1", "2"):
-        raise UsageError(f"offload.buffers: {text!r}; accepted: 1, 2")
+    check_word("offload.buffers:", text, ("1", "2"), UsageError)
     return Choose(field="tile_buffers", value=int(text))
 
 

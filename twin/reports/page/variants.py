@@ -163,20 +163,20 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
 
 def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Section:
     """Return a row for each, the best of each figure marked; those that cannot be with why."""
-    least = list_least(rivals)
+    least, rows = list_least(rivals), [one.row for one in rivals]
 
     def known(place: int, column: Column) -> Column:
         return replace(column, take=lambda one: column.cell(one) if isinstance(one, Made)
                        else Cell(text="" if place else "cannot be", tone="" if place else "bad"))
 
     return Section(name="variants", title="Beside each other", items=(make_table(
-        "variant-table", say_best_mark([one.row for one in rivals]), (Column("variant", "label"), *(
+        "variant-table", say_best_mark(rows), (Column("variant", "label"), *(
             known(place, column) for place, column in enumerate(head_figures(
-                lambda row: least, [one.row for one in rivals])))),
+                lambda row: least, rows)))),
         variants, details=lambda one: (("why not", one.row.reason),) if not isinstance(one, Made)
         else (("where it goes", explain_time(one.prediction)), ("board", one.row.board),
               ("library", one.row.runtime), *row_details(one.row))),
-        *notes(*say_idle([one.row for one in rivals]))))
+        *notes(*say_idle(rows))))
 
 
 def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:

@@ -46,6 +46,12 @@ def format_interval(interval: Interval | None) -> str:
         significant(end, 4) for end in (interval.low, interval.high))
 
 
+def format_ends(interval: Interval | None, factor: float = 1e-3) -> str:
+    """Return the ends of an interval, by default in thousands of its unit; "" for none."""
+    return "" if interval is None else "-".join(
+        significant(end * factor) for end in (interval.low, interval.high))
+
+
 def format_chance(chance: float | None) -> str:
     """Return a probability; "" for none. None is ever certain."""
     return "" if chance is None else "<0.1%" if chance < 0.001 else (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hwmodels.quantities import format_number
 from twin.attribution.published import describe_sealed
 from twin.reports.columns import Cell, Column, number
+from twin.reports.tables.limits import format_ends
 from twin.reports.tables.parts import Content, Group, Text, tabulate
-from twin.reports.tables.studies import format_ends
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow

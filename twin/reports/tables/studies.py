@@ -11,11 +11,10 @@ from functools import partial
 from typing import TypeVar
 
 from calibration.fitting.cell import list_measured
-from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_size, significant
 from twin.pricing.calibration import GRADES, MEASURED_HERE
 from twin.reports.columns import Column, number
-from twin.reports.tables.limits import say_meets
+from twin.reports.tables.limits import format_ends, say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate
 from twin.reports.tables.parts import Table as TextTable
 from twin.reports.tables.study_sentences import (
@@ -286,7 +285,8 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     def figure(header: str, name: str, factor: float) -> Column:
         def cell(row: Row) -> str:
             value, interval = getattr(row, name), row.interval_of(name)
-            text = "?" if value is None else significant(value * factor)
+            text = "?" if value is None else ">" * (name == "mean_mw" and row.is_bound) + (
+                significant(value * factor))
             about = "" if wide or interval is None or not value else \
                 f" +{100 * (interval.high / value - 1):.0f}%"
             return text + about + "!" * (name in row.violations and value is not None)
@@ -310,12 +310,6 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     if table.limits:
         columns.append(number("meets", say_meets, "{}"))
     return columns
-
-
-def format_ends(interval: Interval | None, factor: float = 1e-3) -> str:
-    """Return the ends of an interval, by default in thousands of its unit; "" for none."""
-    return "" if interval is None else "-".join(
-        significant(end * factor) for end in (interval.low, interval.high))
 
 
 def mark_row(row: Row) -> str:

@@ -16,7 +16,7 @@ from hwmodels.quantities import (
 )
 from twin.pricing.calibrated import OWN_CURRENTS
 from twin.pricing.calibration import MEASURED_HERE
-from twin.reports.tables.limits import format_chance
+from twin.reports.tables.limits import format_chance, format_ends
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
 from twin.studies.results import Table
@@ -116,10 +116,8 @@ def say_life(row: Row) -> str:
     """Say the battery life of a row's duty with its interval, or its mean power."""
     if row.life_days is None:
         return "at least " * (row.sleep == NOT_KNOWN) + f"{format_power(row.mean_mw)} on average"
-    ends = "" if row.life is None else (
-        f" ({significant(row.life.low)}-{significant(row.life.high)})")
-    days = significant(row.life_days)
-    return f"{days} day{'s' * (days != '1')}{ends}"
+    days, ends = significant(row.life_days), format_ends(row.life, 1)
+    return f"{days} day{'s' * (days != '1')}" + f" ({ends})" * bool(ends)
 
 
 def say_duty(row: Row, every_us: float | None = None) -> str:

@@ -89,27 +89,25 @@ def _count_window(step: GraphLayer) -> dict[str, float]:
     lines, width, channels = target.shape[1], target.shape[2], target.shape[3]
     pixels, taps = lines * width, rows * columns
     size = math.prod(window.kernel)
-    terms: dict[str, float] = {
-        "pixel": pixels, "line": lines, "channel": channels, "tap": taps,
-        "window tap": pixels * size, "tap row": rows * width,
-        "window row": pixels * window.kernel[0], "outside tap": pixels * size - taps}
+    window_taps, window_rows = pixels * size, pixels * window.kernel[0]
+    often: dict[str, float] = {
+        "pixel": pixels, "tap": taps, "window tap": window_taps, "tap row": rows * width,
+        "window row": window_rows, "outside tap": window_taps - taps}
+    terms = often | {"line": lines, "channel": channels}
     for at_once in AT_ONCE[1:]:
         terms[f"line by {at_once}"] = lines * (width // at_once)
         terms[f"line beside {at_once}"] = lines * (width % at_once)
     if step.op == "conv_2d":
         depth = step.weights.shape[3]
         terms |= {"mac": taps * depth * channels, "inside column": taps * depth}
-        terms |= _cut("tap depth", depth, taps) | _cut("row depth", window.kernel[1] * depth,
-                                                        pixels * window.kernel[0])
+        terms |= _cut("tap depth", depth, taps) | _cut(
+            "row depth", window.kernel[1] * depth, window_rows)
         return terms | _count_product(pixels, channels, depth * size)
-    terms |= {"mac": taps * channels, "output tap": pixels * size * channels,
-              "output row": rows * width * channels, "output window row": (
-                  pixels * window.kernel[0] * channels), "window column": (
-                  pixels * window.kernel[1])}
-    for name, often in (("pixel", pixels), ("tap", taps), ("window tap", pixels * size),
-                        ("tap row", rows * width), ("window row", pixels * window.kernel[0]),
-                        ("outside tap", pixels * size - taps)):
-        terms |= _cut(f"{name} channel", channels, often)
+    terms |= {"mac": taps * channels, "output tap": window_taps * channels,
+              "output row": rows * width * channels, "output window row": window_rows * channels,
+              "window column": pixels * window.kernel[1]}
+    for name, times in often.items():
+        terms |= _cut(f"{name} channel", channels, times)
     return terms | _cut("pixel", pixels, 1) | _cut("window", size, pixels * channels)
 
 
