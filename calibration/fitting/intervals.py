@@ -52,8 +52,8 @@ def describe_basis(basis: Basis, errors: int, *, measured: bool = False, boards:
     text = BASES[basis].format(f"{errors:,}")
     if boards and basis == "model-based" and errors > 1:
         text = text.replace("independent errors", "errors").replace(
-            "libraries", f"libraries, fewer where rows share a board: prices are of {boards} "
-                         f"board{'s' * (boards > 1)}", 1)
+            "libraries", f"libraries (their rows are of {boards} board{'s' * (boards > 1)}, so not "
+                         "all are independent)", 1)
     text = text.partition(": ")[0] if measured else text
     return text.replace(" errors", " error", 1).replace("worth 1 independent error",
                                                         "worth one independent error") \

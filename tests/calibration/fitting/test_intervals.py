@@ -81,6 +81,9 @@ def test_probability_of_being_less() -> None:
 def test_what_an_interval_rests_on_is_told_of_one_and_of_many() -> None:
     assert describe_basis("model-based", 1).startswith("a spread worth one independent error ")
     assert "worth 12 independent errors" in describe_basis("model-based", 12)
+    assert describe_basis("model-based", 4, boards=2) == (
+        "a spread worth 4 errors on held-out boards, cores or libraries (their rows are of 2 "
+        "boards, so not all are independent): no calibration data of this one")
     assert "of 1 error on held-out networks" in describe_basis("conformal", 1)
     assert "no calibration data" not in describe_basis("model-based", 4, measured=True)
     assert describe_basis("model-based", 0).startswith("an assumed spread")
