@@ -83,22 +83,25 @@ def test_the_folder_of_a_campaign_and_one_of_ones_own(folder, tmp_path):
     assert result.exit_code == 2 and "no measurement" in result.stderr
 
 
-def test_an_energy_far_from_the_predicted_is_doubted(tmp_path):
+@pytest.mark.parametrize("measured", ["as imported", "firmware"])
+def test_an_energy_far_from_the_predicted_is_doubted(tmp_path, measured):
     """A log of ticks says no clock of the core: the prediction is at the board's own."""
     base = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"))
     header = Header(kind="measured", model="kws", board="nucleo_l4r5zi", source="test",
-                    runtime=base.deployment.runtime.identity, temperature="cold")
+                    runtime=base.deployment.runtime.identity if measured != "firmware"
+                    else measured, temperature="cold")
     right, low, high = (Measurement(header=header, samples=(
         Sample(run=0, counter="energy", unit="uj", value=base.energy_uj * factor),))
         for factor in (1, 1e-3, 66))
-    assert doubt_energy(right) is None and "outside of the predicted" in str(doubt_energy(high))
+    assert doubt_energy(right, tmp_path) is None
+    assert "outside of the predicted" in str(doubt_energy(high, tmp_path))
     write_measurement(tmp_path / "m", low)
     found: list[str] = []
     with pytest.raises(UsageError, match="--anyway"):
         twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi")
     with pytest.raises(MeasurementError, match="is cold"):
         twin.calibrate([tmp_path / "m"], "nucleo_l4r5zi", anyway=True, on_remark=found.append)
-    assert [str(doubt_energy(low)) in one for one in found] == [True]
+    assert [str(doubt_energy(low, tmp_path)) in one for one in found] == [True]
 
 
 def test_an_overlay_of_a_doubted_energy_says_so_and_is_as_unsure(tmp_path):

@@ -73,9 +73,9 @@ def calibrate(asked: Calibrate) -> Overlay:
             on_remark(f"{folder}: {remark}")
     probed = learn_probes(probes, machine, runtime) if probes else None
     pairs, doubted = pair_energies(networks), False
-    for name in (energy or folder for folder, energy in pairs.items()):
-        drawn = read_measurement(name)
-        if drawn.count("energy") and (doubt := doubt_energy(drawn)):
+    for folder, energy in pairs.items():
+        drawn = read_measurement(name := energy or folder)
+        if drawn.count("energy") and (doubt := doubt_energy(drawn, Path(folder))):
             if not asked.anyway:
                 raise UsageError(f"{name}: {doubt} Accepted: a recording in the right unit, or "
                                  "--anyway")

@@ -113,7 +113,7 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
     found = Measurement(samples=tuple(samples), header=header)
     write_measurement(target, found, dump_excerpt(cut_excerpt(
         recording, layers, times_us, runs=runs, by_shape=by_shape)))
-    made = Energy(measurement=found, folder=target, doubt=doubt_energy(found),
+    made = Energy(measurement=found, folder=target, doubt=doubt_energy(found, source),
                   remarks=(*merged, *([late] if late else []), *_judge_length(recording)))
     if not is_microbench(measured):
         return made
@@ -132,15 +132,14 @@ def _judge_length(recording: PowerTrace) -> tuple[str, ...]:
             "RUNS of the measurement",)
 
 
-def doubt_energy(found: Measurement) -> str | None:
+def doubt_energy(found: Measurement, folder: Path) -> str | None:
     """Say why an energy cannot be right: far from the predicted one, or none of the core's clock.
 
-    Compiled kernels are not built to find out.
+    Of our firmware an image in the measurement's folder serves where none can be built.
     """
     cpu_hz, certainty = found.header.clocks.get("cpu"), None
-    if not found.header.runtime.startswith("firmware"):
-        with suppress(TwinError):  # another board or model than ours
-            certainty = predict_calibrated(deploy_measured(found)[0]).certainty
+    with suppress(TwinError):  # another board or model than ours
+        certainty = predict_calibrated(deploy_measured(found, folder)[0]).certainty
     energy_uj = found.percentile("energy", 50)
     if (certainty is not None and (span := certainty.energy_uj) is not None
             and not span.low / FAR <= energy_uj <= span.high * FAR):
