@@ -52,7 +52,7 @@ LEAST = 0.03
 OTHERWISE: Mapping[str, str] = read_yaml_once(Path(__file__).with_name("otherwise.yaml"))
 """By kind, what distinguishes it from others where no clock does."""
 
-TIMED = OTHERWISE[COUNTER]
+TIMED, BUILT = OTHERWISE[COUNTER], OTHERWISE["SIMD"]
 
 
 def choose_rivals(found: Diagnosis) -> list[Fault]:
@@ -104,8 +104,9 @@ def tell_otherwise(found: Diagnosis, ticks: str = "", *, native: bool = False) -
         ways.append(f"mend {pair.split(JOINED)[0]} alone and measure again: what is left is "
                     "the other, or none")
     if not (found.healthy or found.verdict.kind == ONE_FACTOR):  # a stop-watch is nearer at hand
-        ways.insert(ways[:1] == [TIMED],
-                    "measure the same image where it is known to be right (--healthy)")
+        image = ("an image known to have the kernels asked for" if BUILT in ways else  # the same is
+                 "the same image where it is known to be right")  # then right on no board
+        ways.insert(ways[:1] in ([TIMED], [BUILT]), f"measure {image} (--healthy)")
     if ticks:
         ways.insert(0, ticks)
     return text + ("; or ".join([*dict.fromkeys(ways)][:2]) if ways else
@@ -136,11 +137,10 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
     here = clock_hz_of(deployment)
     clock = f"clocks.{deployment.board.core.clock}.frequency_hz"
     best: tuple[float, str] = (0.0, "")
-    tried: list[dict[str, object]] = [
+    tried: list[Mapping[str, object]] = [
         {clock: hertz} for hertz in deployment.board.core_clock.settings_hz or CLOCKS_HZ
         if hertz <= 0.7 * here]
-    tried += [dict[str, object]({"placement.weights": memory.name})
-              for memory in deployment.board.memories
+    tried += [{"placement.weights": memory.name} for memory in deployment.board.memories
               if memory.role == "sram" and memory.name != deployment.weights][:1]
     for changes in tried:
         found = [_change(fault, deployment, changes, forecasts, prices, base, pattern)

@@ -28,7 +28,7 @@ MOST_DRAWN = 12
 def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     """Return the page of a diagnosis."""
     verdict = diagnosis.verdict
-    kind, chance = next(iter(diagnosis.kinds.items()))
+    kind, chance = verdict.kind, diagnosis.stated
     declared = verdict.fault.kind == DECLARED
     others = [f"{name} {format_chance(one)}" for name, one in [*diagnosis.kinds.items()][1:4]]
     explains = ("No listed fault explains {} well" if verdict.fault.kind == UNKNOWN else

@@ -64,6 +64,16 @@ def test_two_causes_are_told_apart_and_not_a_cause_from_none(kinds, said):
     assert tell_otherwise(made_diagnosis(kinds)).startswith(said)
 
 
+@pytest.mark.parametrize("kinds", [
+    (("reference kernels", 0.92), (UNKNOWN, 0.08)), (("SIMD", 0.8), ("SIMD and placement", 0.2)),
+    ((DECLARED, 0.6), ("-O0", 0.4))])
+def test_an_image_of_wrong_kernels_is_never_to_be_known_to_be_right(kinds):
+    """It is as wrong on every board: its own build is read first, then another image measured."""
+    first, second = tell_otherwise(made_diagnosis(kinds)).partition(": ")[2].split("; or ")
+    assert first.startswith("read the image itself")
+    assert second == "measure an image known to have the kernels asked for (--healthy)"
+
+
 def test_one_measurement_that_tells_a_clock_from_a_counter_is_said_once():
     said = tell_otherwise(made_diagnosis((("clock", 0.6), (COUNTER, 0.4)), healthy=True))
     assert said.count("host's clock") == 1 and "; or " not in said

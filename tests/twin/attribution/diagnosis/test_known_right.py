@@ -117,6 +117,18 @@ def test_half_a_clock_is_found_beside_a_run_at_the_whole(measured, board, kinds)
         assert "host's clock" in found.telling and "--healthy" not in found.telling
 
 
+@pytest.mark.parametrize("kind", ["reference kernels", "SIMD"])
+def test_beside_a_healthy_run_other_kernels_are_found_about_as_surely(measured, kind):
+    """What errors of these kernels a healthy run does not take away, it makes no likelier."""
+    deployment = deploy("kws", "rpi_pico2", runtime="tflm-cmsis-nn@2026")
+    wrong = next(one.deployment for one in list_faults(deployment) if one.kind == kind)
+    slow = tick(wrong, measured)
+    slow = dataclasses.replace(slow, header=tick(deployment, measured).header)
+    found = diagnose(deployment, slow, healthy=tick(deployment, measured))
+    assert found.verdict.kind == kind
+    assert found.stated > diagnose(deployment, slow).stated - 0.06
+
+
 def test_a_computers_clock_and_caches_are_no_faults(measured):
     """An operating system sets them: only what a program does is weighed, as `why` does."""
     deployment = deploy("kws", "host")
