@@ -443,10 +443,9 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
     vectors where the core has them; builds of our own programs are omitted. Best known first.
     """
     names = (one.partition("@")[0] for one in (*list_best(board), *list_runtimes()))
-    found = []
-    for runtime in map(load_runtime, dict.fromkeys(names)):
+    return tuple(
+        settle_release(runtime.name, board)[0].identity
+        for runtime in map(load_runtime, dict.fromkeys(names))
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or not _is_had(runtime, board) or list_other_makers(runtime, board)
-                or load_isa(board.core.isa).code.foreign in runtime.name):
-            found.append(settle_release(runtime.name, board)[0].identity)
-    return tuple(found)
+                or load_isa(board.core.isa).code.foreign in runtime.name))

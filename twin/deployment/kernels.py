@@ -66,10 +66,8 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
         runtime = _choose_convolution(runtime, asked["kernels.convolution"].strip().lower())
     if "kernels.tile" in asked:
         runtime = _choose_tile(runtime, asked["kernels.tile"].strip())
-    extension = None
-    if "kernels.extension" in asked:
-        extension = _choose_extension(runtime, board, asked["kernels.extension"].strip().lower())
-    return runtime, extension
+    return runtime, None if "kernels.extension" not in asked else _choose_extension(
+        runtime, board, asked["kernels.extension"].strip().lower())
 
 
 def take_built(runtime: Runtime, files: Sequence[str], *, compiler: str, port: str) -> Runtime:

@@ -88,7 +88,7 @@ def merge_loads(board: Board, loads: tuple[Load, ...],
     for master, keys in known.items():
         missing = {"memory", "bytes_per_second"} - set(keys)
         if missing:
-            raise UsageError(f"load.{master}.{sorted(missing)[0]}: is required beside the other "
+            raise UsageError(f"load.{master}.{min(missing)}: is required beside the other "
                              f"paths of load.{master}")
         made.append(Load(master=master, **keys))  # type: ignore[arg-type]
     check_loads(board, made)

@@ -80,15 +80,13 @@ def _identify(source: str, layer: LayerPrediction) -> str:
 
 
 def _metrics(prediction: Prediction) -> list[JsonObject]:
-    total = [_metric("inference_time", prediction.time_us / 1e3, "ms",
-                     _bounds(prediction.time_interval, 1e-3))]
-    total.append(_metric("inferences_per_second", 1e6 / prediction.time_us, "1/s")
-                 if prediction.time_us else _absent("inferences_per_second", "1/s", "no time"))
-    total.append(
-        _absent("energy", "mJ", "not known for this board") if prediction.energy_uj is None else
-        _metric("energy", prediction.energy_uj / 1e3, "mJ",
-                _bounds(prediction.energy_interval, 1e-3)))
-    return [*total, *_cycles(prediction.bill), *_cycles(prediction.setup, "setup_"),
+    time_us, energy_uj = prediction.time_us, prediction.energy_uj
+    return [_metric("inference_time", time_us / 1e3, "ms", _bounds(prediction.time_interval, 1e-3)),
+            _metric("inferences_per_second", 1e6 / time_us, "1/s") if time_us else
+            _absent("inferences_per_second", "1/s", "no time"),
+            _absent("energy", "mJ", "not known for this board") if energy_uj is None else
+            _metric("energy", energy_uj / 1e3, "mJ", _bounds(prediction.energy_interval, 1e-3)),
+            *_cycles(prediction.bill), *_cycles(prediction.setup, "setup_"),
             _metric("macs", prediction.macs, "count"),
             _metric("ram", prediction.ram_bytes, "bytes"),
             _metric("flash", prediction.flash_bytes, "bytes")]

@@ -65,10 +65,9 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
     if "clock" in names or any(name.startswith("clocks.") for name in names):
         groups.append(("clock", clocks))
-    for name in names:
-        if name not in NAMED:
-            groups.append((name, [value and f"{name.rpartition('.')[2]} {value}"
-                                  for row in rows for value in [row.asked(name)]]))
+    groups += [(name, [value and f"{name.rpartition('.')[2]} {value}"
+                       for row in rows for value in [row.asked(name)]])
+               for name in names if name not in NAMED]
     differing = [texts for _, texts in groups if len(set(texts)) > 1] or [groups[0][1]]
     labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
     return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))

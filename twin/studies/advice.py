@@ -193,14 +193,14 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
     asked, limits = limits, limit_known(before, limits)
     search = _Search(deployment, deployer, before, limits)
-    broken = judge(before, limits).violations
+    held = judge(before, limits)
     found: list[Change] = []
     refused: list[tuple[str, str]] = []
     candidates = {effort: [(one, value) for one, value in found if any(
         may_lower(deployment, one.path, value, name)
-        for name in broken or [name for name, _ in limits.list_limits()])]
+        for name in held.violations or [name for name, _ in limits.list_limits()])]
         for effort, found in sort_candidates(deployment, efforts).items()}
-    if before.verdict == "may" or draws_too_much_asleep(before, limits):
+    if (held.sure and not before.met) or draws_too_much_asleep(before, limits):
         candidates = {}
     total = sum(map(len, candidates.values()))
     paired: list[Change] = []
@@ -209,7 +209,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
         for change in map(search.try_one, candidates.get(effort, ())):
             if change.row.failure:
                 refused.append((change.words, change.row.reason))
-            elif _matters(change, before, limits):
+            elif _matters(change, held, limits):
                 found.append(change)
             tried += 1
             if on_progress is not None:
@@ -324,8 +324,7 @@ class _Search:
         """Return a change, predicted."""
         row, = self.deployer.predict_changed(self.deployment, [dict(settings)])
         return make_change(settings, effort, costs, judge(row, self.limits), self.before,
-                           lost=0.0 if row.failure else measure_loss(
-                               self.deployment, settings, costs))
+                           lost=measure_loss(self.deployment, settings, costs))
 
     def try_one(self, candidate: Candidate) -> Change:
         """Return a candidate as a change, predicted."""

@@ -87,7 +87,7 @@ COLUMNS: dict[str, str] = dict.fromkeys((
     "front"), "") | {
         "price_usd": "of the chip, or as stated",
         "violations": "limits that are not met, by blanks",
-        "meets": "by the prediction; may: only figures not known decide",
+        "meets": "may: only figures not known decide; may be within: with 5 % or more",
         "probability": "that all limits are met"}
 """Columns every row has, and what is said of those whose name does not say it."""
 
@@ -143,7 +143,7 @@ def list_columns(row: Row) -> JsonObject:
     take(*_WHOLE, "boundary", "overhead_us", "idle_mw", "price_usd", "price_of", "kit_usd", "basis",
          "calibration", "grade", "cell", "precision", "parameter_bytes", "failure", "reason")
     return record | {
-        "violations": " ".join(row.violations), "meets": row.verdict,
+        "violations": " ".join(row.violations), "meets": row.meets,
         "probability": row.probability, "front": row.front} | dict(row.variables)
 
 

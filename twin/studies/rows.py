@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from operator import attrgetter
 
-from calibration.fitting.intervals import Interval
+from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
 from hwmodels.quantities import NOT_KNOWN
 from twin.network.model_names import name_model
@@ -198,6 +198,12 @@ class Row:
         if self.failure or len(self.unknown) < len(self.violations):
             return "no"
         return "may" if self.violations else "yes"
+
+    @property
+    def meets(self) -> str:
+        """Its verdict, and whether missed limits may be met: that of one is inside its interval."""
+        return self.verdict + ", may be within" * (
+            self.verdict == "no" and (self.probability or 0.0) >= (1 - LEVEL) / 2)
 
     @property
     def is_bound(self) -> bool:

@@ -141,12 +141,29 @@ def test_a_sleep_that_cannot_help_does_not_decide() -> None:
     assert "at least" in checked.requirements[-1].name
     chosen = twin.select("kws", "nucleo_l4r5zi", max_mw=0.6e-3 * energy, **asked, advise=False)
     assert chosen.choices[0].row.verdict == "no"
-    loose = twin.advise(unslept, **asked, max_mw=1.1e-3 * energy)
+    loose = twin.advise(unslept, **asked, max_mw=1.1e-3 * energy, efforts=())
     assert loose.before.verdict == "may" and loose.before.mean_mw is None and not loose.changes
     held = twin.check(unslept, **asked, max_mw=1.1e-3 * energy)
     mean = held.requirements[-1]
     assert mean.predicted == pytest.approx(energy * 1e-3) and 0.1 < mean.chance_above < 0.5
     assert mean.verdict == "may: at least" and not held.met and "at least" in mean.name
+
+
+def test_changes_are_tried_where_a_bound_may_exceed_its_limit() -> None:
+    """Inferences alone draw E / T: just within the limit at 1.05 times, surely at five times."""
+    board, duty = twin.deploy("kws", "esp32_devkitc"), {"every": "1s"}
+    least_mw = 1e-3 * twin.predict(board).energy_uj
+    asked = {**duty, "max_mw": 1.05 * least_mw}
+    advice = twin.advise(board, **asked, efforts=("retraining",), pairs=False)
+    assert advice.before.verdict == "may" and advice.best is None
+    assert twin.check(board, **asked).requirements[-1].verdict == "may: at least"
+    assert all(one.row.energy_uj < 1e3 * least_mw for one in advice.changes)
+    said = say_best(advice)
+    assert "--sleep esp32_devkitc=CURRENT states yours, which decides first; nearest: " in said
+    assert "which meets the others; all are met with 90% where it sleeps" in said
+    sure = twin.advise(board, **duty, max_mw=5 * least_mw)
+    assert sure.before.verdict == "may" and not sure.changes
+    assert say_best(sure).startswith("no change is tried: mean power not known")
 
 
 def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch) -> None:

@@ -21,7 +21,7 @@ from twin.network.zoo.networks import start
 from twin.reports.page.rival_plots import draw_dashboard
 from twin.reports.page.rivals import head_figures, list_least, row_details, say_best_mark, say_lead
 from twin.reports.rivals import chart_quantity, name_rivals
-from twin.reports.tables.studies import list_figures
+from twin.reports.tables.studies import list_figures, summarise
 from twin.reports.tables.study_sentences import say_cell, say_duty, say_life
 from twin.studies.duty import (
     SLEEP_SD,
@@ -343,6 +343,17 @@ def test_a_bound_of_mean_power_is_not_in_the_column_of_the_mean_power() -> None:
                   if column.header == "mW")
     text = figure.cell(found).text
     assert text.startswith(">") and text.endswith("!")
+
+
+@pytest.mark.parametrize(("max_mw", "meets"), [
+    (20, "no, may be within"), (1, "no"), (1000, "yes")])
+def test_a_sweep_says_of_a_limit_what_check_says(max_mw: float, meets: str) -> None:
+    asked = {"every": "100ms", "max_mw": max_mw}
+    table = twin.sweep("kws", "rpi_pico2", **asked)
+    checked = twin.check(twin.deploy("kws", "rpi_pico2"), **asked).requirements[-1]
+    assert list_columns(table.rows[0])["meets"] == meets
+    assert checked.verdict == {"yes": "ok"}.get(meets, meets.replace("no", "not met"))
+    assert summarise(table)[0].endswith("; 1 does not (1 may be within)") is ("within" in meets)
 
 
 def test_commands_take_a_duty_and_show_days() -> None:

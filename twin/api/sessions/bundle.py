@@ -201,9 +201,8 @@ def _read_manifest(packed: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInf
         raise SessionError(f"{path}: {MANIFEST}: files and sessions are expected")
     if len({str(name).casefold() for name in sessions}) < len(sessions):
         raise SessionError(f"{path}: {MANIFEST}: sessions: one is named twice")
-    if {*files} != {*entries} - {MANIFEST}:
-        odd = sorted({*files} ^ ({*entries} - {MANIFEST}))[0]
-        raise SessionError(f"{path}: {odd[:80]!r}: is not both listed and there")
+    if odd := {*files} ^ ({*entries} - {MANIFEST}):
+        raise SessionError(f"{path}: {min(odd)[:80]!r}: is not both listed and there")
     return manifest
 
 

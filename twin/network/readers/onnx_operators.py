@@ -215,7 +215,7 @@ def _reduction(reader: OnnxReader, op: str) -> None:
     if not given and node.option("noop_with_empty_axes", 0):
         convert_identity(reader)
         return
-    axes = {axis % rank for axis in (given if given else range(rank))}
+    axes = {axis % rank for axis in (given or range(rank))}
     keep = bool(node.option("keepdims", 1))
     layout = _kept_layout(reader, axes, keep)
     reader.emit(op, [reader.data(layout)], layout if keep else PLAIN,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from operator import itemgetter
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def fit_series(terms: Sequence[Mapping[str, float]], counts: Sequence[float]) ->
     allowed = min(_MOST_TERMS, max(1, len(shapes)))
     if best[0][0] > _FURTHER and allowed > 1:
         best = min(best, _best_pair(columns, aim, names, strict=len(shapes) < 3),
-                   key=lambda one: one[0])
+                   key=itemgetter(0))
     chosen = best
     while chosen[0][0] > _GRADE and 2 <= len(chosen[1]) < min(allowed, len(shapes) - 1):
         longer = _add_one(columns, aim, names, chosen[1])
@@ -120,7 +121,7 @@ def _best_single(columns: np.ndarray, aim: np.ndarray, names: Sequence[str]) -> 
     errors = np.ascontiguousarray(np.abs(columns * values - aim[:, None]).T)
     return min((_grade(errors[one], names, [(one, value)])
                 for one, value in enumerate(values) if value > 0),
-               key=lambda one: one[0], default=_NOTHING)
+               key=itemgetter(0), default=_NOTHING)
 
 
 def _best_pair(columns: np.ndarray, aim: np.ndarray, names: Sequence[str], *,
@@ -146,7 +147,7 @@ def _best_pair(columns: np.ndarray, aim: np.ndarray, names: Sequence[str], *,
         if strict and any(_strangeness(value, names[at]) >= _STRANGE for at, value in pair):
             judged = (judged[0][0] + 2 * _STRANGE, judged[0][1]), judged[1]
         found.append(judged)
-    return min(found, key=lambda one: one[0], default=_NOTHING)
+    return min(found, key=itemgetter(0), default=_NOTHING)
 
 
 def _add_one(columns: np.ndarray, aim: np.ndarray, names: Sequence[str],
@@ -163,7 +164,7 @@ def _add_one(columns: np.ndarray, aim: np.ndarray, names: Sequence[str],
             found.append(_judge(columns, aim, names, [
                 (one, _round(float(value))) for one, value in
                 zip([*held, extra], values, strict=True)]))
-    return min(found, key=lambda one: one[0], default=None)
+    return min(found, key=itemgetter(0), default=None)
 
 
 def _round(value: float) -> float:

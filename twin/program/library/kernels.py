@@ -150,8 +150,7 @@ def _make_kernel(variant: Sequence[Seen], family: Sequence[Seen], codes: Codes,
     rest = _fit_rest(variant, codes, hot)
     if _residual(variant, codes, blocks, rest) > _FAR:
         apart = [_fit_block(name, codes[name], variant) for name in hot]
-        if _residual(variant, codes, apart, rest) < _residual(variant, codes, blocks, rest):
-            blocks = apart
+        blocks = min(blocks, apart, key=lambda one: _residual(variant, codes, one, rest))
     along, turns = _find_turns(variant)
     functions = {codes[name].function for one in variant for name in one.blocks}
     weights = _weigh(variant[0], codes)

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from hwmodels.files import JsonObject
 from twin.documents import Amount, Count, Document, Interval, Of, Positive, Says, Share
 from twin.pricing.document_types import name_memories
-from twin.reports.schemas.tables import Limits, OfPrediction, Study, TableRow
+from twin.reports.schemas.tables import Limits, Meets, OfPrediction, Study, TableRow
 from twin.studies.results import list_columns
 from twin.studies.scenario.simulation import STATES
 
@@ -66,7 +66,7 @@ class Choice(TypedDict):
 
     score: float | None
     met: Annotated[bool | None, Of("row.met")]
-    meets: Annotated[Literal["yes", "may", "no"], Of("row.verdict")]
+    meets: Annotated[Meets, Of("row.meets")]
     reason: str
     penalties: list[Penalty]
     advice: Advice | None

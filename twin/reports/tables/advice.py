@@ -118,7 +118,7 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     before = advice.before
     unknown = "" if not before.unknown else say_unknown([before]) + (
         f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")
-    if before.verdict == "may":
+    if before.verdict == "may" and not advice.changes:
         return f"no change is tried: {unknown}"
     if draws_too_much_asleep(before, advice.limits):
         return (f"no change is tried: asleep alone the board draws {format_power(before.asleep_mw)}"

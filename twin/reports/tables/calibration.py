@@ -35,7 +35,8 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
     before
         Factors of time that a prediction takes without it; empty: not known.
     """
-    time = entry.time
+    time, energy = entry.time, entry.energy
+    learnt = energy if energy is not None and energy.rows and not entry.powers_of else None
     pairs = [
         ("board", str(entry.board)), ("runtime", entry.runtime),
         ("data", " and ".join(overlay.data.kinds)), ("rows", _rows(time)),
@@ -43,10 +44,10 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
                         f"{100 * time.row_sd:.1f} % of a row (sd; of a single layer "
                         f"{concentrate(np.ones(1)):.1f} times that)"),
     ]
-    if time.rows and not (entry.energy is not None and entry.energy.rows and not entry.powers_of):
+    if time.rows and learnt is None:
         pairs.append(("energy", "no row measured it: powers are " + (
             f"as shipped, of {entry.powers_of}" if entry.powers_of else
-            "stated by the board's file" if entry.energy is None else "those of other boards")))
+            "stated by the board's file" if energy is None else "those of other boards")))
     if time.confused and not time.tied:
         pairs.append(("known as sums", "; ".join(" + ".join(pair) for pair in time.confused)))
     tied = [name for name, why in time.doubtful(overlay.time_prices).items() if why == TIED]
@@ -54,9 +55,9 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
         pairs.append(("fitted as one", ", ".join(tied) + ": no row asks for prices of their own; "
                       "one factor on what was believed of each, which differed"))
     parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time", before)]
-    if entry.energy is not None and entry.energy.rows and not entry.powers_of:
-        parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
-    drawn = {} if entry.energy is None else entry.energy.residuals
+    if learnt is not None:
+        parts.append(_factors(overlay.energy_prices, learnt, "energy"))
+    drawn = {} if energy is None else energy.residuals
     worst = max([*time.residuals.items(), *((f"energy of {name}", off) for name, off in
                                             drawn.items())],
                 key=lambda item: abs(item[1]), default=None)

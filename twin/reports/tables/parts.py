@@ -142,11 +142,11 @@ class Table:
         lines = [line for part in texts[:1] for line in part or ()]
         for place, row in enumerate(cells):
             height = max(map(len, row))
-            for step in range(height):
-                lines.append("".join(
-                    self._place(cell, step - (height - len(cell) if self.headed and not place
-                                              else 0), column, room)
-                    for cell, column, room in zip(row, range(len(row)), widths, strict=True)))
+            lines += ["".join(
+                self._place(cell, step - (height - len(cell) if self.headed and not place else 0),
+                            column, room)
+                for cell, column, room in zip(row, range(len(row)), widths, strict=True))
+                for step in range(height)]
         return lines + [line for part in texts[1:] for line in part or ()]
 
     def natural_width(self) -> int | None:

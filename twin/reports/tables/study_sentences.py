@@ -65,8 +65,10 @@ def say_others(rows: Sequence[Row]) -> str:
     """Say how many predicted rows may meet the limits, what would decide that, how many do not."""
     may = [row for row in rows if row.verdict == "may"]
     no = sum(row.verdict == "no" for row in rows)
+    within = sum(row.meets.endswith("within") for row in rows)
     return (f"; {len(may)} may ({say_unknown(may)})" * bool(may)
-            + f"; {no} do{'es' * (no == 1)} not" * bool(no))
+            + f"; {no} do{'es' * (no == 1)} not" * bool(no)
+            + f" ({within} may be within)" * bool(within))
 
 
 def say_unknown(rows: Sequence[Row]) -> str:
