@@ -22,7 +22,7 @@ class Expected:
     time_us
         Of one inference, expected afterwards, around the same time.
     narrowing
-        1 - sd after / sd before, of the logarithm.
+        1 - ln(high / low) afterwards / ln(high / low) before.
     """
 
     names: tuple[str, ...]

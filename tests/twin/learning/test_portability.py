@@ -146,6 +146,23 @@ def test_ported_predictions_say_what_they_rest_on(observed, new_file):
     assert 0.5 < found.prediction.time_us / found.physics_us < 2
 
 
+def test_percentages_are_of_the_intervals_and_a_run_shows_what_the_cache_does(tmp_path):
+    path, _ = write_board(Wanted(name="guessed", core="cortex-m4", clock_hz=240e6,
+                                 flash_bytes=3 << 20, sram_bytes=768 << 10), tmp_path / "b.yaml")
+    found = rank("kws", path)
+    now, policies = found.certainty.time_us, found.certainty.draw.policies
+    assert policies.max() > policies.min()  # its cache is a guess
+    for one in (*found.single, *found.runs):
+        left = math.log(one.time_us.high / one.time_us.low) / math.log(now.high / now.low)
+        assert one.narrowing == pytest.approx(1 - left)
+    own = next(one for one in found.runs if one.names == (RUN + "kws",))
+    time_us = found.prediction.time_us
+    sides = math.log(now.high / time_us / policies.max()), math.log(
+        time_us * policies.min() / now.low)
+    after = math.log(own.time_us.high / time_us), math.log(time_us / own.time_us.low)
+    assert after[0] / sides[0] == pytest.approx(after[1] / sides[1])
+
+
 def test_more_boards_narrow_the_interval(observed, new_file):
     both = gather(["nucleo_l4r5zi", "nucleo_u575zi_q"])
     deployment = deploy("kws", new_file, runtime=TFLM)

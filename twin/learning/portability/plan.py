@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
+import numpy as np
+
 from calibration.fitting.intervals import Interval
 from calibration.fitting.prior import Prior, Spread, pool_prior
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
@@ -21,7 +23,6 @@ from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import predict_other
 from twin.pricing.calibration import Calibration
 from twin.pricing.certainty import Certainty
-from twin.pricing.locality import ReplacementRange, replacement_range
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import TIME_PRICES
 from twin.pricing.unmeasured import RUN, Expected, Ranking
@@ -73,10 +74,9 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration, board: Boa
     (`calibration.microbench.probe_rows`):
     sd(log time) = sqrt(s' C' s + network_sd^2 + row_sd^2) + what no row informs of operators. The
     interval reaches as many deviations as before; as in `predict`, it spans what an unknown
-    replacement policy may do.
+    replacement policy may do, except where this network itself is run.
     """
     certainty = assure(prediction, calibration, "warm")
-    policies = replacement_range(prediction.deployment)
     machine = None if load_isa(board.core.isa).code.native else board
     names = [one.name for one in list_benchmarks(machine, find_rooms(machine))]
     rows = expected_rows(names, prediction)
@@ -85,7 +85,7 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration, board: Boa
     runs = network_rows(prediction, calibration, board)
 
     def judge(chosen: Iterable[ProbeRow]) -> Expected:
-        return _judge(tuple(chosen), prediction, certainty, calibration, policies)
+        return _judge(tuple(chosen), prediction, certainty, calibration)
 
     pairs = [judge(pair) for pair in itertools.combinations(rows.values(), 2)]
     single = sorted((judge([row]) for row in rows.values()), key=_order)
@@ -101,20 +101,20 @@ def _order(one: Expected) -> tuple[float, tuple[str, ...]]:
 
 
 def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certainty,
-           calibration: Calibration, policies: ReplacementRange) -> Expected:
-    draw = certainty.draw
+           calibration: Calibration) -> Expected:
+    draw, bounds = certainty.draw, certainty.time_us
     belief = believe(calibration)
-    before, after = belief.now, expect(belief, rows)
     fixed = draw.network_sd**2 + draw.row_sd**2
     then, now = (math.sqrt(one.sd(draw.time)**2 + fixed) + draw.unlearned_sd
-                 for one in (after, before))
-    ratio = then / now
-    bounds = certainty.time_us
-    lowest, highest = prediction.time_us * policies.low, prediction.time_us * policies.high
-    return Expected(
-        names=tuple(row.name for row in rows), narrowing=1 - ratio,
-        time_us=Interval(low=lowest * (bounds.low / lowest)**ratio, level=bounds.level,
-                         high=highest * (bounds.high / highest)**ratio))
+                 for one in (expect(belief, rows), belief.now))
+    names = tuple(row.name for row in rows)
+    policies = np.array([draw.policies.min(), draw.policies.max()])
+    around = (bounds.low, bounds.high) / policies / prediction.time_us
+    if RUN + prediction.graph.name in names:
+        policies = np.ones(2)  # its run shows what the cache does
+    low, high = (prediction.time_us * policies * around**(then / now)).tolist()
+    return Expected(names=names, time_us=Interval(low=low, high=high, level=bounds.level),
+                    narrowing=1 - math.log(high / low) / math.log(bounds.high / bounds.low))
 
 
 def network_rows(prediction: Prediction, calibration: Calibration,

@@ -52,7 +52,7 @@ def _describe_steps(ported: Ported) -> Section:
     """Return physics, what was learnt, and what shipped prices say."""
     return Section(name="steps", title="Physics first, experience second", items=(
         draw_steps(ported), Notes(notes=(f"beside twin predict: {ported.difference}",
-                                         f"the interval is {say_makeup(ported.makeup)}"))))
+                                         f"the interval is {say_makeup(ported)}"))))
 
 
 def draw_steps(ported: Ported) -> Plot:

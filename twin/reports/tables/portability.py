@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from calibration.fitting.intervals import Interval
 from hwmodels.quantities import list_first, significant
 from twin.pricing.prediction import Prediction
-from twin.pricing.unmeasured import RUN, Makeup, Ported, Ranking
+from twin.pricing.unmeasured import RUN, Ported, Ranking
 from twin.reports.columns import Cell, Column, number
 from twin.reports.tables.parts import Content, Pairs, Table, Text, new_pairs, spaced, tabulate
 
@@ -83,17 +85,20 @@ def ported_report(ported: Ported) -> Content:
          + (f", {interval_text(shipped.certainty.time_us)}" if shipped.certainty else "")
          + f": {ported.difference}"),
         ("energy", energy), *([("voltage", shipped.voltage)] if shipped.voltage else []),
-        ("interval of", say_makeup(ported.makeup))])
+        ("interval of", say_makeup(ported))])
     parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, say_behind(ported))]
     if ported.ranking is not None:
         parts.append(narrowing_table(ported.ranking))
     return spaced(parts)
 
 
-def say_makeup(makeup: Makeup) -> str:
+def say_makeup(ported: Ported) -> str:
     """Return what the variance of an interval is made of, in a clause."""
+    makeup, guessed = ported.makeup, ported.certainty.draw.policies
     return (f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} prices left open, "
-            f"{makeup.model:.0%} what no price explains (variance of the logarithm of time)")
+            f"{makeup.model:.0%} what no price explains (variance of the logarithm of time)"
+            + f"; guessed facts move its ends by x {guessed.min():.2f} and x {guessed.max():.2f}"
+            * bool(np.ptp(guessed)))
 
 
 def say_behind(ported: Ported) -> str:
