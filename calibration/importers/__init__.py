@@ -20,8 +20,8 @@ from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement.measurement import TICKS_BY_MS, Measurement
 from calibration.measurement.sample import Header, Sample
-from hwmodels.board.file import list_boards, load_board
-from hwmodels.errors import TwinError, check_known, reworded
+from hwmodels.board.file import find_board, list_boards, load_board
+from hwmodels.errors import check_known, reworded
 from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 from hwmodels.frozen import frozen
@@ -143,8 +143,8 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     measurement = replace(measurement, header=_remark(header, notes))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
                     remarks=tuple(log.remarks),
-                    clocked="timer_ticks" not in found.counters
-                    or math.isfinite((log.tick_hz or (0.0, math.inf))[1]))
+                    clocked="timer_ticks" not in found.counters or "timer" in found.header.clocks
+                    or math.isfinite(log.tick_hz[1]))
 
 
 def list_formats() -> tuple[str, ...]:
@@ -237,13 +237,14 @@ def _remark(header: Header, remarks: list[str]) -> Header:
 
 def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: bool) -> Measurement:
     """Hold a clock against what a log's own milliseconds say of its ticks; keep that beside it."""
-    if log.tick_hz is None or "timer_ticks" not in found.counters:
-        return found
     least, most = log.tick_hz
+    if not least or "timer_ticks" not in found.counters:
+        return found
     upper = f"to {most / 1e6:.4g} MHz" if math.isfinite(most) else "MHz or more"
     text = f"the log's own milliseconds make its ticks {least / 1e6:.4g} {upper}"
     if clock_hz is None:
-        log.remarks.append(f"{text}; ticks become times by --clock")
+        log.remarks.append(text + "; ticks become times by --clock" * (
+            "latency" not in found.counters))
     elif not least * (1 - _TICK_SLACK) <= clock_hz <= most * (1 + _TICK_SLACK):
         odd = f"{text}, not {clock_hz / 1e6:g} MHz"
         if not anyway:
@@ -322,11 +323,8 @@ def _check_times(found: Measurement, anyway: bool) -> list[str]:
 
 def _find_highest(board: str) -> float | None:
     """Return the highest clock a board's core may have; None where it is not known."""
-    try:
-        found = load_board(board)
-    except TwinError:
-        return None
-    return found.highest_hz.get(found.core.clock)
+    found = find_board(board)
+    return None if found is None else found.highest_hz.get(found.core.clock)
 
 
 def _check_fastest(header: Header, anyway: bool) -> list[str]:
@@ -335,10 +333,8 @@ def _check_fastest(header: Header, anyway: bool) -> list[str]:
     A core, and what counts its cycles, is held against the core's own; a timer runs from a clock
     of the board, and no faster than the fastest.
     """
-    try:
-        board = load_board(header.board)
-    except TwinError:
-        return []  # one we have no file for: nothing to contradict
+    if (board := find_board(header.board)) is None:
+        return []  # nothing to contradict
     found, most = [], board.highest_hz
     clocks = "; ".join(f"{clock.name} {clock.frequency_hz / 1e6:g} MHz"
                        + (f", at most {most[clock.name] / 1e6:g}" if clock.name in most else "")
@@ -358,10 +354,8 @@ def _check_fastest(header: Header, anyway: bool) -> list[str]:
 
 def _name_board(board: str) -> str:
     """Return a board's own name, or the one given where we have no file for it."""
-    try:
-        return load_board(board).name
-    except TwinError:
-        return board
+    found = find_board(board)
+    return board if found is None else found.name
 
 
 def _check_part(header: Header, board: str, anyway: bool) -> list[str]:
@@ -370,10 +364,9 @@ def _check_part(header: Header, board: str, anyway: bool) -> list[str]:
                                      if key.startswith("device"))))
     if header.board != UNKNOWN and header.board in list_boards():
         words += " " + load_board(header.board).soc
-    try:
-        soc = load_board(board).soc
-    except TwinError:
-        return []  # one we have no file for: nothing to contradict
+    if (asked := find_board(board)) is None:
+        return []  # nothing to contradict
+    soc = asked.soc
     theirs, ours = _PART.findall(words), _PART.findall(soc)
     if not theirs or not ours or {part.upper() for part in theirs} & {
             part.upper() for part in ours}:

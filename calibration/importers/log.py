@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +41,8 @@ class Log:
     listing
         Operators of the network, where it is known.
     tick_hz
-        Between which two frequencies its ticks are, by the log's own words.
+        Between which two frequencies its ticks are, by the log's own words; any where it says
+        nothing.
     """
 
     where: str
@@ -49,7 +51,7 @@ class Log:
     partial: bool = False
     remarks: list[str] = field(default_factory=list)
     listing: Listing | None = None
-    tick_hz: tuple[float, float] | None = None
+    tick_hz: tuple[float, float] = (0.0, math.inf)
     _read: set[int] = field(default_factory=set)
 
     def lines(self) -> Iterator[tuple[int, str]]:

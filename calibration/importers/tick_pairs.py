@@ -40,14 +40,14 @@ class TickPair:
         return self.ticks / (self.ms - 1) * 1e3 * (1 + _ROUNDING) if self.ms > 1 else math.inf
 
 
-def bound_ticks(pairs: Sequence[TickPair]) -> tuple[float, float] | None:
+def bound_ticks(pairs: Sequence[TickPair]) -> tuple[float, float]:
     """Return between which frequencies ticks are; a line of 0 ms bounds them from below only."""
     least = max((pair.ticks / (pair.ms + 1) for pair in pairs), default=0.0) * 1e3
     most = min((pair.ticks / (pair.ms - 0.5) for pair in pairs if pair.ms > 0),
                default=math.inf) * 1e3
     if most < least:  # milliseconds rounded up
         most = min(pair.most_hz for pair in pairs)
-    return (least, most) if 0 < least <= most else None
+    return (least, most) if least <= most else (0.0, math.inf)
 
 
 def check_pairs(log: Log, pairs: Sequence[TickPair]) -> None:

@@ -94,7 +94,7 @@ def _check_clock(log: Log, number: int, ticks: float, us: float, step_us: float)
         if ticks or us > step_us:
             raise log.refuse(number, f"{ticks:,.0f} cycles in {us:,.6g} us: one of them is none")
         return
-    least, most = log.tick_hz or (0.0, float("inf"))
+    least, most = log.tick_hz
     low, high = ticks / us * 1e6 * (1 - slack), ticks / us * 1e6 * (1 + slack)
     if low > most or high < least:
         raise log.refuse(number, f"{ticks:,.0f} cycles in {us:,.6g} us are of a clock of "

@@ -81,7 +81,9 @@ def test_what_is_sent_is_imported(tmp_path, defines):
     data = send(tmp_path, *defines)
     log = tmp_path / "serial.log"
     log.write_bytes(data)
-    found = import_log("probe", log).measurement
+    imported = import_log("probe", log)
+    assert imported.clocked  # its own hz is the length of a tick
+    found = imported.measurement
     assert found.runs == (0, 1, 2) and found.layers == tuple(range(13))
     assert set(found.values("timer_ticks")) == {100 * 15}  # marks, leave and end: each reads once
     assert {found.values("timer_ticks", i)[0] for i in range(12)} == {100}
