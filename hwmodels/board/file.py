@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.declaration import is_stated
+from hwmodels.board.declaration import WHAT_IF, Leaf, Quantity, is_stated
 from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean, reworded
 from hwmodels.extensions import find_folders, named_folders
@@ -84,6 +84,14 @@ def load_board(name_or_path: str | Path, *, overrides: Settings | None = None) -
     if file == str(Path(name_or_path)):
         board = replace(board, file=file)
     return _change_once(board, overrides, file) if overrides else board
+
+
+def find_board(name: str) -> Board | None:
+    """Return a board by name, alias or path; None where no file that can be read is of it."""
+    try:
+        return load_board(name)
+    except BoardError:
+        return None
 
 
 @lru_cache(maxsize=64)
@@ -163,7 +171,6 @@ def _change_once(board: Board, overrides: Settings, name: str, follows: bool = F
 def _change(document: str, name: str, changes: tuple[tuple[str, type, object], ...],
             follow_clock: bool, as_shipped: bool) -> Board:
     from hwmodels.board.assembly import to_plain
-    from hwmodels.board.declaration import WHAT_IF
     from hwmodels.board.schema import validate
 
     with reworded(DocumentError, BoardError, f"{name}: "):
@@ -304,7 +311,6 @@ def _name_sources(value: Any, family: str, used: set[str]) -> Any:
 
 def _set(section: Section, plain: Any, path: str, value: object, file: str) -> None:
     """Write one what-if into the plain form of a board file."""
-    from hwmodels.board.declaration import WHAT_IF, Leaf, Quantity
     from hwmodels.board.schema import Section
 
     *parents, last = path.split(".")

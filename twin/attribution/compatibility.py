@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import BOARD_HASH, INFERRED, TIMED_BY_MS
-from hwmodels.board.file import load_board
-from hwmodels.errors import TwinError
+from hwmodels.board.file import find_board
 from hwmodels.frozen import frozen
 from twin.attribution.folders import tell_other_file
 from twin.attribution.side import Side
@@ -244,22 +242,13 @@ def _plain(name: str) -> str:
 
 # --- the set-up ------------------------------------------------------------------------------
 
-@lru_cache(maxsize=64)
-def _find_board(name: str) -> str | None:
-    """Name of our board a name or alias is of; None is none of ours."""
-    try:
-        return load_board(name).name
-    except TwinError:
-        return None
-
-
 def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
     ours, theirs = first.board, second.board
     if theirs == UNKNOWN:
         yield Finding(level=WARN, what="board", text=f"{second.label} does not say which it is "
                       "of; import with --board to make sure")
     elif _plain(ours) != _plain(theirs):
-        known = _find_board(theirs)
+        known, asked = find_board(theirs), find_board(ours)
         own, stated = (side.environment.get(BOARD_HASH) for side in (first, second))
         if known is None and own and stated:  # a board's file of one's own
             if own != stated:
@@ -269,7 +258,7 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         if known is None:
             yield Finding(level=WARN, what="board", text=f"{second.label} names its board "
                           f"{theirs}, which is none of ours; import with --board to make sure")
-        elif known != _find_board(ours):
+        elif asked is None or known.name != asked.name:
             hint = "" if _alike(first, second) else f"; predict with -b {theirs}"
             yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
     other = tell_other_file(theirs, *(side.environment.get(BOARD_HASH) for side in (second, first)))

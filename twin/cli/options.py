@@ -265,7 +265,8 @@ def make_parameter(name: str, option: Option, hint: Any, default: Any) -> inspec
         default = None  # Nothing is given where Python has a list.
     return inspect.Parameter(
         name, KEYWORD_ONLY, default=default,
-        annotation=annotate(option, option.text or primitive(hint) or str, default is None))
+        annotation=annotate(
+            option, option.text or (not option.parse and primitive(hint)) or str, default is None))
 
 
 @cache

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from hwmodels.frozen import NamedCounts, frozen
-from twin.deployment.memories import Buffer, Home, align, place_greedily
+from twin.deployment.memories import Buffer, Home, align, place_greedily, spread_buffers
 from twin.network.graph import Graph, GraphLayer, Layer, Tensor
 from twin.network.operators import Form, is_alias, list_states, traits
 from twin.runtimes.lowering import Site
@@ -271,8 +271,6 @@ def _lay_out_arena(graph: Graph, runtime: Runtime, requests: Sequence[Buffer],
     lay_out = partial(_lay_out_buffers, graph, runtime)
     if not rooms:
         return lay_out(requests), ()
-    from twin.deployment.memories import spread_buffers
-
     parts = spread_buffers(requests, rooms, lay_out)
     return sum(parts), parts
 

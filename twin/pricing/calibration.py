@@ -26,8 +26,7 @@ from calibration.fitting.overlay import (
     read_shipped,
 )
 from hwmodels.board.facts import Board, Core
-from hwmodels.board.file import list_facts, load_board
-from hwmodels.errors import BoardError
+from hwmodels.board.file import find_board, list_facts
 from hwmodels.frozen import frozen
 from hwmodels.quantities import write_setting
 from twin.deployment.choice import find_library
@@ -251,10 +250,9 @@ def _list_changes(document: str, measured: str) -> tuple[tuple[str, object, obje
 
     What published rows state of that board was measured, too.
     """
-    try:
-        known = list_facts(load_board(measured).document)
-    except BoardError:  # A board of the user's that no name finds.
+    if (board := find_board(measured)) is None:  # A board of the user's that no name finds.
         return ()
+    known = list_facts(board.document)
     changes = tuple((path, value, known.get(path)) for path, value in list_facts(document).items()
                     if known.get(path) != value)
     if not changes:

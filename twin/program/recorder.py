@@ -12,7 +12,15 @@ from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import line_buffer_of, new_state
 from hwmodels.frozen import frozen
-from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
+from hwmodels.kernels.access_stream import (
+    FETCH,
+    FETCH_MISSES,
+    FILL,
+    MOST_OWNERS,
+    READ,
+    WRITE,
+    meet_accesses,
+)
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
 from hwmodels.program.elf import lies_in
@@ -95,8 +103,6 @@ class _Lookup:
 
     def meet(self, accesses: np.ndarray) -> None:
         """Look accesses up in order, those that straddle a line once for each."""
-        from hwmodels.kernels.access_stream import meet_accesses
-
         if self.below is not None and len(self.down) < 4 * len(accesses):
             # Two rows for each line; an access of a core straddles at most one border.
             self.down = np.zeros((4 * len(accesses), 2), dtype=np.int64)

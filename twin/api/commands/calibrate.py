@@ -16,6 +16,7 @@ from calibration.fitting.overlay import (
     Overlay,
     doubt_powers,
     mark_doubt,
+    shipped_path,
     write_overlay,
 )
 from calibration.measurement.measurement import BOARD_HASH, INFERRED, read_header, read_measurement
@@ -28,7 +29,12 @@ from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.attribution.compatibility import HIDING, describe_unstated_clock
 from twin.attribution.folders import drop_repeated, pair_energies, tell_other_file, warm_of_campaign
-from twin.attribution.observations import find_contradictions, observe_folder
+from twin.attribution.observations import (
+    find_contradictions,
+    observe_folder,
+    observe_pmu_layers,
+    observe_rows,
+)
 from twin.deployment.stated import describe_open
 from twin.errors import UsageError
 from twin.learning.own import list_totals
@@ -145,8 +151,6 @@ def calibrate_published(asked: CalibratePublished) -> dict[str, Overlay]:
     from calibration.datasets import published_rows
     from calibration.fitting.between import LEFT_OUT_FILE, write_between
     from calibration.fitting.cell import MEASURED_FILE, SHIPPED
-    from calibration.fitting.overlay import shipped_path
-    from twin.attribution.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, learn_between_networks, make_overlays
 
     output = asked.output

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibration.measurement.measurement import BOARD_HASH
+from calibration.measurement.measurement import (
+    BOARD_HASH,
+    Measurement,
+    read_header,
+    read_measurement,
+    write_measurement,
+)
 from hwmodels.board.file import hash_board, list_boards
 from hwmodels.core.file import name_core
 from hwmodels.errors import TwinError, reworded
@@ -243,7 +249,6 @@ class Run:
 
     def collect(self, campaign: Campaign, plan: Plan, runtime: str) -> MeasuredNetwork:
         """Make the runs of a plan; the watcher may ask what they say so far."""
-        from calibration.measurement.measurement import read_measurement
         from twin.attribution.measured_layers import describe_network, find_limits
 
         limits = find_limits(self.board)
@@ -281,7 +286,6 @@ class Run:
             self.watcher.remark(f"power window: {power.runs} runs in {(end - begin) * 1e-6:.3f} s; "
                                 "give the meter's recording to `twin energy`")
             return
-        from calibration.measurement.measurement import Measurement, write_measurement
         from calibration.power_trace.board_energy import energy_samples
         from calibration.power_trace.repetition import repeat_layers
 
@@ -315,8 +319,6 @@ class Run:
 
 def read_started(folder: Path) -> list[Header]:
     """Return the headers of what was measured into a folder, of each temperature."""
-    from calibration.measurement.measurement import read_header
-
     return [read_header(folder / part) for part in ("cold", "warm")
             if (folder / part / "header.json").exists()]
 

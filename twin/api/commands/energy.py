@@ -162,16 +162,12 @@ def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
 
 def _check_supply(supply_v: float | None, board: str) -> None:
     """Refuse a supply outside of what the board's file states; an unknown board has no range."""
-    from hwmodels.board.file import load_board
+    from hwmodels.board.file import find_board
     from hwmodels.board.operating_points import range_of_supply
-    from hwmodels.errors import BoardError
 
-    if supply_v is None:
+    if supply_v is None or (known := find_board(board)) is None:
         return
-    try:
-        span = range_of_supply(load_board(board))
-    except BoardError:
-        return
+    span = range_of_supply(known)
     if span is not None and not span[0] <= supply_v <= span[1]:
         raise UsageError(f"--supply {supply_v:g} V: the part of {board} runs at {span[0]:g} to "
                          f"{span[1]:g} V ({span[2]}); accepted: volts at the metered rail, within")

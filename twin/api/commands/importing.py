@@ -12,11 +12,23 @@ from calibration.importers import Imported
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import INFERRED, STATED, Measurement, write_measurement
+from hwmodels.board.file import find_board, load_board
+from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
 from twin.api.requests.measurement import Import
-from twin.deployment.stated import identify
+from twin.deployment.stated import (
+    LISTED,
+    describe_open,
+    find_release,
+    identify,
+    is_known,
+    list_candidates,
+    settle_runtime,
+    without_tools,
+)
+from twin.network.operators import OPERATORS, graph_macs, is_alias, layer_macs
 from twin.reports.export import check_place
 
 if TYPE_CHECKING:
@@ -87,7 +99,7 @@ def _check_counters(measurement: Measurement, where: str) -> None:
     """Refuse a board whose Ethos-U, if it has one, counts other things."""
     from calibration.importers.ethos_u import find_foreign
 
-    board = _find_board(measurement.header.board)
+    board = find_board(measurement.header.board)
     if board is not None and (why := find_foreign(measurement.counters, board)):
         raise MeasurementError(f"{where}: {why}; accepted: the board it ran on, or --anyway")
 
@@ -107,8 +119,6 @@ def _find_network(model: str) -> Graph | None:
 
 
 def _list_operators(graph: Graph) -> Listing:
-    from twin.network.operators import OPERATORS, is_alias
-
     return Listing(network=graph.name, operators=tuple(layer.op for layer in graph.layers),
                    known=tuple(OPERATORS),
                    aliases=tuple(layer.index for layer in graph.layers if is_alias(layer)))
@@ -127,14 +137,11 @@ def _identify(measurement: Measurement, graph: Graph) -> Measurement:
 
 def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
     """Refuse a log that counts other MACs than the network has."""
-    from twin.network.operators import graph_macs
-
     ours = graph_macs(graph)
     for counter in ("macs", "estimated_macs"):
-        layers = [layer for layer in (None, *measurement.layers)
-                  if measurement.count(counter, layer)]
+        layers = (None,) if measurement.count(counter) else measurement.layers
         counts = [float(measurement.values(counter, layer)[0])
-                for layer in (layers[:1] if None in layers else layers)]
+                  for layer in layers if measurement.count(counter, layer)]
         if counts and ours and abs(sum(counts) / ours - 1) > MAC_SLACK:
             raise MeasurementError(f"{where}: counts {sum(counts):,.0f} MACs, {graph.name} has "
                                    f"{ours:,.0f}; is it of another network?")
@@ -142,7 +149,6 @@ def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
 
 def _check_library(measurement: Measurement, graph: Graph, where: str) -> None:
     """Refuse a stated library that has no code for the board's core."""
-    from hwmodels.errors import TwinError
     from twin.deployment.core import lower_network
     from twin.deployment.deploy import deploy
     from twin.errors import RuntimeRefusedError
@@ -166,18 +172,10 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
     from twin.attribution.compatibility import describe_unstated_clock
     from twin.attribution.folders import tell_library
     from twin.deployment.choice import find_library, settle_release
-    from twin.deployment.stated import (
-        describe_open,
-        find_release,
-        is_known,
-        list_candidates,
-        settle_runtime,
-        without_tools,
-    )
 
     header = measurement.header
     remark: tuple[str, ...] = ()
-    board = _find_board(header.board)
+    board = find_board(header.board)
     given = None
     if asked is not None:
         known, remark = settle_release(asked, board) if board else (find_library(asked), ())
@@ -229,11 +227,9 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
         For more products in a cycle than the core does, unless it is taken anyway.
     """
     from twin.attribution.lower_bound import find_unreachable
-    from twin.deployment.stated import LISTED
-    from twin.network.operators import layer_macs
 
     header = measurement.header
-    board = _find_board(header.board)
+    board = find_board(header.board)
     if board is None or header.kind != "measured":
         return ()
     clock = board.core.clock
@@ -263,10 +259,8 @@ def _tell_impossible(measurement: Measurement, graph: Graph, where: str = "the l
 def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
                    cycles: float | None) -> tuple[str, ...]:
     """Return what is faster than the library's instructions can be, where that is known."""
-    from hwmodels.errors import TwinError
     from twin.attribution.lower_bound import find_impossible
     from twin.deployment.deploy import deploy
-    from twin.deployment.stated import describe_open
 
     if cycles is None or describe_open(measurement.header.runtime, board):
         return ()
@@ -276,16 +270,6 @@ def _tell_too_fast(measurement: Measurement, graph: Graph, board: Board,
     except TwinError:  # It does not fit, or its runtime is only a name.
         return ()
     return () if found is None else (f"{found} `calibrate` will refuse it",)
-
-
-def _find_board(board: str) -> Board | None:
-    from hwmodels.board.file import load_board
-    from hwmodels.errors import BoardError
-
-    try:
-        return None if board == UNKNOWN else load_board(board)
-    except BoardError:
-        return None
 
 
 def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
@@ -300,18 +284,13 @@ def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:
             + ("and import again with that as --clock: without, no time is known" if hertz is None
                else f"which is to be {hertz:,.0f}: all its times depend on --clock"))
     if imported.unread:
-        count = len(imported.unread)
         shown = "; ".join(f"{number}: {line.strip()[:60]!r}"
                           for number, line in imported.unread[:EXAMPLES])
-        found.append(f"{count} of {imported.lines} lines {'was' if count == 1 else 'were'} not "
-                     f"understood and {'is' if count == 1 else 'are'} omitted: line {shown}"
-                     + (" ..." if count > EXAMPLES else ""))
+        found.append(f"{len(imported.unread)} of {imported.lines} lines omitted, not understood: "
+                     f"line {shown}" + " ..." * (len(imported.unread) > EXAMPLES))
     if board is not None:
-        from hwmodels.board.file import load_board
-        from hwmodels.errors import BoardError
-
         try:
             load_board(board)
-        except BoardError as error:
+        except TwinError as error:
             found.append(f"no board file is known for {board!r}, it is noted as a name ({error})")
     return tuple(found)

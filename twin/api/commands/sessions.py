@@ -27,6 +27,7 @@ from twin.api.sessions.agreement import (
 from twin.api.sessions.bundle import open_bundle, write_bundle
 from twin.api.sessions.request import make_request
 from twin.api.sessions.session import (
+    RESULT,
     Session,
     begin_session,
     check_removal,
@@ -129,8 +130,6 @@ def list_sessions(root: File) -> tuple[Session, ...]:
 @takes(CompareSessions)
 def compare_sessions(asked: CompareSessions) -> Comparison:
     """Say what two kept runs were asked, by which versions, and where their results differ."""
-    from twin.api.sessions.session import RESULT
-
     first, second = (open_session(fspath(one)) for one in (asked.before, asked.after))
     for one in (first, second):
         if not one.is_finished:

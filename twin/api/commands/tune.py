@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_cores, load_core
-from hwmodels.files import File
+from hwmodels.files import File, write_whole
 from twin.api.requests import takes
 from twin.api.requests.tuning import Tune
 from twin.errors import UsageError
@@ -37,8 +37,6 @@ def tune(asked: Tune) -> Tuning:
 def write_tuned(tuned: Tuning, model: File, path: str) -> None:
     """Write what was kept as a study: the network on its board, tuned beside untuned."""
     import yaml
-
-    from hwmodels.files import write_whole
 
     file, kept = Path(model), tuned.kept
     runtime = {"runtime": f"firmware@{kept.level}"}

@@ -165,7 +165,7 @@ Runtime = Annotated[str | None, Option(
     "the board's vendor builds; best: the fastest one measured on the board.")]
 Clock = Annotated[float | None, Option(
     "--clock", "FREQUENCY", "CPU clock, such as 80MHz, at the lowest voltage scale that allows it.",
-    text=str, parse=parse_clock)]
+    parse=parse_clock)]
 Weights = Annotated[str | None, Option(
     "--weights", "ROLE", "Memory of the weights: flash, sram, tcm ..., its name, or an NPU's "
     "pool.")]
@@ -311,7 +311,7 @@ class Part(Request, kw_only=True):
         None, "--call", "SYMBOL", "With --elf: a function called once main is reached, or --from "
         "in a file without symbols.")
     nth: int | None = option(
-        None, "--nth", "N", "With --from: begin the N-th time it is reached.", text=str,
+        None, "--nth", "N", "With --from: begin the N-th time it is reached.",
         parse=lambda text: load_parsers().parse_count(text, "--nth"))
     layers: str = option(
         AUTO, "--layers", "PATTERNS", "With --elf: functions whose calls are layers, such as "
@@ -326,5 +326,5 @@ class Part(Request, kw_only=True):
     skip_startup: bool = option(
         False, "--skip-startup", None, "With --elf: begin at main, variables as in the file.")
     limit: int | None = option(
-        None, "--limit", "N", "With --elf: stop with an error after N instructions.", text=str,
+        None, "--limit", "N", "With --elf: stop with an error after N instructions.",
         parse=lambda text: load_parsers().parse_count(text, "--limit"))

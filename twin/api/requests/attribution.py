@@ -129,7 +129,7 @@ class Why(Deployed):
     _: KW_ONLY
     cycles: int | None = option(
         None, "--cycles", "N", "What the core's cycle counter (DWT_CYCCNT, mcycle) counted in the "
-        "first time: shows the clock.", text=str, parse=parse_cycles)
+        "first time: shows the clock.", parse=parse_cycles)
     published: str | None = option(
         None, "--published", "TIME", "A published time of the same network on the same board.")
     arena_bytes: str | None = option(

@@ -42,22 +42,21 @@ class NewBoard(Request):
     core: str | None = option(
         None, "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")
     clock_hz: float | None = option(
-        None, "--clock", "FREQUENCY", "As 96MHz.", text=str,
+        None, "--clock", "FREQUENCY", "As 96MHz.",
         parse=lambda text: parse_quantity(text, "hz", "--clock"))
     flash_bytes: int | None = option(
-        None, "--flash", "SIZE", "As 1MiB.", text=str, parse=_size("--flash"))
+        None, "--flash", "SIZE", "As 1MiB.", parse=_size("--flash"))
     sram_bytes: int | None = option(
-        None, "--sram", "SIZE", "As 256KiB.", text=str, parse=_size("--sram"))
+        None, "--sram", "SIZE", "As 256KiB.", parse=_size("--sram"))
     wait_states: int | None = option(
         None, "--wait-states", None, "Wait states of the flash at that clock; may be guessed.",
         least=0, most=MOST_WAIT_STATES)
     read_bytes: int | None = option(
         None, "--flash-read", "SIZE", "What one read of the flash array delivers, as 16B; may be "
-        "guessed.", text=str, parse=_size("--flash-read"))
+        "guessed.", parse=_size("--flash-read"))
     cache_bytes: int | None = option(
         None, "--cache", "SIZE", "Size of each cache in front of the flash, 0B for none; may be "
-        "guessed.", text=str,
-        parse=lambda text: 0 if text in ("0", "0B") else _size("--cache")(text))
+        "guessed.", parse=lambda text: 0 if text in ("0", "0B") else _size("--cache")(text))
     supply_v: float | None = option(
         None, "--supply", "VOLT", "May be guessed.", least=0.5, most=60.0)
     regulator: str | None = option(
@@ -65,4 +64,4 @@ class NewBoard(Request):
     run_ma_per_mhz: float | None = option(
         None, "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, "
         "in microampere per megahertz, or with its unit (0.19mA/MHz); unknown, and no --like: "
-        "energy is not known.", text=str, parse=_read_run_current)
+        "energy is not known.", parse=_read_run_current)

@@ -19,7 +19,7 @@ class Energy(Request):
     _: KW_ONLY
     supply_v: float | None = option(
         None, "--supply", "VOLT", "Supply voltage, where the recording has none: 3.3, 3300mV.",
-        text=str, parse=parse_supply)
+        parse=parse_supply)
     shunt_ohm: float | None = option(None, "--shunt", "OHM", "Resistance the scope is across.")
     mark_bit: int | None = option(
         None, "--mark-bit", "N", "Digital input of the mark; by default the one that moves.")
@@ -61,12 +61,11 @@ class Import(Request):
         None, "--runtime", "NAME", "Kernel library it is of, of `twin runtimes`, where the log "
         "does not say; by default inferred from its times.")
     clock_hz: float | None = option(
-        None, "--clock", "FREQUENCY", "Clock of its cycles or ticks, such as 80MHz.", text=str,
+        None, "--clock", "FREQUENCY", "Clock of its cycles or ticks, such as 80MHz.",
         parse=parse_clock)
     cpu_hz: float | None = option(
         None, "--cpu-clock", "FREQUENCY", "Clock the core ran at, where the log counts ticks of "
-        "another; by default the board's own.", text=str,
-        parse=lambda text: parse_clock(text, "--cpu-clock"))
+        "another; by default the board's own.", parse=lambda text: parse_clock(text, "--cpu-clock"))
     port: str | None = None
     partial: bool = option(
         False, "--partial", None, "Take an incomplete log for what it has; the folder says so.")

@@ -31,6 +31,6 @@ class Serve(Request):
     host: str = option(
         HOST, "--host", "ADDRESS", "Address to listen on; 0.0.0.0 serves other machines, too.")
     port: int = option(
-        PORT, "--port", "PORT", "Port to listen on; 0: any free one.", text=str, parse=parse_port,
+        PORT, "--port", "PORT", "Port to listen on; 0: any free one.", parse=parse_port,
         default=str(PORT))
     on_ready: Callable[[str], None] | None = None

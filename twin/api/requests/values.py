@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Any, TypeVar
 
 from hwmodels.frozen import record
-from hwmodels.quantities import Settings
+from hwmodels.quantities import FASTEST_HZ, UNITS, Settings, read_quantity, suggest_unit
 from twin.errors import UsageError
 
 Given = TypeVar("Given")
@@ -26,8 +26,8 @@ class Option:
     metavar, help : str or None
         As the help shows them.
     text : type or None
-        What the command line takes; by default the field's own type, or a text in place of one
-        that no command line has.
+        What the command line takes; by default a text where `parse` reads it, the field's own type
+        else, or a text in place of one that no command line has.
     parse : callable or None
         Makes the field's value of it; raises `UsageError`.
     default : object
@@ -87,8 +87,6 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     UsageError
         When it is not a positive number with one of the units.
     """
-    from hwmodels.quantities import UNITS, read_quantity, suggest_unit
-
     number, unit = read_quantity(text, dimension) or (0.0, "")
     # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
     if not 0 < number < math.inf or not (unit or dimension == "bytes"):
@@ -105,8 +103,6 @@ class Frequency(float):
 
 def parse_clock(clock: str, option: str = "--clock") -> Frequency:
     """Read a clock; raises `UsageError`."""
-    from hwmodels.quantities import FASTEST_HZ
-
     hertz = Frequency(parse_quantity(clock, "hz", option))
     if hertz > FASTEST_HZ:
         raise UsageError(f"{option} {clock}: nothing here runs at that; accepted: up to "
@@ -117,8 +113,6 @@ def parse_clock(clock: str, option: str = "--clock") -> Frequency:
 
 def parse_supply(supply: str) -> float:
     """Read volts, a bare number or one with a unit; raises `UsageError`."""
-    from hwmodels.quantities import UNITS, read_quantity
-
     read = read_quantity(supply, "v")
     if read is None:
         raise UsageError(f"--supply {supply!r} is not understood; accepted: volts, or a number "

@@ -17,7 +17,7 @@ from typing import Any
 from hwmodels.errors import did_you_mean, reworded
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import Settings, list_by_key, read_quantity
-from twin.errors import AlreadySoError, NotApplicableError, UsageError
+from twin.errors import AlreadySoError, ModelError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import PAD
 
@@ -160,7 +160,6 @@ def rewrite_network(graph: Graph, changes: Settings) -> Graph:
 @lru_cache(maxsize=MOST_KEPT)
 def _rewrite(graph: Graph, changes: NamedTexts) -> Graph:
     """Change a network; the same graph, changed again in the same way, is the very same one."""
-    from twin.errors import ModelError
     from twin.network.readers.verification import verify_graph
 
     asked = sorted(((load_rewrite(name), value) for name, value in changes),

@@ -9,8 +9,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field
 
 from hwmodels.board.facts import Board
-from hwmodels.board.file import load_board
-from hwmodels.errors import TwinError
+from hwmodels.board.file import find_board
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import read_quantity
 from twin.pricing.variables import COLD_START, SETUP
@@ -260,9 +259,8 @@ def settle_clock(point: Point) -> Point:
     share, board = read_quantity(clock[:-1], ""), point["board"]
     if share is None or not 0 < share[0] <= 100:
         return point  # Refused where it is deployed, as a row.
-    try:
-        own = board if isinstance(board, Board) else load_board(str(board))
-    except TwinError:
+    own = board if isinstance(board, Board) else find_board(str(board))
+    if own is None:
         return point
     hertz = own.core_clock.frequency_hz * share[0] / 100
     return {**point, "clock": f"{hertz / 1e6:.10g}MHz"}
