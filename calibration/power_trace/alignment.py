@@ -149,10 +149,7 @@ def align_by_correlation(trace: PowerTrace, profile: np.ndarray) -> Alignment:
     if not needed < len(power) + 0.5:  # before so many are made
         raise MeasurementError(f"trace of {trace.meter.name} is shorter than the profile: "
                                f"{len(power)} samples for {needed:.0f}")
-    reference = _sample_profile(profile, period)
-    if len(power) < len(reference):
-        raise MeasurementError(f"trace of {trace.meter.name} is shorter than the profile: "
-                               f"{len(power)} samples for {len(reference)}")
+    reference = _sample_profile(profile, period)[:len(power)]  # one more by rounding
     shape = reference - reference.mean()
     if not shape.any() or np.ptp(power) == 0:
         raise MeasurementError("nothing to align by: the trace or the profile is flat")

@@ -267,14 +267,13 @@ def _window_samples(trace: PowerTrace, begin: float, end: float, inference_us: f
                                + (f"; it is as long as {near:.2f}" if near else ""))
     _check_length(trace, end - begin, inference_us, runs)
     whole = integrate(trace, begin, end, edge_sd_us=trace.mark_sd_us)
-    one = EnergyEstimate(energy_uj=whole.energy_uj / runs, sd_uj=whole.sd_uj / runs,
-                         low_uj=whole.low_uj / runs, high_uj=whole.high_uj / runs)
-    return [*estimate_samples(run, None, one), *_power_samples(trace, begin, end, run)]
+    return [*estimate_samples(run, None, whole, runs), *_power_samples(trace, begin, end, run)]
 
 
-def estimate_samples(run: int, layer: int | None, one: EnergyEstimate) -> list[Sample]:
-    """Return an energy and its standard deviation as samples."""
-    return [Sample(run=run, layer=layer, counter=name, unit="uj", value=value)
+def estimate_samples(run: int, layer: int | None, one: EnergyEstimate,
+                     runs: int = 1) -> list[Sample]:
+    """Return the energy of one of so many runs and its standard deviation as samples."""
+    return [Sample(run=run, layer=layer, counter=name, unit="uj", value=value / runs)
             for name, value in (("energy", one.energy_uj), ("energy_sd", one.sd_uj))]
 
 

@@ -92,11 +92,7 @@ def integrate(trace: PowerTrace, begin_us: float, end_us: float, *, edge_sd_us: 
     scale = math.hypot(trace.meter.gain_rel_sd * energy,
                        trace.meter.offset_mw * (end_us - begin_us) * 1e-3)
     edges = _edges_sd(trace, begin_us, end_us, edge_sd_us, shift_sd_us) * 1e-3
-    return _estimate(energy, noise, scale, edges)
-
-
-def _estimate(energy: float, noise: float, scale: float, edges: float) -> EnergyEstimate:
-    sd = math.sqrt(noise**2 + scale**2 + edges**2)
+    sd = math.hypot(noise, scale, edges)
     return EnergyEstimate(energy_uj=energy, sd_uj=sd, noise_uj=noise, scale_uj=scale,
                           edges_uj=edges, low_uj=energy - NORMAL_95 * sd,
                           high_uj=energy + NORMAL_95 * sd)
@@ -216,7 +212,7 @@ def difference_repetitions(repetitions: Sequence[float],
     normal = student_quantile(0.975, math.inf)
     half = math.hypot(max(half, normal * stated), normal * scale)
     return EnergyEstimate(energy_uj=slope, sd_uj=math.hypot(max(scatter, stated), scale),
-                          noise_uj=max(scatter, stated), scale_uj=scale, edges_uj=0.0,
+                          noise_uj=max(scatter, stated), scale_uj=scale,
                           low_uj=slope - half, high_uj=slope + half)
 
 

@@ -78,14 +78,14 @@ def cut_excerpt(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[flo
         As for `energy_samples`, which has taken the recording.
     """
     board = edges_of(times_us)
-    if by_shape:
-        alignment = place_by_shape(trace, float(board[-1]))
-        edges, where = [alignment.to_meter(float(one)) for one in board], "shape"
-    elif runs is None and len(trace.marks_us) % len(board) == 0:
-        alignment = place_by_marks(trace, trace.marks_us[:len(board)], board)
-        edges, where = [alignment.to_meter(float(one)) for one in board], "marks"
+    where = "shape" if by_shape else (
+        "marks" if runs is None and len(trace.marks_us) % len(board) == 0 else "times")
+    if where == "times":
+        edges = [trace.marks_us[0] + float(one) for one in board]
     else:
-        edges, where = [trace.marks_us[0] + float(one) for one in board], "times"
+        alignment = place_by_shape(trace, float(board[-1])) if by_shape else (
+            place_by_marks(trace, trace.marks_us[:len(board)], board))
+        edges = [alignment.to_meter(float(one)) for one in board]
     begin, end = edges[0], edges[-1]
     pad = MARGIN * (end - begin)
     inside = (trace.time_us >= begin - pad) & (trace.time_us <= end + pad)

@@ -344,8 +344,7 @@ def _edges_of(level: np.ndarray, time_s: np.ndarray) -> np.ndarray:
 
 
 def _is_stream(data: bytes) -> bool:
-    lines = data.split(b"\n", 200)
-    return any(_ASCII_DEC.match(line) for line in lines)
+    return any(_ASCII_DEC.match(line) for line in data.split(b"\n", 200))
 
 
 def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.ndarray, np.ndarray]:
@@ -363,11 +362,11 @@ def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.n
         elif stamp:
             stamps.append((len(amps), int(stamp[1]) + int(stamp[2]) * 1e-3))
     if sample_hz is None:
-        if len(stamps) < 2 or stamps[-1][0] == stamps[0][0] or stamps[-1][1] <= stamps[0][1]:
+        samples, spans = np.subtract(stamps[-1], stamps[0]) if stamps else (0, 0)
+        if not samples or spans <= 0:
             raise MeasurementError(f"{path}: fewer than two time stamps; give the sampling "
-                                   "frequency")
-        samples, spans = (stamps[-1][i] - stamps[0][i] for i in (0, 1))
-        sample_hz = samples / spans
+                                   "frequency (--rate)")
+        sample_hz = float(samples / spans)
     return np.arange(1, len(amps) + 1) / sample_hz, np.array(amps)
 
 

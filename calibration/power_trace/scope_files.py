@@ -82,16 +82,13 @@ class ScopeHeader:
         MeasurementError
             When there is none, or its unit is not stated.
         """
-        if name is None:
-            found = next((one for one in self.channels if one.symbol in symbols), None)
-            found = found or next(iter(self.channels), None)
-        else:
-            found = next((one for one in self.channels
-                          if one.name.lower() == name.strip().lower()), None)
-        if found is None:
+        found = [one for one in self.channels if one.name.lower() == name.strip().lower()] \
+            if name is not None else [
+                *(one for one in self.channels if one.symbol in symbols), *self.channels]
+        if not found:
             raise MeasurementError(f"{path}:{self.line}: no column {name or 'of a voltage'!r}; "
                                    + did_you_mean(name or "", [one.name for one in self.channels]))
-        return found
+        return found[0]
 
 
 def read_header(lines: Sequence[str], path: Path) -> ScopeHeader:
@@ -184,10 +181,6 @@ def _channel(place: int, name: str, below: str, facts: dict[str, str]) -> Channe
 
 def _read_increment(names: Sequence[str], values: Sequence[str]) -> float | None:
     """Return the seconds between two numbered rows; None where rows have times."""
-    lower = [name.lower() for name in names]
-    if "increment" not in lower:
-        return None
-    place = lower.index("increment")
-    if place < len(values) and _NUMBER.match(values[place]):
-        return float(values[place])
-    return None
+    below = dict(zip((name.lower() for name in names), values, strict=False))
+    text = below.get("increment", "")
+    return float(text) if _NUMBER.match(text) else None

@@ -13,6 +13,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field
 
+from calibration.fitting.bands import NORMAL_REACH
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
 from hwmodels.prices import clock_tree_pj, leakage_pj
@@ -36,6 +37,9 @@ TREE_SHARE = 0.3
 
 TYPED, IDLE = "as stated", "idle"
 """Names of a sleep state whose current the user states, and of none: the board idles."""
+
+STATED = "sleep current as stated, without a spread"
+"""Basis of the spread of a sleep current the user states."""
 
 Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -99,7 +103,7 @@ class Rest:
     wake_up_us: float = 0.0
     rel_sd: float = 0.0
     half_mw: float = 0.0
-    basis: str = "sleep current as stated, without a spread"
+    basis: str = STATED
 
 
 def life_days(battery: Battery | None, mean_mw: float) -> float | None:
@@ -113,14 +117,16 @@ def life_days(battery: Battery | None, mean_mw: float) -> float | None:
     """
     if battery is None:
         return None
-    energy_mwh = battery.capacity_mah * battery.voltage_v * battery.usable
-    return energy_mwh / (mean_mw / battery.regulator_efficiency + _lost_mw(battery)) / 24
+    return _energy_mwh(battery) / (mean_mw / battery.regulator_efficiency + _lost_mw(battery)) / 24
 
 
 def mean_mw_of(battery: Battery, days: float) -> float:
     """Return the mean power at which a battery lasts so many days: `life_days` inverted."""
-    energy_mwh = battery.capacity_mah * battery.voltage_v * battery.usable
-    return (energy_mwh / (24 * days) - _lost_mw(battery)) * battery.regulator_efficiency
+    return (_energy_mwh(battery) / (24 * days) - _lost_mw(battery)) * battery.regulator_efficiency
+
+
+def _energy_mwh(battery: Battery) -> float:
+    return battery.capacity_mah * battery.voltage_v * battery.usable
 
 
 def _lost_mw(battery: Battery) -> float:
@@ -174,11 +180,35 @@ def find_rest(board: Board, sleep: Sleeps, clock_hz: float | None = None) -> Res
         return None if idle is None else Rest(
             state=IDLE, sleep_mw=idle.mw, half_mw=idle.high_mw - idle.mw, basis="",
             rel_sd=rel_sd_of(board, "power.idle_mw"))
-    known_sd = rel_sd_of(board, f"sleep.{least.name}.current_ma")
-    return Rest(state=least.name, wake_up_us=wake_up_us, rel_sd=known_sd or SLEEP_SD,
-                basis="" if known_sd else f"sleep currents at 25 °C, {SLEEP_SD:.0%} apart between "
-                                          "parts (assumed)",
+    rel_sd, basis = find_spread(board, least.name)
+    return Rest(state=least.name, wake_up_us=wake_up_us, rel_sd=rel_sd, basis=basis,
                 sleep_mw=(least.current_ma or 0.0) * (least.voltage_v or board.power.counted_v))
+
+
+def find_spread(board: Board, state: str) -> tuple[float, str]:
+    """Return the relative deviation of the current of a board's sleep state, and its basis."""
+    for fact in board.facts:
+        if fact.path == f"sleep.{state}.current_ma" and (sd := fact.rel_sd):
+            return sd, f"sleep current {fact.kind}, unsure by {sd:.0%} (one deviation)"
+    return SLEEP_SD, f"sleep currents at 25 °C, {SLEEP_SD:.0%} apart between parts (assumed)"
+
+
+def spread_mean(mean_mw: float, awake_mw: tuple[float, float], asleep_mw: float, rel_sd: float,
+                half_mw: float = 0.0) -> tuple[float, float]:
+    """Return both ends of a mean power's 90 % interval.
+
+    Parameters
+    ----------
+    awake_mw
+        Mean power at the low and the high end of the inference's intervals.
+    asleep_mw
+        Part of the mean that is sleep, of relative deviation `rel_sd`, and give or take `half_mw`;
+        independent of the inference (the root of the sum of squares).
+    """
+    low, high = (mean_mw + side * math.hypot(end - mean_mw, asleep_mw * math.expm1(
+        side * NORMAL_REACH * rel_sd) + side * half_mw) for side, end in zip(
+            (-1, 1), awake_mw, strict=True))
+    return low, high
 
 
 def rel_sd_of(board: Board, path: str) -> float:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calibration.fitting.bands import NORMAL_REACH
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
@@ -31,6 +30,7 @@ from twin.studies.duty import (
     idle_power_mw,
     life_days,
     mean_power_mw,
+    spread_mean,
 )
 from twin.studies.limits import price_of
 from twin.studies.rows import Row
@@ -121,8 +121,8 @@ def add_duty(row: Row, board: Board, duty: Duty | None, sleep: Sleeps) -> Row:
     Notes
     -----
     Ends of the mean power: what the inference adds at both ends of the intervals of time and
-    energy, as `twin scenario` plays them, and what sleep adds at the ends of its current, as
-    independent (the root of the sum of squares on each side).
+    energy, as `twin scenario` plays them, and what sleep adds at the ends of its current
+    (`spread_mean`).
     """
     if duty is None:
         return row
@@ -138,15 +138,13 @@ def add_duty(row: Row, board: Board, duty: Duty | None, sleep: Sleeps) -> Row:
     mean = None
     if row.time is not None and row.energy is not None:
         asleep = 1 - (row.time_us + rest.wake_up_us) / duty.every_us
-        ends = []
-        for side, time_us, energy_uj in ((-1, row.time.low, row.energy.low),
-                                         (1, row.time.high, row.energy.high)):
-            end = mean_power_mw(duty.every_us, min(time_us, duty.every_us - rest.wake_up_us),
-                                energy_uj, rest, idle) or mean_mw
-            slept = asleep * (rest.sleep_mw * math.expm1(side * NORMAL_REACH * rest.rel_sd)
-                              + side * rest.half_mw)
-            ends.append(mean_mw + side * math.hypot(end - mean_mw, slept))
-        mean = Interval(low=ends[0], high=ends[1], level=row.energy.level)
+        least, most = (mean_power_mw(
+            duty.every_us, min(time_us, duty.every_us - rest.wake_up_us), energy_uj, rest, idle)
+            or mean_mw for time_us, energy_uj in (
+                (row.time.low, row.energy.low), (row.time.high, row.energy.high)))
+        low, high = spread_mean(mean_mw, (least, most), asleep * rest.sleep_mw, rest.rel_sd,
+                                asleep * rest.half_mw)
+        mean = Interval(low=low, high=high, level=row.energy.level)
     days = life_days(duty.cell, mean_mw)
     life = None if mean is None or days is None else Interval(
         low=life_days(duty.cell, mean.high) or 0.0, high=life_days(duty.cell, mean.low) or 0.0,

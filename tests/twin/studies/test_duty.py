@@ -272,7 +272,31 @@ def test_a_life_names_what_it_takes_as_exact_or_assumes_and_nothing_else() -> No
     spread = dataclasses.replace(board, facts=tuple(
         dataclasses.replace(fact, rel_sd=0.3) if fact.path == "sleep.stop2.current_ma" else fact
         for fact in board.facts))
-    assert add_duty(row(), spread, read_duty("1s", "1Ah@3V"), {}).life_basis == ""
+    assert add_duty(row(), spread, read_duty("1s", "1Ah@3V"), {}).life_basis == (
+        "sleep current assumed, unsure by 30% (one deviation)")
+    chosen = run("select", "ad", "-b", "nucleo_h7a3zi_q", "-b", "nucleo_l4r5zi", "--runtime",
+                 "default", "--max-ms", "20", "--every", "1s", "--cell", "1Ah").stdout
+    days = " ".join(chosen.split())
+    assert "3 V (assumed); sleep current" in days
+    assert "assumed, unsure by 70% (one deviation) (nucleo_h7a3zi_q)" in days
+    assert "apart between parts (assumed) (nucleo_l4r5zi)" in days
+
+
+def test_a_scenario_is_as_unsure_as_the_duty_where_sleep_is_a_guess() -> None:
+    pytest.importorskip("simpy", reason="needs simpy")
+    outcome = twin.run_scenario("anomaly_detection", {
+        "model": "ad", "board": "nucleo_h7a3zi_q", "runtime": None, "set": {}, "duration": "4s",
+        "sensor": {"hop": "1s", "buffers": 2}, "inference_every": 1, "front_end_cycles": 0,
+        "deadline": "1s", "governor": "fixed", "clocks": [], "loads": [], "thermal": None,
+        "sleep": {"state": "stop"}, "battery": {"capacity_mah": 1000, "voltage_v": 3.7}})
+    prediction, speed = outcome.machine.prediction, outcome.machine.speeds[0]
+    sure = prediction.certainty
+    duty = add_duty(row(time_us=prediction.time_us, energy_uj=prediction.energy_uj,
+                        time=sure.time_us, energy=sure.energy_uj, clock_hz=speed.clock_hz),
+                    load_board("nucleo_h7a3zi_q"), SECOND, {})
+    assert outcome.mean_ends_mw == pytest.approx((duty.mean.low, duty.mean.high), rel=1e-6)
+    assert outcome.life_ends_days == pytest.approx((duty.life.low, duty.life.high), rel=1e-6)
+    assert duty.life.high > 2.5 * duty.life.low and outcome.machine.spread[1] == duty.life_basis
 
 
 def test_a_life_that_is_all_sleep_is_as_unsure_as_sleep_currents_are() -> None:

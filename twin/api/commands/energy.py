@@ -95,8 +95,7 @@ def energy(asked: measurement.Energy) -> Energy:
     recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=asked.shunt_ohm,
                                 mark_bit=asked.mark_bit, sample_hz=asked.sample_hz,
                                 column=asked.column, mark_column=asked.mark_column)
-    header = replace(_describe(measured.header, recording, meter, trace, by_shape),
-                     supply_v=supply_v or measured.header.supply_v)
+    header = _describe(measured.header, recording, trace, asked)
     with reworded(MeasurementError, MeasurementError, f"{trace}: "):
         return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
 
@@ -150,14 +149,16 @@ def doubt_energy(found: Measurement, folder: Path) -> str | None:
             if cpu_hz and found.count("power_mean") else None)
 
 
-def _describe(header: Header, recording: PowerTrace, meter: str, trace: str,
-              by_shape: bool) -> Header:
+def _describe(header: Header, recording: PowerTrace, trace: str,
+              asked: measurement.Energy) -> Header:
     """Return the header of a measurement with the meter's part of where it was made."""
+    meter = asked.meter
     environment = {**header.facts, "meter": meter, "trace": trace,
                    "accuracy": METERS[meter].source if meter in METERS else str(
                        take(GROUP, meter, "ACCURACY")),
-                   "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
-    return replace(header, source=f"twin energy of {trace}", environment=tuple(environment.items()))
+                   "alignment": "shape" if asked.by_shape else f"{len(recording.marks_us)} marks"}
+    return replace(header, source=f"twin energy of {trace}", environment=tuple(environment.items()),
+                   supply_v=asked.supply_v or header.supply_v)
 
 
 def _check_supply(supply_v: float | None, board: str) -> None:

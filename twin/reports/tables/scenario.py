@@ -52,16 +52,14 @@ def _summary(outcome: Outcome) -> Pairs:
         pairs.append(("answer after", f"median {format_time(answers[len(answers) // 2])}, at most "
                                       f"{format_time(answers[-1])}"))
     pairs += [("duty", f"{run.duty:.1%} of the time awake"),
-              ("mean power", f"{run.mean_mw:.3g} mW{_interval(outcome)}")]
+              ("mean power", f"{run.mean_mw:.3g} mW{_between(outcome.mean_ends_mw)}"
+                             + f"; {machine.spread[1]}" * (machine.sleep_mw is not None))]
     if run.hottest_c is not None:
         held = f", clock held down for {format_time(run.throttled_us)}" if run.throttled_us else ""
         pairs.append(("hottest", f"{run.hottest_c:.1f} degC within "
                                  f"{format_time(run.duration_us)}{held}"))
     if outcome.life_days is not None:
-        ends = outcome.life_ends_days
-        between = f", {ends[0]:.3g} to {ends[1]:.3g} at the ends of the 90 % intervals" if (
-            ends is not None) else ""
-        pairs.append(("battery", f"{outcome.life_days:.3g} days{between}"))
+        pairs.append(("battery", f"{outcome.life_days:.3g} days{_between(outcome.life_ends_days)}"))
     return pairs
 
 
@@ -72,9 +70,8 @@ def _missed(outcome: Outcome) -> str:
     return f"; {ends[1]} missed at the slow end of the interval"
 
 
-def _interval(outcome: Outcome) -> str:
-    ends = outcome.mean_ends_mw
-    return f", {ends[0]:.3g} to {ends[1]:.3g} by the 90 % interval" if ends else ""
+def _between(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f", {ends[0]:.3g} to {ends[1]:.3g} by the 90 % interval"
 
 
 def _states(outcome: Outcome) -> Table:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -171,15 +172,14 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
                              and row.idle_mw is not None})
               for board in dict.fromkeys(row.board for row in rows if row.boundary == "board")}
     own = dict.fromkeys(row.board for row in rows if row.currents)
-    fed = max((row for row in rows if row.life_days is not None and row.mean_mw is not None),
-              key=lambda row: len(row.life_basis), default=None)
-    return [*([] if fed is None else [f"days: {say_cell(fed)}"]),
+    fed = [row for row in rows if row.life_days is not None and row.mean_mw is not None]
+    bases = group_by((basis, row.board) for row in fed for basis in row.life_basis.split("; "))
+    taken = say_groups(bases, unless_all=True)
+    return [*([f"days: {say_cell(replace(fed[0], life_basis=taken))}"] if fed else []),
         *([f"energy of {list_first(own, LISTED)}: {OWN_CURRENTS}"] if own else ()),
-        *(["split over memories, which parts is assumed: " + "; ".join(
-            f"{what} ({list_first(at, LISTED)})" for what, at in split.items())] if split else ()),
-        *(["sleep: " + "; ".join(
-            f"{state} ({list_first(at, LISTED)})" for state, at in sleeps.items())
-           + "; --sleep BOARD=CURRENT states yours" * (NOT_KNOWN in sleeps)] if sleeps else ()), *(
+        *([f"split over memories, which parts is assumed: {say_groups(split)}"] if split else ()),
+        *([f"sleep: {say_groups(sleeps)}" + "; --sleep BOARD=CURRENT states yours" * (
+            NOT_KNOWN in sleeps)] if sleeps else ()), *(
         f"energy of {board} " + ("is of the board" if not drawn else "includes " + " to ".join(
             f"{mw:,.0f}" for mw in dict.fromkeys((drawn[0], drawn[-1])))
             + " mW of the idle board, as limits do (at other clocks than its file's the interval "
@@ -190,9 +190,7 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
 
 def say_prices(rows: Sequence[Row]) -> list[str]:
     """Say what the prices of rows are of, and how well they are known."""
-    kinds = group_by((row.price_of, row.board) for row in rows)
-    reasons = "; ".join(kind + f" ({list_first(boards, LISTED)})" * (len(kinds) > 1)
-                     for kind, boards in kinds.items())
+    reasons = say_groups(group_by((row.price_of, row.board) for row in rows), unless_all=True)
     return [f"USD: {reasons}; kits are not compared (kit_usd of -o, --json); --price BOARD=USD "
             "states yours"] if reasons else []
 
@@ -201,6 +199,13 @@ def say_rounding(rows: Sequence[Row]) -> list[str]:
     """Say how values of axes are rounded, so that two of them may be one network."""
     return [f"{name}: {rounds}; values that round alike are one network"
             for name, rounds in list_roundings(rows).items()]
+
+
+def say_groups(groups: Mapping[str, Collection[str]], *, unless_all: bool = False) -> str:
+    """List heads of groups with their first members, unless one has all there are."""
+    count = len(set().union(*groups.values())) if unless_all else 0
+    return "; ".join(head + f" ({list_first(members, LISTED)})" * (len(members) != count)
+                     for head, members in groups.items())
 
 
 def group_by(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, None]]:

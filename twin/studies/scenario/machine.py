@@ -15,7 +15,7 @@ from twin.deployment.memories import choose_memory
 from twin.errors import ScenarioError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.prediction import Prediction
-from twin.studies.duty import idle_mw, idle_power_mw
+from twin.studies.duty import STATED, find_spread, idle_mw, idle_power_mw
 from twin.studies.scenario.scenario import IDLE, Scenario
 
 
@@ -65,6 +65,8 @@ class Machine:
         From the event to the first instruction.
     ends : tuple of (float, float)
         Factors on (time, energy) at the low and the high end of the prediction's intervals.
+    spread : tuple of (float, str)
+        Relative deviation of the sleep current, and what it rests on.
     notes
         What a reader must know.
     """
@@ -75,6 +77,7 @@ class Machine:
     prediction: Prediction
     ends: tuple[tuple[float, float], ...] = ()
     notes: tuple[str, ...] = ()
+    spread: tuple[float, str] = (0.0, STATED)
 
     def scaled(self, time: float, energy: float) -> Machine:
         """Return the machine whose inferences take other times and energies by factors."""
@@ -116,7 +119,9 @@ def build_machine(scenario: Scenario, calibration: str) -> Machine:
         notes += (f"the front end takes {scenario.front_end_cycles:,.0f} cycles a hop as the "
                   "scenario says, at the power of the network",)
     return Machine(speeds=tuple(speeds), sleep_mw=sleep_mw, wake_up_us=wake_up_us,
-                   prediction=alone, ends=_ends(alone), notes=(*scenario.notes, *notes))
+                   prediction=alone, ends=_ends(alone), notes=(*scenario.notes, *notes),
+                   spread=(0.0, STATED) if scenario.sleep.current_ma is not None else
+                   find_spread(placed.board, scenario.sleep.state))
 
 
 def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: float,
@@ -176,17 +181,17 @@ def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple
     if asked.state == IDLE and asked.current_ma is None:
         return None, asked.wake_up_us or 0.0, ()
     known = {state.name: state for state in board.sleep}
-    state = known.get(asked.state)
+    state, volts = known.get(asked.state), board.power.counted_v
     if state is None and asked.current_ma is None:
         raise ScenarioError(f"{scenario.origin}:sleep.state: {board.name} states no "
                             f"{asked.state!r}; "
                             + (did_you_mean(asked.state, (*known, IDLE)) if known else
                                "accepted: idle, or a name with current and wake_up of your own"))
-    current_ma = asked.current_ma if asked.current_ma is not None else (
-        state.current_ma if state else None)
-    wake_ns = None if state is None else state.wake_up_ns
-    wake_up_us = asked.wake_up_us if asked.wake_up_us is not None else (
-        None if wake_ns is None else wake_ns / 1e3)
+    current_ma, wake_up_us = asked.current_ma, asked.wake_up_us
+    if state is not None and current_ma is None:
+        current_ma, volts = state.current_ma, state.voltage_v or volts
+    if state is not None and wake_up_us is None and state.wake_up_ns is not None:
+        wake_up_us = state.wake_up_ns / 1e3
     if current_ma is None or wake_up_us is None:
         missing = "current" if current_ma is None else "wake_up"
         raise ScenarioError(f"{scenario.origin}:sleep.{missing}: not known of {asked.state} of "
@@ -194,8 +199,7 @@ def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple
     notes: tuple[str, ...] = ()
     if state is not None and not state.keeps_ram:
         notes = (f"{asked.state} of {board.name} keeps no RAM: starting again is in no figure",)
-    stated_v = None if state is None or asked.current_ma is not None else state.voltage_v
-    return current_ma * (stated_v or board.power.counted_v), wake_up_us, notes
+    return current_ma * volts, wake_up_us, notes
 
 
 def _ends(prediction: Prediction) -> tuple[tuple[float, float], ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hwmodels.board.file import load_board
 from hwmodels.frozen import frozen
 from hwmodels.quantities import Settings, format_time
-from twin.studies.duty import life_days
+from twin.studies.duty import life_days, spread_mean
 from twin.studies.scenario.machine import Machine, build_machine
 from twin.studies.scenario.moving import move_scenario
 from twin.studies.scenario.scenario import Scenario, load_scenario
-from twin.studies.scenario.simulation import Run, simulate
+from twin.studies.scenario.simulation import ASLEEP, Run, simulate
 from twin.studies.scenario.warming import find_warming
 
 
@@ -32,20 +32,21 @@ class Outcome:
 
     @property
     def mean_ends_mw(self) -> tuple[float, float] | None:
-        """Lowest and highest mean power of all runs; None without ends."""
-        means = [run.mean_mw for run in self._runs]
-        return (min(means), max(means)) if means else None
+        """Lowest and highest mean power of all runs and of sleep's current; None without ends.
+
+        Of all, as hops lost at one end only make power no monotone of time.
+        """
+        if not self.ends:
+            return None
+        run, means = self.run, [one.mean_mw for one in (self.run, *self.ends)]
+        asleep_mw = run.energy_uj.get(ASLEEP, 0.0) / run.duration_us * 1e3
+        return spread_mean(run.mean_mw, (min(means), max(means)), asleep_mw, self.machine.spread[0])
 
     @property
     def missed_ends(self) -> tuple[int, int] | None:
         """Fewest and most hops of all runs that were late or lost; None without ends."""
-        missed = [run.late + run.lost for run in self._runs]
-        return (min(missed), max(missed)) if missed else None
-
-    @property
-    def _runs(self) -> tuple[Run, ...]:
-        """All runs where there are ends: hops lost at one only make power no monotone of time."""
-        return (self.run, *self.ends) if self.ends else ()
+        missed = [run.late + run.lost for run in (self.run, *self.ends)]
+        return (min(missed), max(missed)) if self.ends else None
 
     @property
     def life_days(self) -> float | None:
@@ -54,11 +55,11 @@ class Outcome:
 
     @property
     def life_ends_days(self) -> tuple[float, float] | None:
-        """Shortest and longest of all runs; None without battery or ends."""
-        if self.scenario.battery is None or not self.ends:
+        """Days at the highest and the lowest mean power; None without battery or ends."""
+        battery, ends = self.scenario.battery, self.mean_ends_mw
+        if battery is None or ends is None:
             return None
-        lives = [life_days(self.scenario.battery, run.mean_mw) or 0.0 for run in self._runs]
-        return min(lives), max(lives)
+        return life_days(battery, ends[1]) or 0.0, life_days(battery, ends[0]) or 0.0
 
     @property
     def loss(self) -> str:

@@ -10,6 +10,7 @@ with the temperature at the last change, at most `STEP` time constants ago.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,8 +79,8 @@ class Run:
     """
 
     duration_us: float = 0.0
-    time_us: dict[str, float] = field(default_factory=dict)
-    energy_uj: dict[str, float] = field(default_factory=dict)
+    time_us: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    energy_uj: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     answers_us: list[float] = field(default_factory=list)
     inferences: int = 0
     late: int = 0
@@ -220,12 +221,11 @@ class _Device:
         if passed <= 0:
             return
         result, power = self.result, self.power_mw()
-        result.time_us[self.state] = result.time_us.get(self.state, 0.0) + passed
-        result.energy_uj[self.state] = result.energy_uj.get(self.state, 0.0) + power * passed * 1e-3
+        result.time_us[self.state] += passed
+        result.energy_uj[self.state] += power * passed * 1e-3
         for load, on in zip(self.scenario.loads, self.active, strict=True):
             if on:
-                result.energy_uj["other masters"] = result.energy_uj.get(
-                    "other masters", 0.0) + load.power_mw * passed * 1e-3
+                result.energy_uj["other masters"] += load.power_mw * passed * 1e-3
         if self.throttled:
             result.throttled_us += passed
         if self.temperature is not None and self.scenario.thermal is not None:
@@ -308,7 +308,12 @@ class _Device:
         if self.machine.wake_up_us:
             self.enter(WAKING)
             yield self.env.timeout(self.machine.wake_up_us)
-        if deep and self.scenario.sleep.clock_ramp_us:
+        if deep:
+            yield from self.ramp()
+
+    def ramp(self) -> Process:
+        """Wait until the clock is up."""
+        if self.scenario.sleep.clock_ramp_us:
             self.enter(RAMP)
             yield self.env.timeout(self.scenario.sleep.clock_ramp_us)
 
@@ -346,21 +351,16 @@ class _Device:
         self._account()
         self.level = level
         self.result.clock_changes += 1
-        if self.scenario.sleep.clock_ramp_us:
-            self.enter(RAMP)
-            yield self.env.timeout(self.scenario.sleep.clock_ramp_us)
+        yield from self.ramp()
 
     def disturb(self, number: int, load: Load) -> Process:
         """Be busy at the start of each period."""
         while True:
-            self._account()
-            self.active[number] = True
-            self._tell()
-            yield self.env.timeout(load.busy_us)
-            self._account()
-            self.active[number] = False
-            self._tell()
-            yield self.env.timeout(max(0.0, load.period_us - load.busy_us))
+            for busy, time_us in ((True, load.busy_us), (False, load.period_us - load.busy_us)):
+                self._account()
+                self.active[number] = busy
+                self._tell()
+                yield self.env.timeout(max(0.0, time_us))
 
     def heat(self) -> Process:
         """Hold the clock down while it is too hot."""
