@@ -127,6 +127,25 @@ def test_a_large_step_is_a_ratio_and_no_round_hundred_per_cent(visit) -> None:
     assert page.evaluate(write.format(90, 100)) == "\u221210 (\u221210 %)"
 
 
+def test_a_library_prices_and_cold_caches_are_changes_that_can_be_undone(visit) -> None:
+    """The library stands once in the title, whether it was chosen or is the board's own."""
+    page = visit()
+    own = page.inner_text("#subject")
+    library = page.locator("#runtime optgroup option").first.get_attribute("value")
+    for place, (name, value) in enumerate((("runtime", library), ("temperature", "cold"),
+                                           ("calibration", "none")), 1):
+        page.select_option(f"#{name}", value)
+        page.wait_for_selector(f"#changed li:nth-child({place}) code")
+        page.wait_for_selector(DONE)
+        assert f"{name}={value}" in page.inner_text("#changed")
+    assert page.inner_text("#subject").count(library) == 1
+    for _ in range(3):
+        page.locator("#changed button").first.click()
+        page.wait_for_selector(DONE)
+    page.wait_for_selector("#changed .dim")
+    assert page.inner_text("#subject") == own
+
+
 def test_an_address_opens_what_its_sender_saw(visit) -> None:
     page = visit()
     page.fill("#label", "before <b>& after</b>")
@@ -236,6 +255,7 @@ def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
 def test_what_is_taken_along_gives_the_figures_shown(visit) -> None:
     """A slider that goes too far is refused: figures, command and link are of the state before."""
     page = visit("?set=clocks.cpu.frequency_hz=26MHz", refused=True)
+    page.wait_for_selector("#command:not(:empty)")  # it is asked for after the figures stand
     shown = page.inner_text("#command"), page.url
     with page.expect_response("**/api/export"):
         page.press("#c-load-dma1-bytes_per_second", "End")

@@ -140,11 +140,21 @@ export const drawControls = (known, state, turn, drag) => {
   if (focused && document.activeElement === document.body) at(focused)?.focus();
 };
 
+// Controls that set no path, as they are before anything is changed.
+const OWN = { runtime: "", temperature: "warm", calibration: "auto" };
+
+const chooseOwn = (id) => {
+  at(id).value = OWN[id];
+  at(id).dispatchEvent(new Event("change"));
+};
+
 // The list of what is changed, each with a button that takes it back.
 export const drawChanged = (state, turn) => {
-  const entries = Object.entries(state.set);
-  fill("changed", entries.length ? entries.map(([path, value]) => element("li", {},
+  const others = Object.keys(OWN).filter((id) => (state[id] ?? "") !== OWN[id]);
+  const entries = [...others.map((id) => [id, state[id], () => chooseOwn(id)]),
+    ...Object.entries(state.set).map(([path, value]) => [path, value, () => turn({ [path]: null })])];
+  fill("changed", entries.length ? entries.map(([path, value, undo]) => element("li", {},
     element("code", { text: `${path}=${value}` }),
-    element("button", { type: "button", text: "undo", "aria-label": `undo ${path}`, on: { click: () => turn({ [path]: null }) } })))
+    element("button", { type: "button", text: "undo", "aria-label": `undo ${path}`, on: { click: undo } })))
     : [element("li", { class: "dim", text: "nothing" })]);
 };

@@ -169,7 +169,7 @@ const drawNotes = () => {
 
 const drawAll = () => {
   const shown = nameState({ ...state, set: {} }, files);
-  at("subject").textContent = `${shown}, ${answer.runtime}`;
+  at("subject").textContent = nameState({ ...state, set: {}, runtime: answer.runtime }, files);
   document.title = `${draw.time(answer.time_us.value)}: ${shown}`;
   at("verdict").textContent = `fits: RAM ${draw.percent(answer.memory.ram_bytes / answer.memory.ram_available_bytes)}, flash ${draw.percent(answer.memory.flash_bytes / answer.memory.flash_available_bytes)}`;
   at("sentence").textContent = answer.repriced ? `${draw.time(answer.time_us.value)}; why is said when the slider is let go` : answer.explanation;
