@@ -26,23 +26,23 @@ from twin.runtimes.targets import TARGETS, check_target, load_target
 GRAPH, BOARD = read_model("kws"), load_board("nucleo_l4r5zi")
 
 
-def parse(overrides, runtime="cmsis-nn"):
-    return parse_changes(overrides, GRAPH, BOARD, load_runtime(runtime))
+def parse(overrides, runtime="cmsis-nn", board=BOARD):
+    return parse_changes(overrides, GRAPH, board, load_runtime(runtime))
 
 
 def test_each_path_becomes_one_change_in_the_order_they_are_applied():
     changes = parse({
-        "clocks.cpu.frequency_hz": "80MHz", "load.dma1.memory": "sram",
-        "load.dma1.bytes_per_second": "2e6", "placement.weights_via": "dma1",
+        "clocks.cpu.frequency_hz": "80MHz", "load.hpdma1.memory": "sram",
+        "load.hpdma1.bytes_per_second": "2e6", "placement.weights_via": "hpdma1",
         "placement.arena": "sram", "placement.weights": "flash", "offload.host": "softmax, 2",
-        "runtime": "neural-art@3.0.0"})
+        "runtime": "neural-art@3.0.0"}, board=load_board("stm32n6570_dk"))
     assert changes == (
         ChangeRuntime(runtime=load_runtime("neural-art@3.0.0"), notes=()),
         Choose(field="host", value=("softmax", "2")), Choose(field="weights", value="flash"),
-        Choose(field="arena", value="sram"), Choose(field="weights_via", value="dma1"),
+        Choose(field="arena", value="sram"), Choose(field="weights_via", value="hpdma1"),
         ChangeBoard(settings={"clocks.cpu.frequency_hz": "80MHz"}),
-        ChangeLoad(master="dma1", key="memory", value="sram"),
-        ChangeLoad(master="dma1", key="bytes_per_second", value=2e6))
+        ChangeLoad(master="hpdma1", key="memory", value="sram"),
+        ChangeLoad(master="hpdma1", key="bytes_per_second", value=2e6))
 
 
 def test_a_path_of_another_target_names_a_runtime_that_has_it():
