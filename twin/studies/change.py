@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import cast
+from warnings import warn
 
 from calibration.fitting.intervals import BASES, Basis, Interval
 from hwmodels.errors import TwinError
@@ -36,10 +37,10 @@ class Change:
         What it costs besides; "" where nothing.
     row
         Predicted, held to the limits.
-    gain
-        Of time after over before, errors in common cancelled; None without intervals.
     time_ratio, energy_ratio
-        After over before; None is not known.
+        After over before: below 1 is less; None is not known.
+    time_ratio_interval
+        Of the first, errors in common cancelled; None without intervals.
     rests_on
         What stands behind the prediction.
     lost
@@ -54,9 +55,22 @@ class Change:
     row: Row
     time_ratio: float | None
     energy_ratio: float | None
-    gain: Interval | None = None
+    time_ratio_interval: Interval | None = None
     rests_on: str = ""
     lost: float = 0.0
+
+    @property
+    def ratio(self) -> Interval | None:
+        """Interval of time before over after, as commands print it; None without intervals."""
+        moved = self.time_ratio_interval
+        return moved and replace(moved, low=1 / moved.high, high=1 / moved.low)
+
+    @property
+    def gain(self) -> Interval | None:
+        """Deprecated: `time_ratio_interval`, of time after over before."""
+        warn("Change.gain is Change.time_ratio_interval, after over before; as printed: "
+             "Change.ratio", DeprecationWarning, stacklevel=2)
+        return self.time_ratio_interval
 
     @property
     def rank(self) -> int:
@@ -78,7 +92,8 @@ def make_change(settings: NamedTexts, effort: str, costs: str, row: Row,
                 before: Row, *, lost: float = 0.0) -> Change:
     """Return a change with how it moves time and energy."""
     return Change(settings=settings, effort=effort, costs=costs, row=row, lost=lost,
-                  gain=relate_times(before, row), rests_on=_rests_on(row) * (not row.failure),
+                  time_ratio_interval=relate_times(before, row),
+                  rests_on=_rests_on(row) * (not row.failure),
                   time_ratio=ratio_of(row, before, "time_us"),
                   energy_ratio=ratio_of(row, before, "energy_uj"))
 
@@ -95,11 +110,9 @@ def measure_loss(deployment: Deployment, settings: Sequence[tuple[str, str]], co
                                     if path.startswith("network.")})
     except TwinError:
         return 0.0
-    macs, weights = (
-        math.log(max(1, one) / max(1, other)) for one, other in (
-            (graph_macs(deployment.graph), graph_macs(after.graph)),
-            (deployment.placement.weights_bytes, after.placement.weights_bytes)))
-    return macs + weights
+    return sum(math.log(max(1, one) / max(1, other)) for one, other in (
+        (graph_macs(deployment.graph), graph_macs(after.graph)),
+        (deployment.placement.weights_bytes, after.placement.weights_bytes)))
 
 
 def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
@@ -124,7 +137,7 @@ def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
                       and (one.row.time_us or 0.0) < (pair.row.time_us or 0.0)))]
         return max(pair.lost, min(faster, default=0.0))
 
-    def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, bool, float]:
+    def key(one: Change) -> tuple[float, ...]:
         return (not one.row.met, not one.row.sure, one.rank, one.risks_accuracy,
                 round(lose(one), 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
                 _move(one) > nearest, excess(one.row, limits))

@@ -47,10 +47,10 @@ def test_a_lower_clock_with_its_voltage_is_a_setting_that_saves(thrifty, ad) -> 
     prediction = twin.predict(changed)
     assert best.row.energy_uj == pytest.approx(prediction.energy_uj, rel=1e-12)
     assert best.row.time_us == pytest.approx(prediction.time_us, rel=1e-12)
-    assert best.gain.low < best.time_ratio < best.gain.high
+    assert best.time_ratio_interval.low < best.time_ratio < best.time_ratio_interval.high
     # The same network at the same prices: most of the error is shared.
     alone = prediction.certainty.time_us
-    assert best.gain.high / best.gain.low < alone.high / alone.low
+    assert best.time_ratio_interval.high / best.time_ratio_interval.low < alone.high / alone.low
     assert best.rests_on and say_best(thrifty).startswith("cheapest change that meets them")
 
 
@@ -349,7 +349,7 @@ def test_a_bottleneck_suggests_what_is_predicted_to_save_most(ad) -> None:
     best = suggest_change(slow, "compute")
     assert best.time_ratio < 0.98
     assert best.settings[0][0].startswith(REMEDIES["compute"])
-    assert best.gain.low <= best.time_ratio <= best.gain.high
+    assert best.time_ratio_interval.low <= best.time_ratio <= best.time_ratio_interval.high
     # Its weights are in flash, the slowest memory of the chip.
     moved = suggest_change(twin.deploy("ad", "nucleo_l4r5zi"), "cache")
     assert moved.settings[0][0] == "placement.weights"

@@ -43,6 +43,7 @@ def test_selection() -> None:
 def test_advice() -> None:
     found = twin.advise(twin.deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn"), max_ms=4)
     compare_kept(KEPT / "advice.txt", outline([found.refused, found.before, *(
-        (one.settings, one.effort, one.costs, one.time_ratio, one.energy_ratio, one.gain,
+        (one.settings, one.effort, one.costs, one.time_ratio, one.energy_ratio,
+         one.time_ratio_interval,
          one.rests_on, one.lost, list_columns(one.row))
         for one in (*found.changes[:6], *found.pairs[:2]))], 60))

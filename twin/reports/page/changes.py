@@ -27,8 +27,8 @@ def tell_best(changes: Sequence[Change] | None) -> str:
         return (f"None of {len(changes)} settings and rebuilds that were tried saves two per cent "
                 "of the time.")
     caption = f"{best.words}: {write_change(best.time_ratio)} time"
-    if best.gain is not None:
-        caption += f" ({best.gain.write(write_change)})"
+    if best.time_ratio_interval is not None:
+        caption += f" ({best.time_ratio_interval.write(write_change)})"
     if best.energy_ratio is not None:
         caption += (f", {write_change(best.energy_ratio)} energy"
                  + ("" if best.row.idle_mw is None else " with the idle board's"))

@@ -28,7 +28,7 @@ class Changed(TypedDict):
     costs: str
     time_ratio: AfterToBefore | None
     energy_ratio: AfterToBefore | None
-    time_ratio_interval: Annotated[Interval | None, Of("gain")]
+    time_ratio_interval: Interval | None
     rests_on: str
     row: RowOf
 

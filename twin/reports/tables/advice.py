@@ -47,7 +47,7 @@ def advice_report(advice: Advice) -> Content:
             parts.append(Text(f"{alike} more with the figures of one of these: --json lists all"))
         costs = (cost for one in shown for cost in one.costs.split("; ") if cost)
         notes = [*(["ratio of time: with its 90 % interval, from which shared errors cancel"]
-                   if any(one.gain for one in shown) else []), *say_idle([advice.before]),
+                   if any(one.ratio for one in shown) else []), *say_idle([advice.before]),
                  *dict.fromkeys(f"costs: {cost}" for cost in costs),
                  f"the first rests on {shown[0].rests_on}"]
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]
@@ -144,9 +144,10 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
 
 def say_suggestion(change: Change) -> str:
     """Say what a bottleneck suggests, and what it is predicted to save."""
-    gain = "" if change.gain is None else f" ({change.gain.low:.2f} to {change.gain.high:.2f})"
+    moved = change.time_ratio_interval
+    ends = "" if moved is None else f" ({moved.write('{:.2f}'.format)})"
     costs = f"; {change.costs}" if change.costs else ""
-    return (f"{change.words} ({change.effort}): predicted to take {change.time_ratio:.2f}{gain} of "
+    return (f"{change.words} ({change.effort}): predicted to take {change.time_ratio:.2f}{ends} of "
             f"the time{costs}")
 
 
@@ -175,7 +176,7 @@ def _change_table(changes: Sequence[Change]) -> Content:
     table = tabulate((
         Column("change", lambda one: "\n+ ".join(map("=".join, one.settings)), no_wrap=True),
         Column("effort", "effort"), number("time", "row.time_us", format_time),
-        number("ratio", lambda one: _ratio(one.time_ratio, one.gain), "{}"),
+        number("ratio", lambda one: _ratio(one.time_ratio, one.ratio), "{}"),
         number("energy", "row.energy_uj", lambda energy_uj: "?" if energy_uj is None else
                format_energy(energy_uj)),
         number("ratio", lambda one: _ratio(one.energy_ratio, None), "{}"),
@@ -194,9 +195,9 @@ def _change_table(changes: Sequence[Change]) -> Content:
     return table
 
 
-def _ratio(ratio: float | None, gain: Interval | None) -> str:
+def _ratio(ratio: float | None, interval: Interval | None) -> str:
     """Write before / after, as all tables do; a change knows after / before."""
     if not ratio:
         return ""
-    about = "" if gain is None or gain.low <= 0 else f" {1 / gain.high:.2f}-{1 / gain.low:.2f}"
+    about = "" if interval is None else f" {interval.low:.2f}-{interval.high:.2f}"
     return f"{1 / ratio:.2f}{about}"

@@ -72,7 +72,8 @@ def test_errors_two_rows_share_cancel_as_they_do_in_advice() -> None:
     time, energy = list_effects(table, finding)
     change = next(one for one in twin.advise(board, max_ms=15, pairs=False).changes
                   if one.settings == (("network.width", "0.5"),))
-    assert (time.low, time.high) == pytest.approx((change.gain.low, change.gain.high), rel=1e-9)
+    assert (time.low, time.high) == pytest.approx((
+        change.time_ratio_interval.low, change.time_ratio_interval.high), rel=1e-9)
     half, whole = sorted(table.rows, key=lambda row: row.time_us)
     alone = math.hypot(math.log(half.time.high / half.time_us),
                        math.log(whole.time_us / whole.time.low))
