@@ -67,8 +67,7 @@ def identify(fit: Fit, cell: Cell) -> Identification:
         rows=len(own), effective_parameters=float(fit.leverage[own].sum()),
         rank=_rank(estimate), condition=_condition(fit, estimate, own),
         unidentified=tuple(name for name, share in zip(fit.prior.names, kept, strict=True)
-                           if share > IDENTIFIED),
-        confused=_confused(fit.prior.names, after, kept))
+                           if share > IDENTIFIED), confused=_confused(fit.prior.names, after, kept))
 
 
 def _contrasts(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:

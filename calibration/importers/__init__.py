@@ -283,8 +283,7 @@ def _complete(found: Measurement, board: str | None, model: str | None,
     header = _with_clock(header, clock, clock_hz, anyway)
     times = [Sample(run=one.run, layer=one.layer, counter="latency", unit="us",
                     value=one.value / clock_hz * 1e6)
-             for one in found.samples if one.counter == counter and "latency" not in
-             found.counters]
+             for one in found.samples if one.counter == counter and "latency" not in found.counters]
     return Measurement(header=header, samples=(*found.samples, *times))
 
 
@@ -305,7 +304,8 @@ def _check_times(found: Measurement, anyway: bool) -> list[str]:
             continue
         stated = found.header.clocks.get(clock)
         hertz = stated or most / longest_us * 1e6
-        highest = _find_highest(found.header.board) if clock == "cpu" and not stated else None
+        board = find_board(found.header.board) if clock == "cpu" and not stated else None
+        highest = None if board is None else board.highest_hz.get(board.core.clock)
         for what, cycles, took_us in rows:
             due_us = cycles / hertz * 1e6  # a short layer's time is rounded
             if abs(due_us - took_us) > _TICK_SLACK * took_us + _TIME_SLACK * longest_us:
@@ -319,12 +319,6 @@ def _check_times(found: Measurement, anyway: bool) -> list[str]:
         raise MeasurementError(f"{where}: {text}: times, cycles and clock contradict each other; "
                                "accepted: a log in which they agree within 2 %, or --anyway")
     return [f"{text}: taken as it is"] if text else []
-
-
-def _find_highest(board: str) -> float | None:
-    """Return the highest clock a board's core may have; None where it is not known."""
-    found = find_board(board)
-    return None if found is None else found.highest_hz.get(found.core.clock)
 
 
 def _check_fastest(header: Header, anyway: bool) -> list[str]:

@@ -146,8 +146,7 @@ def _read_json(log: Log, number: int, line: str) -> _Row:
     try:
         document = parse_json(line)
         if "interval" in document or any(key in document for key
-                                         in ("core", "die", "socket", "node",
-                                                             "cpu", "thread")):
+                                         in ("core", "die", "socket", "node", "cpu", "thread")):
             raise log.refuse(number, "counts over intervals or per core are not one run's; run "
                                      "perf stat without -I, -A or --per-...")
         value, unit, event = str(document["counter-value"]), document.get("unit",

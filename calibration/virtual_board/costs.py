@@ -151,8 +151,7 @@ def costs_of(board: Board) -> Costs:
     backs = [prices.price("write_back", memory.name).cycles for memory in board.memories
              if data is not None and data_cache(board, memory) is data and data.write == "back"]
     return Costs(core=board.core.model, data=data, code=code, spans=spans,
-                 clock_hz=board.core_clock.frequency_hz,
-                 write_back_cycles=max(backs, default=0.0))
+                 clock_hz=board.core_clock.frequency_hz, write_back_cycles=max(backs, default=0.0))
 
 
 def _span(board: Board, memory: Memory) -> Span:

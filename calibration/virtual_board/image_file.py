@@ -53,8 +53,7 @@ def read_image(path: str | Path) -> ImageFile:
     spans += [(address, address + len(data)) for address, data in pieces]
     return ImageFile(pieces=pieces, memories=tuple(
         (low, high - low) for low, high in merge_pages(spans, PAGE)),
-                     vectors=vectors.value,
-                     code=(min(text)[0], max(end for _, end in text)))
+                     vectors=vectors.value, code=(min(text)[0], max(end for _, end in text)))
 
 
 def check_image(path: str | Path, port: str) -> None:

@@ -22,7 +22,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
-from hwmodels.quantities import format_time
+from hwmodels.quantities import format_time, list_first
 from twin.deployment.choice import find_library, find_newest, list_best, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -235,8 +235,8 @@ class LibraryFit:
         return abs(math.log(self.ratios[0][1])) <= math.log(NEAR)
 
     def __str__(self) -> str:
-        """Say how far each is."""
-        return ", ".join(f"{ratio:.3g} times {name}" for name, ratio in self.ratios)
+        """Say how far each is, the nearest first."""
+        return list_first([f"{ratio:.3g} times {name}" for name, ratio in self.ratios], 6)
 
 
 def tell_library(measurement: Measurement, graph: Graph, board: str,

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 import twin
-from twin.api.requests import AUTO, FIELD, Option, Options, Placed, Request, primitive
+from twin.api.requests import AUTO, FIELD, Option, Options, Placed, Request, is_mapping, primitive
 from twin.cli.output import note_files, note_written, show_view, warn
 from twin.errors import UsageError
 
@@ -265,8 +265,9 @@ def make_parameter(name: str, option: Option, hint: Any, default: Any) -> inspec
         default = None  # Nothing is given where Python has a list.
     return inspect.Parameter(
         name, KEYWORD_ONLY, default=default,
-        annotation=annotate(
-            option, option.text or (not option.parse and primitive(hint)) or str, default is None))
+        annotation=annotate(option, option.text or (list[str] if is_mapping(hint) else
+                                                    not option.parse and primitive(hint)) or str,
+                            default is None))
 
 
 @cache

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from calibration.errors import MeasurementError
+from calibration.importers.log import UNKNOWN
 from hwmodels.errors import TwinError
 from hwmodels.isa import load_isa
 from twin.deployment.choice import find_counted, find_library, list_near, list_releases
@@ -36,7 +37,8 @@ def list_candidates(stated: str, isa: str | None = None,
     Parameters
     ----------
     stated
-        As the log says it: "tflm" is every family whose name begins so.
+        As the log says it: "tflm" is every family whose name begins so, one that says nothing
+        each that was measured on the board, else on its core.
     isa
         Of the board's core: families that do not run on it are omitted.
     board
@@ -47,6 +49,8 @@ def list_candidates(stated: str, isa: str | None = None,
     families = sorted({identity.partition("@")[0] for identity in list_runtimes()})
     if stem in families:
         chosen = [stem]
+    elif stated == UNKNOWN and board is not None:
+        chosen = [name for name in families if list_near(name, board)]
     else:
         isa = isa if board is None else board.core.isa
         espressif = board is not None and board.soc.startswith("esp")

@@ -20,8 +20,7 @@ def time_evidence(observations: Sequence[Observation]) -> Evidence:
         measured=np.array([o.cycles for o in observations]),
         cells=tuple(o.cell for o in observations),
         networks=tuple(o.network for o in observations),
-        labels=tuple(o.label for o in observations),
-        concentration=_concentrations(observations))
+        labels=tuple(o.label for o in observations), concentration=_concentrations(observations))
 
 
 def _concentrations(observations: Sequence[Observation]) -> np.ndarray:
@@ -44,8 +43,7 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
         measured=np.array([o.energy_pj for o in observations]),
         cells=tuple(o.power or o.cell for o in observations),
         networks=tuple(o.network for o in observations),
-        labels=tuple(o.label for o in observations),
-        concentration=_concentrations(observations))
+        labels=tuple(o.label for o in observations), concentration=_concentrations(observations))
 
 
 def with_energy(observations: Iterable[Observation]) -> tuple[Observation, ...]:

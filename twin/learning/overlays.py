@@ -65,8 +65,7 @@ three boards cannot tell. What a file states of its run current is of all of the
 
 ENERGY_SPREAD = Spread(everything=0.3, library=0.0, core=0.1, release=0.1, series=0.0, board=0.1,
                        build=0.0, cell=0.05, own_core=0.0, own_release=0.0, own_board=0.15,
-                       own_build=0.0, own_cell=0.1,
-                       network=0.02, row=0.02)
+                       own_build=0.0, own_cell=0.1, network=0.02, row=0.02)
 """Before the data. A current is a fact of the board, so libraries and their releases are none of
 the levels: networks draw more than the code of datasheets everywhere, by regulator, by board and
 by the firmware on it ("cell"). What a board's file states of its currents adds to its own.

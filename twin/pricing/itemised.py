@@ -192,8 +192,7 @@ def _itemise_transfers(deployment: Deployment, ends: Sequence[Prices]) -> Brough
         transfers=transfers, wait_cycles=ends[0].price("dma_wait", source).cycles,
         wait_pj=np.array([_pj(one, "dma_wait", source) for one in ends]),
         moved_pj=np.array([np.where(sizes != 0, sizes * _pj(one, "dma_byte", source), 0.0)
-                           for one in ends]),
-        outside=source in list_external(deployment.board))
+                           for one in ends]), outside=source in list_external(deployment.board))
 
 
 @entity

@@ -161,8 +161,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *, cold:
     traffic = _count_once(deployment, tuple(kernel for group in groups for kernel in group), cold)
     save_counts(key, {
         "layers": [[[one.name, one.family, one.calls, one.assumed] for one in layer]
-                   for layer in layers],
-        "traffic": [to_plain(one) for one in traffic]})
+                   for layer in layers], "traffic": [to_plain(one) for one in traffic]})
     return layers, traffic
 
 

@@ -316,6 +316,5 @@ KINDS: Mapping[str, type[Device]] = {
     "stm32_timer": Stm32Timer, "stm32_crc": Stm32Crc,
     "stm32_semaphores": Stm32Semaphores, "rp_timer": RpTimer, "rp_sio": RpSio,
     "nrf_counter": NrfCounter, "esp_systimer": EspSystimer, "esp_interrupts": EspInterrupts,
-    "esp_clock": EspClock, "esp_flash": EspFlash,
-    "esp_software": EspSoftware}
+    "esp_clock": EspClock, "esp_flash": EspFlash, "esp_software": EspSoftware}
 """Kinds of devices, as files of parts name them."""

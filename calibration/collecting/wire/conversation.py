@@ -62,8 +62,7 @@ class Conversation:
     """
 
     def __init__(self, link: Link, *, number: int | None = None,
-                 on_event: Callable[[str], None] | None = None,
-                 return_s: float = RETURN_S) -> None:
+                 on_event: Callable[[str], None] | None = None, return_s: float = RETURN_S) -> None:
         self.link = link
         self.number = number or random.SystemRandom().randrange(1, 1 << 32)
         self.reader = FrameReader()

@@ -141,8 +141,8 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     slow = twin.import_log("tflm", write_log(tmp_path, kws, 4), board=BOARD, model="kws",
                            clock_hz=TICKS_HZ, output=tmp_path / "slow")
     assert slow.measurement.header.runtime == "tflm"
-    assert any("cannot infer the runtime from the time" in one and "pass --runtime: tflm-" in one
-               for one in slow.remarks)
+    assert any("cannot infer the runtime from the time" in one
+               and "pass --runtime with one of these" in one for one in slow.remarks)
     with pytest.raises(MeasurementError, match=r"'tflm' is unknown; pass --runtime: "
                                                r"tflm-cmsis-nn@2023 or tflm-cmsis-nn@2\.3\.1-os or "
                                                r"tflm-cmsis-nn@2026 or tflm-reference@2023"):
@@ -286,3 +286,16 @@ def test_a_runtime_a_log_contradicts_is_refused(stated, given):
         settle_runtime(stated, given, "log")
     with pytest.raises(RuntimeRefusedError):
         settle_runtime(stated, "no-such-library", "log")
+
+
+def test_a_log_that_names_no_library_is_inferred_by_the_same_rule(tmp_path):
+    predicted = twin.predict(twin.deploy("ad", BOARD, runtime="tflm-cmsis-nn@2.3.1-os"))
+    log = tmp_path / "zephyr.log"
+    log.write_text(f"inference : {predicted.cycles:.0f} cycles , "
+                   f"{predicted.time_us * 1e3:.0f} ns\n")
+    found = twin.import_log("zephyr", log, board=BOARD, model="ad")
+    (told,) = [one for one in found.remarks if "runtime" in one]
+    assert "tflm-cmsis-nn@2.3.1-os" in told and "x-cube-ai@" in told
+    assert not any("--clock" in one for one in found.remarks)
+    compared = twin.compare("ad", BOARD, found.folder)
+    assert any("does not say which; the other side is of" in one for one in compared.remarks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import INFERRED, STATED, Measurement, write_measurement
 from hwmodels.board.file import find_board, load_board
-from hwmodels.errors import TwinError
+from hwmodels.errors import BoardError, TwinError, reworded
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_frequency
 from twin.api.requests import takes
@@ -28,6 +29,7 @@ from twin.deployment.stated import (
     settle_runtime,
     without_tools,
 )
+from twin.errors import PlacementError, RuntimeRefusedError
 from twin.network.operators import OPERATORS, graph_macs, is_alias, layer_macs
 from twin.reports.export import check_place
 
@@ -130,8 +132,7 @@ def _identify(measurement: Measurement, graph: Graph) -> Measurement:
 
     header = replace(measurement.header, model=graph.name, model_sha256=graph.sha256,
                      architecture_id=graph.architecture_id,
-                     environment=(
-                         *measurement.header.environment, *note_file(graph).items()))
+                     environment=(*measurement.header.environment, *note_file(graph).items()))
     return replace(measurement, header=header)
 
 
@@ -151,16 +152,10 @@ def _check_library(measurement: Measurement, graph: Graph, where: str) -> None:
     """Refuse a stated library that has no code for the board's core."""
     from twin.deployment.core import lower_network
     from twin.deployment.deploy import deploy
-    from twin.errors import RuntimeRefusedError
 
-    try:
-        deployment = deploy(graph, measurement.header.board, runtime=measurement.header.runtime)
-    except TwinError:  # It does not fit, or board or runtime is only a name.
-        return
-    try:
-        lower_network(deployment)
-    except RuntimeRefusedError as error:
-        raise MeasurementError(f"{where}: --runtime: {error}; --anyway takes it") from None
+    with suppress(BoardError, PlacementError), reworded(  # is only a name, or does not fit
+            RuntimeRefusedError, MeasurementError, f"{where}: --runtime: ", "; --anyway takes it"):
+        lower_network(deploy(graph, measurement.header.board, runtime=measurement.header.runtime))
 
 
 def _settle_runtime(measurement: Measurement, asked: str | None,
@@ -204,7 +199,7 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
                 "--runtime states another",)
         elif inferred is not None:
             remark = (f"cannot infer the runtime from the time, which is {inferred}; "
-                      + (f"pass {hint}" if inferred.is_near else
+                      + ("pass --runtime with one of these" if inferred.is_near else
                          "check --clock, --model and the unit, or, if it did take so long, type "
                          f"--runtime {inferred.ratios[0][0]}"),)
     if "@" not in (bare := asked or header.runtime) and is_known(bare):

@@ -18,6 +18,7 @@ from typing import (
     TypeVar,
     dataclass_transform,
     get_args,
+    get_origin,
 )
 
 from hwmodels.files import File
@@ -101,6 +102,11 @@ def primitive(hint: Any) -> Any:
     return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float, str, list[str]) else None
 
 
+def is_mapping(hint: Any) -> bool:
+    """Whether a type is a mapping, or one or none."""
+    return any(get_origin(kind) is Mapping for kind in (hint, *get_args(hint)))
+
+
 def takes(request: Callable[Fields, Asked]
           ) -> Callable[[Callable[[Asked], Result]], Callable[Fields, Result]]:
     """Make a function of a request one of the request's fields, documented as they are."""
@@ -181,10 +187,10 @@ Calibration = Annotated[File, Option(
     "--calibration", "auto|none|FILE", "Learnt prices: auto (those shipped for this board and "
     "runtime), none (datasheets only), or a file of `twin calibrate`.", files=OVERLAY_FILES)]
 Changes = Annotated[Settings | None, Option(
-    "--set", "PATH=VALUE", SETTINGS_HELP, text=list[str], parse=parse_settings)]
+    "--set", "PATH=VALUE", SETTINGS_HELP, parse=parse_settings)]
 Prices = Annotated[Mapping[str, float] | None, Option(
     "--price", "NAME=USD", "Your own price of a board or chip; may be given several times.",
-    text=list[str], parse=parse_prices)]
+    parse=parse_prices)]
 Anyway = Annotated[bool, Option(
     "--anyway", None, "Compare even where network, board or clock differ.")]
 Limit = float | str | None
@@ -250,11 +256,11 @@ class Fed(Request, kw_only=True):
         "is given) or 3.7Wh. Adds a column of battery life.")
     currents: Mapping[str, float | str] | None = option(
         None, "--currents", "NAME=CURRENT", "Your own run current of a board or chip, such as "
-        "52uA/MHz; may be given several times.", text=list[str],
+        "52uA/MHz; may be given several times.",
         parse=lambda texts: parse_named(texts, "--currents", "CURRENT/MHz", "140uA/MHz"))
     sleep: Mapping[str, float | str] | None = option(
         None, "--sleep", "NAME=CURRENT", "Your own sleep current at the chip's supply, of a kit at "
-        "its input: 1.2uA, or 1.2uA,10us with its wake-up; may be repeated.", text=list[str],
+        "its input: 1.2uA, or 1.2uA,10us with its wake-up; may be repeated.",
         parse=lambda texts: parse_named(texts, "--sleep", "CURRENT", "12uA"))
     known_only: bool = option(
         False, "--known-only", None, "Treat currents and prices assumed for a class of parts as "
@@ -318,10 +324,10 @@ class Part(Request, kw_only=True):
         "'run_*,pool*', a shipped set, auto or none.")
     memory: Mapping[int, bytes] | None = option(
         None, "--memory", "FILE@ADDRESS", "With --elf: load a file at an address; may be given "
-        "several times.", text=list[str], parse=lambda texts: load_parsers().parse_memory(texts))
+        "several times.", parse=lambda texts: load_parsers().parse_memory(texts))
     registers: Mapping[str, int] | None = option(
         None, "--set-register", "REG=VALUE", "With --elf: r0, sp, a0 (RISC-V) ... as the billed "
-        "part begins, or 0xADDRESS of a peripheral's.", text=list[str],
+        "part begins, or 0xADDRESS of a peripheral's.",
         parse=lambda texts: load_parsers().parse_registers(texts))
     skip_startup: bool = option(
         False, "--skip-startup", None, "With --elf: begin at main, variables as in the file.")

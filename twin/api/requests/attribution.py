@@ -96,7 +96,7 @@ class Diagnose(Placed):
         files=())
     priors: Mapping[str, float] | None = option(
         None, "--prior", "KIND=P", "Your own probability of a kind before any evidence, such as "
-        "'as declared=0.9'; may be given several times.", text=list[str], parse=parse_priors)
+        "'as declared=0.9'; may be given several times.", parse=parse_priors)
     calibration: Calibration = AUTO
     on_progress: Progress | None = None
 

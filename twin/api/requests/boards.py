@@ -44,10 +44,8 @@ class NewBoard(Request):
     clock_hz: float | None = option(
         None, "--clock", "FREQUENCY", "As 96MHz.",
         parse=lambda text: parse_quantity(text, "hz", "--clock"))
-    flash_bytes: int | None = option(
-        None, "--flash", "SIZE", "As 1MiB.", parse=_size("--flash"))
-    sram_bytes: int | None = option(
-        None, "--sram", "SIZE", "As 256KiB.", parse=_size("--sram"))
+    flash_bytes: int | None = option(None, "--flash", "SIZE", "As 1MiB.", parse=_size("--flash"))
+    sram_bytes: int | None = option(None, "--sram", "SIZE", "As 256KiB.", parse=_size("--sram"))
     wait_states: int | None = option(
         None, "--wait-states", None, "Wait states of the flash at that clock; may be guessed.",
         least=0, most=MOST_WAIT_STATES)

@@ -23,6 +23,6 @@ class RunScenario(Request):
     overrides: Settings | None = option(
         None, "--set", "KEY=VALUE", "A key of the file: board=nucleo_u575zi_q, sensor.hop=20ms, "
         "loads.0.busy=5ms, a what-if path below set.; may be given several times.",
-        text=list[str], parse=parse_keys)
+        parse=parse_keys)
     _: KW_ONLY
     calibration: Calibration = AUTO

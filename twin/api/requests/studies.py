@@ -112,7 +112,7 @@ class Compared(LimitedAndPriced, Powered, Priced, Judged, kw_only=True):
     settings: Settings | None = option(
         None, "--set", "PATH=VALUES", "Values of a what-if path: a,b,c (a;b where values have "
         "commas), LOW..HIGH:COUNT or, with --sample, LOW..HIGH; may be given several times.",
-        text=list[str], parse=parse_settings)
+        parse=parse_settings)
     clocks: Words = option(
         (), "--clock", "FREQUENCY,...", "CPU clocks at their lowest voltage; own (the default) or "
         "each: the top of every voltage scale.")

@@ -26,7 +26,8 @@ class Option:
     metavar, help : str or None
         As the help shows them.
     text : type or None
-        What the command line takes; by default a text where `parse` reads it, the field's own type
+        What the command line takes; by default a text where `parse` reads it, several
+        of a mapping, the field's own type
         else, or a text in place of one that no command line has.
     parse : callable or None
         Makes the field's value of it; raises `UsageError`.

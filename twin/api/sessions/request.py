@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path, PurePosixPath
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from hwmodels.errors import did_you_mean
 from hwmodels.files import JsonObject
@@ -130,7 +130,7 @@ def _judge(hint: Any, value: object) -> tuple[str, bool]:
     if kind is float:
         return "a number above zero", (isinstance(value, int | float)
                                        and not isinstance(value, bool) and 0 < value < math.inf)
-    if get_origin(get_args(hint)[:1][0] if get_args(hint) else hint) is Mapping:
+    if requests.is_mapping(hint):
         return "a mapping of paths to values", isinstance(value, dict) and all(
             isinstance(key, str) and isinstance(one, str | int | float | bool)
             for key, one in value.items())

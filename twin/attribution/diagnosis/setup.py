@@ -199,7 +199,7 @@ def find_runtime(measurement: Measurement, model: str, board: str) -> str | None
     """Return the runtime a measurement is of, or its library where that version is not known.
 
     Of a library alone a board has the release it has in a prediction; a log of "tflm" does not say
-    its kernels.
+    its kernels. None, where it says nothing: the board's default, as in a prediction.
     """
     label = measurement.header.runtime.partition(",")[0]
     stem = label.partition("@")[0]
@@ -209,7 +209,7 @@ def find_runtime(measurement: Measurement, model: str, board: str) -> str | None
             return name
         except RuntimeRefusedError:
             continue
-    return _find_candidate(stem, model, board)
+    return None if label == UNKNOWN else _find_candidate(stem, model, board)
 
 
 def _find_candidate(stated: str, model: str, board: str) -> str | None:

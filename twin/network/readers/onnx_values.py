@@ -258,8 +258,7 @@ class OnnxReader(GraphDraft):
         self._stored[self._stored_name(self.group.output), layout] = tensor
 
     def emit(self, op: str, inputs: Sequence[int], layout: str, *,
-             outputs: Sequence[str] = (), activation: str | None = None,
-             **options: Any) -> None:
+             outputs: Sequence[str] = (), activation: str | None = None, **options: Any) -> None:
         """Add a layer that writes the group's output, or several named ones."""
         names = list(outputs) or [self.group.output]
         made = []

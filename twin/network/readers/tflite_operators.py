@@ -58,8 +58,7 @@ def _transpose_conv(node: Node) -> Layer:
     window = _window(node, _kernel(node, node.shape(2)), node.tensor(node.outputs[0]).shape,
                      options)
     return node.layer("transpose_conv_2d", (node.input(2), node.input(1), *node.inputs[3:4]),
-                      window=window,
-                      activation=node.activation(options.FusedActivationFunction()))
+                      window=window, activation=node.activation(options.FusedActivationFunction()))
 
 
 def _pool(node: Node) -> Layer:

@@ -242,5 +242,4 @@ def _kept_scales(tensor: Tensor, axis: int, kept: np.ndarray) -> Quantization | 
     if quantization is None or quantization.axis != axis:
         return quantization
     return Quantization(scales=tuple(quantization.scales[i] for i in kept),
-                        zero_points=tuple(quantization.zero_points[i] for i in kept),
-                        axis=axis)
+                        zero_points=tuple(quantization.zero_points[i] for i in kept), axis=axis)

@@ -195,5 +195,4 @@ REWRITE = Rewrite(
     name="network.fusion", accepted=", ".join(KINDS),
     does="activations, padding and constant sums are part of the layer beside them (all), or "
          "layers of their own (none)", effort="conversion", costs="", stage=50,
-    values=_values,
-    read=partial(read_choice, "network.fusion", KINDS), apply=fuse)
+    values=_values, read=partial(read_choice, "network.fusion", KINDS), apply=fuse)

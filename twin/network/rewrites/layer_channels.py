@@ -85,5 +85,4 @@ REWRITE = Rewrite(
     name="network.channels", accepted="LAYER:CHANNELS that stay, of several layers 3:32/7:48",
     does="these layers, and those that sums tie to them, write fewer channels",
     effort="retraining", costs="accuracy not known until it is trained at that width", stage=22,
-    values=_halve_largest,
-    read=read_channels, apply=set_channels)
+    values=_halve_largest, read=read_channels, apply=set_channels)

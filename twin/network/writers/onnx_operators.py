@@ -125,8 +125,7 @@ def _split(output: Output) -> None:
     rank, axis = output.rank, output.option("axis")
     lengths = [output.graph.tensors[i].shape[axis] for i in output.layer.outputs]
     output.node("Split", [output.source(),
-                          output.integers("lengths", lengths)],
-                axis=to_file_axis(axis, rank))
+                          output.integers("lengths", lengths)], axis=to_file_axis(axis, rank))
 
 
 def _slice(output: Output) -> None:

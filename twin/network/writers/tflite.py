@@ -92,8 +92,7 @@ def encode_tflite(graph: Graph) -> bytes:
         builder, "Model", version=SCHEMA_VERSION,
         operator_codes=_offsets(builder, [_write_code(builder, name) for name in codes]),
         subgraphs=_offsets(builder, [subgraph]),
-        description=builder.CreateString("embedded-twin"),
-        buffers=_offsets(builder, buffers))
+        description=builder.CreateString("embedded-twin"), buffers=_offsets(builder, buffers))
     builder.Finish(model, file_identifier=IDENTIFIER)
     return bytes(builder.Output())
 
@@ -189,8 +188,7 @@ def _write_code(builder: Any, name: str) -> int:
 
     code = getattr(BuiltinOperator, name)
     return _table(builder, "OperatorCode", deprecated_builtin_code=min(code, 127),
-                  version=_VERSIONS.get(name, 1),
-                  builtin_code=code)
+                  version=_VERSIONS.get(name, 1), builtin_code=code)
 
 
 def _write_operator(builder: Any, layer: Encoded, code: int) -> int:

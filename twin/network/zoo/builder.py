@@ -76,8 +76,7 @@ class Builder(GraphDraft):
         return self._tensors[tensor].quantization
 
     def tensor(self, name: str, shape: Sequence[int], dtype: str = "int8",
-               quantization: Quantization | None = SIGNED,
-               data: np.ndarray | None = None) -> int:
+               quantization: Quantization | None = SIGNED, data: np.ndarray | None = None) -> int:
         """Add a tensor and return its index."""
         return self.add_tensor(Tensor(name=name, shape=tuple(shape), dtype=dtype, data=data,
                                       quantization=quantization))
