@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 
 from hwmodels.board.declaration import MOST_WAIT_STATES
 from twin.api.requests import BOARD_FILES, Request, option, required
-from twin.api.requests.values import parse_quantity
+from twin.api.requests.values import parse_clock, parse_quantity
 from twin.errors import UsageError
 from twin.studies.duty import read_current
 
@@ -42,8 +42,7 @@ class NewBoard(Request):
     core: str | None = option(
         None, "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")
     clock_hz: float | None = option(
-        None, "--clock", "FREQUENCY", "As 96MHz.",
-        parse=lambda text: parse_quantity(text, "hz", "--clock"))
+        None, "--clock", "FREQUENCY", "As 96MHz.", parse=parse_clock)
     flash_bytes: int | None = option(None, "--flash", "SIZE", "As 1MiB.", parse=_size("--flash"))
     sram_bytes: int | None = option(None, "--sram", "SIZE", "As 256KiB.", parse=_size("--sram"))
     wait_states: int | None = option(
