@@ -77,6 +77,9 @@ def test_without_look_ups_the_largest_memory_cause_is_named():
 def test_glossary_explains_every_cause_and_event():
     glossary = load_glossary()
     assert set(CAUSES) <= set(glossary)
+    printed = {"placement", "boundary", "days", "mean power", "conformal", "identifiable",
+               "fitted as one", "90 % interval", "art_d"}
+    assert printed <= set(glossary)
     assert set(EVENTS) <= set(glossary)
     for cause in CAUSES:
         assert glossary[cause].kind == "cause"
