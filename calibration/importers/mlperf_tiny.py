@@ -20,7 +20,7 @@ from calibration.importers.log import UNKNOWN, Log, measurement_of, number_of
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 
-EXPECTED = "m-lap-us lines, or lines of Throughput, Energy or medians"
+EXPECTED = "m-lap-us lines after m-infer-start-N, or lines of Throughput, Energy or medians"
 
 _LAP = re.compile(r"m-lap-us-(\d{1,20})\b")
 _START = re.compile(r"m-infer-start-(\d{1,12})\b")

@@ -157,6 +157,9 @@ def test_mlperf_tiny(tmp_path):
     # 10 s over 200; then a counter that wraps: 9932704 + 2^32 - 4294900000 = 10,000,000
     assert log.values("latency").tolist() == [50_000, 50_000]
     assert (log.header.model, log.header.board) == ("kws01", "nucleo")
+    started = [line for line in MLPERF_LOG.splitlines() if "m-infer-start" not in line]
+    with pytest.raises(MeasurementError, match="m-lap-us lines after m-infer-start-N"):
+        imported(tmp_path, "mlperf-tiny", "\n".join(started))
     results = imported(tmp_path, "mlperf-tiny", MLPERF_RESULTS)
     assert results.values("latency").tolist() == pytest.approx(
         [50_000, 1e6 / 20.1, 1e6 / 19.9])
