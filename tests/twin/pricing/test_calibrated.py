@@ -495,6 +495,9 @@ def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Pa
         console.print(overlay_table(overlay, replace(entry, time=replace(
             entry.time, residuals={"kws 3": math.log(1000)}))))
     assert "+99900.0 % (kws 3), or a fault: `twin diagnose` first" in captured.get()
+    shipped = replace(entry.time, residuals={"resnet 1": 2.0})
+    borrowed = replace(entry, powers_of="another board", energy=shipped)
+    assert "resnet 1" not in "".join(overlay_table(overlay, borrowed).lines(200) or ())
     assert f"wrote {path}" in result.stderr and "within its stated sd" in result.stderr
     # The warning and the table's line name the same prices as fitted as one, no others.
     text = " ".join(result.stdout.split())

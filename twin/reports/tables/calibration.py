@@ -57,7 +57,7 @@ def overlay_table(overlay: Overlay, entry: Entry, before: Sequence[float] = ()) 
     parts: list[Content] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time", before)]
     if learnt is not None:
         parts.append(_factors(overlay.energy_prices, learnt, "energy"))
-    drawn = {} if energy is None else energy.residuals
+    drawn = {} if learnt is None else learnt.residuals
     worst = max([*time.residuals.items(), *((f"energy of {name}", off) for name, off in
                                             drawn.items())],
                 key=lambda item: abs(item[1]), default=None)
