@@ -9,6 +9,12 @@ class MeasurementError(TwinError):
     """A measurement folder or a published table was refused."""
 
 
+class MeterOptionError(MeasurementError):
+    """A recording needs an option of `twin energy`, or a value of one was refused."""
+
+    exit_code = 2
+
+
 class IncompleteLogError(MeasurementError):
     """A log lacks something, and only whole ones are accepted."""
 

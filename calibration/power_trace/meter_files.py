@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import MeasurementError
+from calibration.errors import MeasurementError, MeterOptionError
 from calibration.power_trace.scope_files import read_header
 from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import check_known, did_you_mean, reworded
@@ -48,8 +48,7 @@ _QUANTITIES = {"time": ("time", "timestamp", "t", "second", "seconds", "x-axis")
                            "ace main current"),
                "voltage": ("voltage", "v", "volt", "volts", "vdd", "bus", "bus voltage", "vbus",
                            "main voltage", "arc main voltage", "ace main voltage"),
-               "power": ("power", "p", "watts", "main power", "arc main power",
-                         "ace main power"),
+               "power": ("power", "p", "watts", "main power", "arc main power", "ace main power"),
                "shunt": ("shunt", "shunt voltage", "vshunt")}
 _OTHERS = {
     "ppk2": (re.compile(r"^timestamp\s*\(ms\)", re.I), re.compile(r"\bcurrent\s*\(ua\)", re.I)),
@@ -61,6 +60,8 @@ _MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|(arc|ace)?gp
                     re.IGNORECASE)
 _ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
 _TIME_STAMP = re.compile(rb"TimeStamp:\s*(\d{1,9})s\s+(\d{1,9})ms", re.IGNORECASE)
+SUPPLY_SLACK = 0.05
+"""How far a stated supply may be from a recording's own voltage, relative (assumed)."""
 _MOST_DIGITS = 9
 """Of a mantissa the meter sends; it has four."""
 
@@ -107,19 +108,19 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     """
     path = Path(path)
     if meter not in METER_FILES:
-        check_known("no meter", meter, (*METER_FILES, *find_entries(GROUP)), MeasurementError)
+        check_known("no meter", meter, (*METER_FILES, *find_entries(GROUP)), MeterOptionError)
         with blamed(GROUP, meter):
             trace: PowerTrace = take(GROUP, meter, "read_recording")(path)
         return trace
-    for what, value, unit in (("supply", supply_v, "V"), ("shunt", shunt_ohm, "ohm"),
-                              ("sampling frequency", sample_hz, "Hz")):
+    for what, value, unit in (("--supply", supply_v, "V"), ("--shunt", shunt_ohm, "ohm"),
+                              ("--rate", sample_hz, "Hz")):
         if value is not None and not 0 < value < float("inf"):
-            raise MeasurementError(f"{what} of {value:g} {unit}; accepted: above 0")
+            raise MeterOptionError(f"{what} of {value:g} {unit}; accepted: above 0")
     with reworded(OSError, MeasurementError, f"{path}: cannot be read (", ")"):
         data = read_regular(path, LARGEST_TRACE_BYTES)
     if meter == "lpm01a" and _is_stream(data):
         time_s, amps = _read_stream(data, path, sample_hz)
-        volts = _need(supply_v, f"{path}: has no voltage; give the supply")
+        volts = _need(supply_v, f"{path}: has no voltage; give the supply (--supply VOLT)")
         return _trace(time_s, amps * volts, meter, volts)
     text = data.decode("utf-8-sig", "replace")
     if meter == "scope":
@@ -132,7 +133,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
 
 def _need(value: float | None, message: str) -> float:
     if value is None:
-        raise MeasurementError(message)
+        raise MeterOptionError(message)
     return value
 
 
@@ -147,21 +148,22 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
               for quantity, column in columns.items()}
     if "shunt" in wanted and "current" not in wanted:
         wanted["current"] = wanted["shunt"] / _need(
-            shunt_ohm, f"{path}: give the resistance of the shunt")
+            shunt_ohm, f"{path}: give the resistance of the shunt (--shunt OHM)")
+    own_v = float(np.mean(wanted["voltage"])) if "voltage" in wanted else supply_v
+    if supply_v and own_v and abs(own_v / supply_v - 1) > SUPPLY_SLACK:
+        raise MeterOptionError(f"{path}: --supply {supply_v:g} V, but its voltage column is "
+                               f"{own_v:.4g} V in the mean; accepted: none, or within "
+                               f"{SUPPLY_SLACK:.0%} of it")
     if "power" in wanted:
-        watts = wanted["power"]
-        volts = supply_v or _mean(wanted.get("voltage"), 1.0)
+        watts, volts = wanted["power"], own_v or 1.0
     elif "current" in wanted:
-        if "voltage" in wanted:
-            watts, volts = wanted["current"] * wanted["voltage"], _mean(wanted["voltage"], 1.0)
-        else:
-            volts = _need(supply_v, f"{path}: has no voltage column; give the supply")
-            watts = wanted["current"] * volts
+        volts = _need(own_v, f"{path}: has no voltage column; give the supply (--supply VOLT)")
+        watts = wanted["current"] * wanted.get("voltage", volts)
     else:
         raise MeasurementError(f"{path}:{start}: no column of current or power")
     read = {column.place for column in columns.values()}
-    others = {_plain_name(cell): place for place, cell in enumerate(
-        lines[start - 1].split(separator)) if place not in read and _plain_name(cell)}
+    others = {name: place for place, cell in enumerate(
+        lines[start - 1].split(separator)) if place not in read and (name := _plain_name(cell))}
     if mark[1] is None:
         edges = _find_edges(rows, marks, mark[0], wanted["time"])
     else:
@@ -207,13 +209,13 @@ def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float 
     if not channel.symbol or channel.symbol == "s":
         raise MeasurementError(f"{path}:{header.line}: column {channel.name!r} has no unit; write "
                                f"it behind the name, such as {channel.name}(mV)")
-    volts = _need(supply_v, f"{path}: give the supply voltage at the rail")
+    volts = _need(supply_v, f"{path}: give the supply voltage at the rail (--supply VOLT)")
     rows = _read_rows(lines, header.rows_from, header.separator, path)
     time_s = rows.numbers(header.time.place) * header.time.scale
     amps = rows.numbers(channel.place) * channel.scale
     if channel.symbol == "V":
         amps = amps / _need(shunt_ohm, f"{path}: give the resistance of the shunt the scope is "
-                                       "across")
+                                       "across (--shunt OHM)")
     if names[1] is not None:
         edges = _split_edges(rows.numbers(header.find(names[1], ("V",), path).place), time_s)
     else:
@@ -221,10 +223,6 @@ def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float 
         edges = _find_edges(rows, marks, mark_bit, time_s)
     return _trace(time_s, amps * volts, "scope", volts, edges, tuple(
         one.name for one in header.channels if one is not channel))
-
-
-def _mean(values: np.ndarray | None, default: float) -> float:
-    return default if values is None else float(np.mean(values))
 
 
 def _find_header(lines: Sequence[str],
@@ -352,19 +350,17 @@ def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.n
     amps: list[float] = []
     stamps: list[tuple[int, float]] = []
     for line in data.splitlines():
-        match = _ASCII_DEC.match(line)
-        stamp = _TIME_STAMP.search(line)
-        if match and (len(match[1]) > _MOST_DIGITS or len(match[2]) > 3):
-            raise MeasurementError(f"{path}: {len(match[0])} bytes of digits are no current; "
-                                   "expected such as 6409-07")
-        if match:
+        if match := _ASCII_DEC.match(line):
+            if len(match[1]) > _MOST_DIGITS or len(match[2]) > 3:
+                raise MeasurementError(f"{path}: {len(match[0])} bytes of digits are no current; "
+                                       "expected such as 6409-07")
             amps.append(int(match[1]) * 10.0 ** int(match[2]))
-        elif stamp:
+        elif stamp := _TIME_STAMP.search(line):
             stamps.append((len(amps), int(stamp[1]) + int(stamp[2]) * 1e-3))
     if sample_hz is None:
         samples, spans = np.subtract(stamps[-1], stamps[0]) if stamps else (0, 0)
         if not samples or spans <= 0:
-            raise MeasurementError(f"{path}: fewer than two time stamps; give the sampling "
+            raise MeterOptionError(f"{path}: fewer than two time stamps; give the sampling "
                                    "frequency (--rate)")
         sample_hz = float(samples / spans)
     return np.arange(1, len(amps) + 1) / sample_hz, np.array(amps)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from calibration.errors import MeasurementError
@@ -123,9 +124,7 @@ def read_header(lines: Sequence[str], path: Path) -> ScopeHeader:
                 for place, name in enumerate(table[names])
                 if name or (place < len(units) and units[place])]
     numbered = _read_increment(table[names], units)
-    time = channels[0]
-    if numbered is not None:
-        time = Channel(place=time.place, name=time.name, symbol="s", scale=numbered)
+    time = channels[0] if numbered is None else replace(channels[0], symbol="s", scale=numbered)
     if time.symbol != "s":
         raise MeasurementError(f"{path}:{names + 1}: column {time.name!r} has no unit; write it "
                                f"behind the name, such as {time.name}(ms)")

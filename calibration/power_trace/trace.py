@@ -139,18 +139,18 @@ class PowerTrace:
         if time_us.ndim != 1 or time_us.shape != power_mw.shape or len(time_us) < 2:
             raise MeasurementError(f"{where}: {time_us.shape} times for {power_mw.shape} powers; "
                                    "two samples or more are needed")
-        for name, array, largest in (("us", time_us, LARGEST_US), ("mW", power_mw, LARGEST_MW)):
-            if not (np.abs(array) <= largest).all():  # so that squares and sums are numbers
-                raise MeasurementError(f"{where}: a sample of "
-                                       f"{array[~(np.abs(array) <= largest)][0]:g} {name}; "
-                                       f"accepted: at most {largest:g}")
+        for name, array, unit, largest in (("time_us", time_us, "us", LARGEST_US),
+                                           ("power_mw", power_mw, "mW", LARGEST_MW)):
+            wrong = array[~(np.abs(array) <= largest)]  # so that squares and sums are numbers
+            if len(wrong):
+                raise MeasurementError(f"{where}: a sample of {wrong[0]:g} {unit}; accepted: at "
+                                       f"most {largest:g}")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
         late = np.flatnonzero(np.diff(time_us) <= 0)
         if len(late):
             raise MeasurementError(f"{where}: time stands still or runs backwards at sample "
                                    f"{late[0] + 1}")
-        for name, array in (("time_us", time_us), ("power_mw", power_mw)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
 
     @property
     def period_us(self) -> float:

@@ -174,6 +174,8 @@ def test_the_mark_is_named_and_the_whole_inference_counts(folder, tmp_path):
     for meter, name, more, code, said in (
             ("joulescope", "mine", (), 3, "--mark-column NAME, where one of mine is the mark"),
             ("joulescope", "mine", ("--mark-column", "min"), 3, "did you mean mine"),
+            ("joulescope", "IN0", ("--supply", "3.3"), 2, "its voltage column is 3 V in the mean"),
+            ("scope", "CH2", ("--supply", "3"), 2, "(--shunt OHM)"),
             ("scope", "CH2", lab, 3, "--mark-column NAME, where one of CH2"),
             ("scope", "CH2", ("--supply", "3 volts"), 2, "--supply '3 volts' is not understood")):
         ended = run(meter, name, *more, to="own")
@@ -271,10 +273,12 @@ def test_refusals(folder, tmp_path):
     trace = tmp_path / "recording.csv"
     write_ppk2(trace)
     for arguments, code, message in (
-            (["--meter", "ppk2"], 3, "give the supply"),
+            (["--meter", "ppk2"], 2, "give the supply (--supply VOLT)"),
+            (["--meter", "ppk2", "--supply", "3", "--rate", "100 kilo"], 2,
+             "--rate '100 kilo' is not understood"),
             (["--meter", "ppk2", "--supply", "3", "--by-shape", "--runs", "3"], 2, "--by-shape"),
-            (["--meter", "ppk2", "--supply", "-3"], 3, "supply of -3 V; accepted: above 0"),
-            (["--meter", "ppk3", "--supply", "3"], 3, "did you mean ppk2")):
+            (["--meter", "ppk2", "--supply", "-3"], 2, "--supply of -3 V; accepted: above 0"),
+            (["--meter", "ppk3", "--supply", "3"], 2, "did you mean ppk2")):
         result = CliRunner().invoke(app, ["energy", str(folder), str(trace), *arguments])
         assert result.exit_code == code and message in result.stderr
 
@@ -312,16 +316,18 @@ def test_a_short_or_slow_recording_is_said_and_a_long_fast_one_is_not(folder, tm
     from calibration.power_trace.trace import Meter, PowerTrace
     from twin.api.commands.energy import _judge_length
 
-    def record(period_us: float, seconds: float) -> tuple[str, ...]:
+    def record(period_us: float, seconds: float) -> str:
         time_us = np.arange(1, round(seconds * 1e6 / period_us) + 1) * period_us
         return _judge_length(PowerTrace(time_us=time_us, power_mw=np.ones(len(time_us)),
                                         meter=Meter(name="m")))
 
-    assert record(1000, 10) == () == record(10, 12)
-    assert record(2000, 12)[0].startswith("the recording has 500 samples a second over 12 s")
-    assert "over 9 s" in record(100, 9)[0]
+    assert record(1000, 10) == "" == record(10, 12)
+    slow, short, both = record(2000, 12), record(100, 9), record(2000, 9)
+    assert slow.startswith("the recording has 500 samples a second over 12 s; at least 1,000")
+    assert "over 9 s; at least 10 s (--power RUNS" in short and "rate" not in short
+    assert "--power" not in slow and "rate) and 10 s" in both
     trace = tmp_path / "recording.csv"
     write_ppk2(trace)
     result = CliRunner().invoke(app, ["energy", str(folder), str(trace), "--meter", "ppk2",
                                       "--supply", str(VOLT)])
-    assert "at least 1,000 over 10 s are advised" in result.stderr
+    assert "at least 10 s (--power RUNS of the measurement) are advised" in result.stderr

@@ -82,28 +82,29 @@ def energy(asked: measurement.Energy) -> Energy:
         When runs are given without a window, the measurement has no times of layers, or the supply
         is none the board's part runs at.
     """
-    by_shape, runs, meter, supply_v = asked.by_shape, asked.runs, asked.meter, asked.supply_v
-    if by_shape and runs is not None:
+    if asked.by_shape and asked.runs is not None:
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
     source, trace = find_folder(Path(asked.folder)), fspath(asked.trace)
     target = Path(asked.output) if asked.output else source.parent / f"energy-{Path(trace).stem}"
     check_place(target, folder=True)
     measured = read_measurement(source)
-    _check_supply(supply_v, measured.header.board)
+    _check_supply(asked.supply_v, measured.header.board)
     if (target / HEADER_FILE).exists():
         raise UsageError(f"{target}: holds a measurement already; accepted: another folder (-o)")
-    recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=asked.shunt_ohm,
-                                mark_bit=asked.mark_bit, sample_hz=asked.sample_hz,
-                                column=asked.column, mark_column=asked.mark_column)
-    header = _describe(measured.header, recording, trace, asked)
+    recording = read_meter_file(
+        trace, asked.meter, supply_v=asked.supply_v, shunt_ohm=asked.shunt_ohm,
+        mark_bit=asked.mark_bit, sample_hz=asked.sample_hz, column=asked.column,
+        mark_column=asked.mark_column)
+    header = _describe(measured.header, recording, asked)
     with reworded(MeasurementError, MeasurementError, f"{trace}: "):
-        return _integrate(measured, recording, header, source, target, runs=runs, by_shape=by_shape)
+        return _integrate(measured, recording, header, source, target, asked)
 
 
 def _integrate(measured: Measurement, recording: PowerTrace, header: Header, source: Path,
-               target: Path, *, runs: int | None, by_shape: bool) -> Energy:
+               target: Path, asked: measurement.Energy) -> Energy:
     """Integrate a recording over a measurement's layers, and write what comes of it."""
     layers, times_us = _layer_times(measured)
+    runs, by_shape = asked.runs, asked.by_shape
     samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
     merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
     late = None if by_shape else judge_windows(recording, find_windows(recording, layers, runs))
@@ -113,22 +114,24 @@ def _integrate(measured: Measurement, recording: PowerTrace, header: Header, sou
     write_measurement(target, found, dump_excerpt(cut_excerpt(
         recording, layers, times_us, runs=runs, by_shape=by_shape)))
     made = Energy(measurement=found, folder=target, doubt=doubt_energy(found, source),
-                  remarks=(*merged, *([late] if late else []), *_judge_length(recording)))
+                  remarks=tuple(filter(None, (*merged, late, _judge_length(recording)))))
     if not is_microbench(measured):
         return made
     idle_mw = None if by_shape or not recording.marks_us else idle_power(recording)
     return replace(made, steps=tuple(read_power(measured, found, str(source))), idle_mw=idle_mw)
 
 
-def _judge_length(recording: PowerTrace) -> tuple[str, ...]:
+def _judge_length(recording: PowerTrace) -> str:
     """Warn of a recording with fewer samples a second, or shorter, than is asked of one."""
     begin, end = recording.span_us
     rate_hz, length_s = 1e6 / recording.period_us, (end - begin) * 1e-6
-    if rate_hz >= LEAST_HZ * (1 - 1e-6) and length_s >= LEAST_S * (1 - 1e-6):
-        return ()
-    return (f"the recording has {rate_hz:,.0f} samples a second over {length_s:.3g} s; at least "
-            f"{LEAST_HZ:,.0f} over {LEAST_S:g} s are advised: raise the meter's rate, or --power "
-            "RUNS of the measurement",)
+    lacking = [advice for share, advice in (
+        (rate_hz / LEAST_HZ, f"{LEAST_HZ:,.0f} samples a second (the meter's rate)"),
+        (length_s / LEAST_S, f"{LEAST_S:g} s (--power RUNS of the measurement)"))
+        if share < 1 - 1e-6]
+    return (
+        f"the recording has {rate_hz:,.0f} samples a second over {length_s:.3g} s; at least "
+        f"{' and '.join(lacking)} are advised") if lacking else ""
 
 
 def doubt_energy(found: Measurement, folder: Path) -> str | None:
@@ -149,10 +152,9 @@ def doubt_energy(found: Measurement, folder: Path) -> str | None:
             if cpu_hz and found.count("power_mean") else None)
 
 
-def _describe(header: Header, recording: PowerTrace, trace: str,
-              asked: measurement.Energy) -> Header:
+def _describe(header: Header, recording: PowerTrace, asked: measurement.Energy) -> Header:
     """Return the header of a measurement with the meter's part of where it was made."""
-    meter = asked.meter
+    meter, trace = asked.meter, fspath(asked.trace)
     environment = {**header.facts, "meter": meter, "trace": trace,
                    "accuracy": METERS[meter].source if meter in METERS else str(
                        take(GROUP, meter, "ACCURACY")),

@@ -4,7 +4,7 @@ from dataclasses import KW_ONLY
 
 from hwmodels.files import File
 from twin.api.requests import BoardName, Clock, Model, Request, option, required
-from twin.api.requests.values import parse_clock, parse_supply, split_words
+from twin.api.requests.values import parse_clock, parse_plain, split_words
 from twin.errors import UsageError
 
 
@@ -19,7 +19,7 @@ class Energy(Request):
     _: KW_ONLY
     supply_v: float | None = option(
         None, "--supply", "VOLT", "Supply voltage, where the recording has none: 3.3, 3300mV.",
-        parse=parse_supply)
+        parse=lambda text: parse_plain(text, "v", "--supply"))
     shunt_ohm: float | None = option(None, "--shunt", "OHM", "Resistance the scope is across.")
     mark_bit: int | None = option(
         None, "--mark-bit", "N", "Digital input of the mark; by default the one that moves.")
@@ -29,7 +29,8 @@ class Energy(Request):
     by_shape: bool = option(
         False, "--by-shape", None, "No mark: find one inference by the shape of its power.")
     sample_hz: float | None = option(
-        None, "--rate", "HERTZ", "Sampling frequency of a stream without time stamps.")
+        None, "--rate", "FREQUENCY", "Sampling frequency of a stream without time stamps.",
+        parse=lambda text: parse_plain(text, "hz", "--rate"))
     column: str | None = option(
         None, "--column", "NAME", "Channel of a scope across the shunt, or of a current probe; by "
         "default the first with a unit.")

@@ -112,12 +112,12 @@ def parse_clock(clock: str, option: str = "--clock") -> Frequency:
     return hertz
 
 
-def parse_supply(supply: str) -> float:
-    """Read volts, a bare number or one with a unit; raises `UsageError`."""
-    read = read_quantity(supply, "v")
+def parse_plain(text: str, dimension: str, option: str) -> float:
+    """Read a bare number in the first unit of a dimension, or one with a unit; `UsageError`."""
+    read = read_quantity(text, dimension)
     if read is None:
-        raise UsageError(f"--supply {supply!r} is not understood; accepted: volts, or a number "
-                         f"with one of {', '.join(UNITS['v'])}")
+        raise UsageError(f"{option} {text!r} is not understood; accepted: a number, bare or with "
+                         f"one of {', '.join(UNITS[dimension])}")
     return read[0]
 
 

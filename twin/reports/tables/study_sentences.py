@@ -105,9 +105,9 @@ def describe_limits(limits: Limits) -> str:
         "flash_bytes": f"{format_size(limits.max_flash_bytes)} of flash",
         "price_usd": f"{limits.max_price_usd or 0:g} USD", "mean_mw": "mean power of "
         + format_power(limits.max_mean_mw) + ("" if limits.min_life_days is None else
-                                              f" ({limits.min_life_days:g} days)")}
-    texts["parameter_bytes"] = f"{format_size(limits.max_parameter_bytes)} of parameters"
-    texts["error"] = f"accuracy of {1 - (limits.max_error or 0):.4g}"
+                                              f" ({limits.min_life_days:g} days)"),
+        "parameter_bytes": f"{format_size(limits.max_parameter_bytes)} of parameters",
+        "error": f"accuracy of {1 - (limits.max_error or 0):.4g}"}
     if limits.every_us is not None:
         period = format_time(limits.every_us)
         texts["time_us"] = (f"a period of {period}" if limits.max_time_us is None else

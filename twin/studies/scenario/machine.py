@@ -155,10 +155,8 @@ def _change(scenario: Scenario, key: str, placed: Deployment, changes: Settings)
 def _check_masters(scenario: Scenario, board: Board) -> None:
     """Refuse a DMA controller the board has not, by the key that names it."""
     known = [one.name for one in board.dma]
-    asked = [(f"loads.{number}.master", load.master) for number, load in enumerate(scenario.loads)]
-    if scenario.sensor.dma is not None:
-        asked.append(("sensor.dma", scenario.sensor.dma))
-    for key, master in asked:
+    loads = [(f"loads.{number}.master", load.master) for number, load in enumerate(scenario.loads)]
+    for key, master in (*loads, ("sensor.dma", scenario.sensor.dma)):
         if master and master not in known:
             raise ScenarioError(
                 f"{scenario.origin}:{key}: {board.name} has no DMA controller {master!r}; "
