@@ -195,8 +195,7 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None, 
                        arena=arena_in[0], arena_spill=arena_in[1:],
                        arena_pool=choose_pool(board, arena_asked),
                        asked=tuple(what for what, text in (("weights", weights), ("arena", arena))
-                                   if text),
-                       code=choose_memory(board, code).name)
+                                   if text), code=choose_memory(board, code).name)
     for name in arena_in:
         if board.memory(name).role in FLASH_ROLES:
             raise PlacementError(f"{board.name}: the arena cannot be in {name}, which is "

@@ -69,8 +69,7 @@ def _derive(priced: Same[tuple[Board, Runtime]]) -> Prices:
 
     added = (price("", runtime.dispatch_cycles, "dispatch_cycles"),
              price("setup", runtime.setup_cycles_per_op, "setup_cycles_per_op"),
-             price("setup channels", runtime.setup_cycles_per_channel,
-                   "setup_cycles_per_channel"))
+             price("setup channels", runtime.setup_cycles_per_channel, "setup_cycles_per_channel"))
     return Prices({**prices.table, **{(p.event, p.place): p for p in added}})
 
 

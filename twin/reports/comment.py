@@ -81,11 +81,11 @@ def _sum_up(difference: Difference, least: float) -> str:
     return ", ".join((first, *(f"{name} {change}" for name, _, _, change in besides)))
 
 
-def _total_cells(row: Row) -> tuple[str, str, str, str]:
+def _total_cells(row: Row) -> tuple[str, ...]:
     return _cells(row.name.removesuffix("_bytes"), row.unit, row.first, row.second)
 
 
-def _cells(name: str, unit: str, first: int, second: int) -> tuple[str, str, str, str]:
+def _cells(name: str, unit: str, first: int, second: int) -> tuple[str, ...]:
     write = WRITERS.get(unit, "{:,}".format)
     change = "new" if not first and second else (
         f"{100 * (second - first) / first:+.2f} %" if first != second else "0")

@@ -345,7 +345,7 @@ def _name_first(rows: Sequence[Row], point: Point, deployer: Deployer, *, named:
         return ""  # its files are refused
 
 
-def _order(row: Row, default: str = "") -> tuple[bool, int, bool, bool, float, float]:
+def _order(row: Row, default: str = "") -> tuple[float, ...]:
     """Order rows: runs, meets limits or may, surely, by the default library; how surely, fast."""
     return (bool(row.failure), VERDICTS.index(row.verdict), not row.sure, row.runtime != default,
             -round(row.probability or 0.0, 2), row.time_us if row.time_us is not None else math.inf)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from twin.cli import GROUPS, VERBS, app
 from twin.cli.studying import Pareto
 from twin.errors import UsageError
 from twin.pricing.ledger import name_energies
+from twin.reports.tables.studies import list_columns
 
 BOARDS = ("-b", "nucleo_l4r5zi", "-b", "rpi_pico")
 STATED = ("--calibration", "none")
@@ -284,3 +286,12 @@ def test_boards_compared_by_different_releases_are_said_to_be() -> None:
     assert "boards are compared by different releases of tflm-cmsis-nn; name one: --runtime" in said
     said = run("sweep", "ad", "-b", "nucleo_l4r5zi", "--runtime", "tflm-cmsis-nn").stderr
     assert "different releases" not in said
+
+
+def test_the_network_is_a_column_where_one_of_those_asked_about_alone_is_feasible():
+    table = twin.sweep(["kws", "ad"], ["nucleo_f401re"], clocks=["84MHz", "42MHz"])
+    rows = [replace(row, failure="rejected", reason="too large") if row.model == "kws" else row
+            for row in table.rows]
+    part = replace(table, rows=tuple(rows))
+    shown = list_columns(part.predicted, part, wide=True)
+    assert "model" in [column.header for column in shown]

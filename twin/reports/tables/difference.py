@@ -268,7 +268,7 @@ def _causes(difference: Difference) -> Table:
     return table
 
 
-def _line_cells(line: Line, total: Row) -> tuple[str, str, str, str]:
+def _line_cells(line: Line, total: Row) -> tuple[str, ...]:
     if line.second is None or line.gap is None:
         return format_number(line.first), NOT_COUNTED, "", ""
     return f"{line.first:,}", f"{line.second:,}", f"{line.gap:+,}", _share(line.gap, total)

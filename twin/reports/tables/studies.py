@@ -250,14 +250,14 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
 
 def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
     """Return the columns in which rows differ, and their figures."""
-    def differs(column: Column, among: Sequence[Row] = table.predicted) -> bool:
+    def differs(column: Column, among: Sequence[Row]) -> bool:
         return len({column.cell(row) for row in among}) > 1 or len(table.predicted) == 1
 
-    columns = [Column("", mark_row)]
-    named = [
-        Column("model", "network"), Column("board", "board"), Column("runtime", "runtime"), MHZ,
-        Column("scale", "voltage_scale")]
-    columns += [column for column in named if differs(column)]
+    model = Column("model", "network")
+    columns = [Column("", mark_row), *[model] * differs(model, table.rows)]  # of all asked about
+    columns += [column for column in (
+        Column("board", "board"), Column("runtime", "runtime"), MHZ,
+        Column("scale", "voltage_scale")) if differs(column, table.predicted)]
     columns += head_grade(table.predicted)
     columns += head_placement(table.predicted)
     axes = [axis for axis in list_asked(rows) if axis not in NAMED]

@@ -38,7 +38,7 @@ def rank_rows(table: Table) -> list[Row]:
     order = {network: place for place, network in enumerate(dict.fromkeys(
         map(network_of, table.rows)))}
 
-    def key(row: Row) -> tuple[int, int, float, float, float]:
+    def key(row: Row) -> tuple[float, ...]:
         first, second = (value if (value := getattr(row, name)) is not None else float("inf")
                          for name in (*table.objectives, "time_us")[:2])
         return (order[network_of(row)], VERDICTS.index(row.verdict),

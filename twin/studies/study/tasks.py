@@ -206,7 +206,8 @@ def _reject(row: Row, hard: Limits) -> Row:
         value = getattr(row, name)
         if value is None or value > limit:
             excess = "is not known" if value is None else f"{value:.6g} is above it"
-            return replace(row, failure=REJECTED, reason=f"hard limit {name} {limit:.6g}: {excess}")
+            return replace(row, failure=REJECTED, reason=(
+                f"{row.network} on {row.board}: hard limit {name} {limit:.6g}: {excess}"))
     return row
 
 

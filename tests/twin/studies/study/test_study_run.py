@@ -63,7 +63,8 @@ def test_rows_are_predictions_with_soft_and_hard_limits(whole) -> None:
     made = twin.predict(twin.deploy("kws", "nucleo_h7a3zi_q", clock_hz=140e6), temperature="cold")
     assert row.time_us == pytest.approx(made.time_us, rel=1e-12)
     assert {row.model for row in table.rows if row.failure == REJECTED} == {"ad"}
-    assert all("hard limit flash_bytes" in row.reason for row in table.failed)
+    assert all(row.reason.startswith(f"{row.network} on {row.board}: hard limit flash_bytes")
+               for row in table.failed)
     assert all(("time_us" in row.violations) == (row.time_us > 5000) for row in table.predicted)
     assert any(row.front and row.violations for row in table.rows)  # Soft: still on the front.
     from pyarrow import parquet
