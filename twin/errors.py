@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from hwmodels.errors import TwinError
 
@@ -23,11 +24,14 @@ class DoesNotFitError(PlacementError):
     ----------
     short : mapping of str to int
         Bytes lacking by memory; empty where that is not known.
+    draft : Deployment
+        What does not fit, where nothing else could be moved; changes of it may.
     """
 
-    def __init__(self, message: str, short: Mapping[str, int] = MappingProxyType({})) -> None:
+    def __init__(self, message: str, short: Mapping[str, int] = MappingProxyType({}),
+                 draft: Any = None) -> None:
         super().__init__(message)
-        self.short = dict(short)
+        self.short, self.draft = dict(short), draft
 
 
 class RuntimeRefusedError(TwinError):

@@ -66,6 +66,8 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
         deployment = deploy(model, board, placed, priced.calibration)
     except DoesNotFitError as error:
         show(open_console(), str(error))
+        if advice and not as_json and error.draft is not None:
+            show_advice(error.draft, limits, priced, fits=False)
         raise typer.Exit(1) from error
     found = twin.check(deployment, **limits.arguments, sure=sure, arena_bytes=arena_bytes,
                        map_file=map_file, **priced.arguments)
@@ -119,11 +121,12 @@ def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
             found.prediction, found.requirements, sure=found.sure)))
 
 
-def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: Priced) -> None:
+def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: Priced, *,
+                fits: bool = True) -> None:
     """Print the cheapest change that meets the limits, or the nearest."""
     asked = {name: limit for name, limit in limits.spell().items()
              if name not in ("max_usd", "prices")}
-    if any(name.startswith(("max_", "min_", "every")) for name in asked):
+    if not fits or any(name.startswith(("max_", "min_", "every")) for name in asked):
         from twin.reports.tables.advice import say_best
 
         with Rate("changes tried for advice (--no-advice ends here)") as rate:
@@ -163,7 +166,13 @@ def select(asked: Select, output: Tabled, plot: SelectPictures, page: Paged,
          ends=lambda advice: not advice.met and advice.best is None)
 def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json: Json) -> object:
     """Find the cheapest change that meets limits; exit 1 where none may."""
-    deployment = deploy(model, board, placed, asked.calibration)
+    try:
+        deployment = deploy(model, board, placed, asked.calibration)
+    except DoesNotFitError as error:
+        if error.draft is None:
+            raise
+        deployment = error.draft
+        warn([str(error)])
     with Rate() as rate:
         return twin.advise(deployment, **asked.arguments, on_progress=rate.tell)
 

@@ -250,7 +250,7 @@ def _move(draft: Deployment, error: DoesNotFitError) -> Deployment:
                 f"{draft.arena_named} it does not",))
     raise DoesNotFitError(f"{error}; " + (
         f"with {remedy} it fits" if remedy else name_nearest(draft.board, short)), error.short,
-        ) from error
+        draft) from error
 
 
 def _move_code(draft: Deployment, error: DoesNotFitError) -> Iterator[Deployment]:

@@ -186,11 +186,14 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     UsageError
         Without a limit.
     """
-    if not limits:
+    deployer = deployer or Deployer()
+    before, = deployer.predict_changed(deployment, [{}])
+    if before.lacks_room:
+        before = replace(before, failure="does not fit")
+    if not limits and not before.failure:
         raise UsageError("advise: no limit to meet; accepted: --max-ms, --max-uj, --max-ram, "
                          "--max-flash")
-    deployer = deployer or Deployer()
-    before, = (judge(row, limits) for row in deployer.predict_changed(deployment, [{}]))
+    before = judge(before, limits)
     asked, limits = limits, limit_known(before, limits)
     search = _Search(deployment, deployer, before, limits)
     held = judge(before, limits)
@@ -198,7 +201,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     refused: list[tuple[str, str]] = []
     candidates = {effort: [(one, value) for one, value in found if any(
         may_lower(deployment, one.path, value, name)
-        for name in held.violations or [name for name, _ in limits.list_limits()])]
+        for name in held.violations or ["ram_bytes"] * bool(before.failure) or [
+            name for name, _ in limits.list_limits()])]
         for effort, found in sort_candidates(deployment, efforts).items()}
     if (held.sure and not before.met) or draws_too_much_asleep(before, limits):
         candidates = {}

@@ -211,6 +211,12 @@ class Row:
         return self.sleep == NOT_KNOWN and self.mean_mw is not None
 
     @property
+    def lacks_room(self) -> bool:
+        """Whether it was predicted as if memories that are too small were large enough."""
+        return (self.ram_bytes or 0) > (self.ram_room_bytes or 0) or (
+            self.flash_bytes or 0) > (self.flash_room_bytes or 0)
+
+    @property
     def met(self) -> bool:
         """Whether it was predicted and every limit is met by the prediction."""
         return not self.failure and not self.violations
@@ -335,6 +341,8 @@ def limit_known(row: Row, limits: Limits) -> Limits:
 
     Asleep at a current that is not known, the mean power's is one of the energy of an inference.
     """
+    if row.failure:
+        return limits
     if row.sleep == NOT_KNOWN and limits.max_mean_mw and limits.every_us:
         limits = replace(limits, max_mean_mw=None, max_energy_uj=min(
             limits.max_mean_mw * limits.every_us * 1e-3, limits.max_energy_uj or math.inf))

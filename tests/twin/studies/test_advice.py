@@ -9,9 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import twin
+from hwmodels.board.file import load_board
 from twin.api.requests.advice import efforts_up_to
 from twin.cli import app
-from twin.errors import UsageError
+from twin.errors import DoesNotFitError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.pricing.certainty import differ, ratio_interval, read_draw
 from twin.reports.tables.advice import advice_report, say_best
@@ -164,6 +165,26 @@ def test_changes_are_tried_where_a_bound_may_exceed_its_limit() -> None:
     sure = twin.advise(board, **duty, max_mw=5 * least_mw)
     assert sure.before.verdict == "may" and not sure.changes
     assert say_best(sure).startswith("no change is tried: mean power not known")
+
+
+def test_where_a_network_does_not_fit_the_change_that_makes_it_fit_is_named() -> None:
+    """What is named fits the board, and a tenth of the network less taken does not."""
+    words = ("vww", "-b", "ch32v307v_evt")
+    checked = CliRunner().invoke(app, ["check", *words])
+    assert checked.exit_code == 1 and "bytes short in flash" in checked.stdout
+    advised = checked.stdout.splitlines()[-1]
+    assert advised.startswith("advice  cheapest change that makes it fit: --set network.prune=")
+    path, _, share = advised.split()[8].partition("=")
+    board = load_board("ch32v307v_evt")
+    room = {memory.role: memory.size_bytes for memory in board.memories}
+    fitting = twin.predict(twin.deploy("vww", board, network={path: share}))
+    assert fitting.flash_bytes <= room["flash"] and fitting.ram_bytes <= room["sram"]
+    with pytest.raises(DoesNotFitError):
+        twin.deploy("vww", board, network={path: f"{float(share) - 0.1:.3g}"})
+    limited = json.loads(CliRunner().invoke(app, ["advise", *words, "--max-ms", "500", "--json",
+                                                  "--effort", "retraining"]).stdout)
+    assert limited["best"]["settings"].keys() == {path}
+    assert "advice" not in CliRunner().invoke(app, ["check", *words, "--no-advice"]).stdout
 
 
 def test_only_changes_are_tried_that_may_lower_what_is_too_high(ad, monkeypatch) -> None:

@@ -82,6 +82,8 @@ def say_use(row: Row) -> list[str]:
 def summarise_advice(advice: Advice) -> list[str]:
     """Say how it is, and what would do; the last line is the advice."""
     deployment, before = advice.deployment, advice.before
+    if before.failure:
+        return [say_best(advice)]
     clock = format_frequency(before.clock_hz)
     broken = [WORDS[name] for name in before.violations if name not in before.unknown]
     lines = [f"{deployment.graph.name} on {before.board}, {before.runtime}, {clock}: "
@@ -99,8 +101,8 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
     if advice.best is not None:
         best = advice.best
         kind = "pair" if len(best.settings) > 1 else "change"
-        meets = ("meets them more surely" if advice.met else "meets them" if best.row.sure
-                 else "may meet them")
+        meets = ("makes it fit" if not advice.limits else "meets them more surely" if advice.met
+                 else "meets them" if best.row.sure else "may meet them")
         surest = format_chance(max(one.row.probability or 0.0 for one in advice.ranked
                                    if one.row.met))
         doubt = f"nothing that was tried meets them with 90% ({surest} at most); " * (
@@ -116,6 +118,8 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
             f"met with {format_chance(advice.before.probability)}; no change that was tried makes "
             "it surer")
     before = advice.before
+    if before.failure and not advice.changes:
+        return "nothing that was tried makes it fit"
     unknown = "" if not before.unknown else say_unknown([before]) + (
         f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")
     if before.verdict == "may" and not advice.changes:
@@ -158,10 +162,10 @@ def describe_figures(advice: Advice, change: Change | None) -> str:
     if row.energy_uj is not None or advice.limits.max_energy_uj is not None:
         figures.append(f"energy {format_energy(row.energy_uj)}" if row.energy_uj is None
                     else format_energy(row.energy_uj))
-    if advice.limits.max_ram_bytes is not None:
-        figures.append(f"{format_size(row.ram_bytes)} of RAM")
-    if advice.limits.max_flash_bytes is not None:
-        figures.append(f"{format_size(row.flash_bytes)} of flash")
+    limited = dict(advice.limits.list_limits())
+    figures += [f"{format_size(getattr(row, f'{name}_bytes'))} of {text}"
+                for name, text in (("ram", "RAM"), ("flash", "flash"))
+                if advice.before.failure or f"{name}_bytes" in limited]
     if row.mean_mw is not None:
         figures.append(say_life(row))
     return ", ".join(figures)
