@@ -670,7 +670,7 @@ def test_the_factor_on_stated_currents_is_shown_after_a_calibration_of_times() -
 def test_what_few_boards_taught_is_not_called_independent() -> None:
     found = predict_calibrated(deploy("kws", "nucleo_f746zg"))
     assert found.certainty.boards == 2
-    assert "independent" not in describe_rest(found) and "2 boards" in describe_rest(found)
+    assert "rows are of 2 boards, so not all are independent" in describe_rest(found)
 
 
 def test_the_largest_cause_of_a_closed_library_is_called_assumed() -> None:
