@@ -100,6 +100,7 @@ def describe_machine(measurement: Measurement, where: str = "measurement") -> Ma
         As `read_probes`.
     """
     readings = read_probes(measurement, where)
+
     def single(group: str) -> float | None:
         return next((one.cost for one in readings if one.probe.group == group), None)
 

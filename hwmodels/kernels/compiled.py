@@ -208,7 +208,6 @@ def likely(held: Integer) -> Integer:
     return held
 
 
-
 def compile_part(function: Loop) -> Loop:
     """Let loops call a function.
 

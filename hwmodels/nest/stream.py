@@ -63,6 +63,7 @@ class Repeat:
 
 Tree = tuple[Repeat | Stream, ...]
 
+
 def moves_stream(stream: Stream, depth: int) -> bool:
     """Whether the loop at a depth changes where or whether a stream touches."""
     return bool(stream.steps_bytes[depth]) or any(guard.steps[depth] for guard in stream.guards)

@@ -113,6 +113,7 @@ def test_every_row_is_its_prediction(case) -> None:
         check_row(batch, row, made)
     assert not refused
 
+
 @pytest.mark.parametrize("case", range(20))
 def test_a_prediction_is_what_is_priced_plainly(case) -> None:
     """Counts equal, costs and intervals to 1e-12: kernel by kernel, and all of them as arrays."""

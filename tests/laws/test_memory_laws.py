@@ -22,6 +22,8 @@ from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
 
 CASES = range(25)
+
+
 def run(board: Board, *kernels: Kernel, cold: bool = True,
         loads: tuple[Load, ...] = ()) -> tuple[KernelRun, ...]:
     code = dict(board.placement)["code"]

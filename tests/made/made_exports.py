@@ -74,8 +74,6 @@ class Export:
         return path
 
 
-
-
 def _quantise(export):
     """Quantise float weights, the input and every float result to int8."""
     nodes, constants = [], dict(export.constants)

@@ -115,7 +115,6 @@ class Chart:
     title: str = ""
     caption: str = ""
 
-
     def values(self, axis: str) -> list[float]:
         """Return all that is drawn along an axis, intervals and rules with it."""
         return [value for values in (

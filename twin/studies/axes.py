@@ -54,6 +54,7 @@ _SPAN = re.compile(rf"{_BOUND}\.\.{_BOUND}(?::(\d+))?")
 _DOUBLES = re.compile(r"caches\.\w+\.(size_bytes|line_bytes|ways)")
 """Paths whose values are multiplied by two: sets of a cache are a power of two."""
 
+
 @frozen
 class Brought:
     """A program a user brings to be compared with libraries.

@@ -21,7 +21,6 @@ LOWEST_TYPE = 0x80
 REPLY = 0x01
 
 
-
 @frozen
 class Frame:
     """One frame.

@@ -37,6 +37,7 @@ REGION = 14
 XPSR = 120  # UC_ARM_REG_XPSR
 IT_STATE = 0x0600FC00
 
+
 @compile_inline
 def touch(words: Words, cache: Integer, line: Integer, write: Integer) -> Integer:
     """Look a line up: 0 hit, 1 filled, 2 filled over a dirty line, 3 missed and not allocated."""

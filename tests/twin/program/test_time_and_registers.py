@@ -276,6 +276,7 @@ def test_ready_bits_follow_and_status_is_cleared_as_the_part_does_it():
 
 def test_a_field_that_follows_any_value_takes_no_room_for_others():
     field = Field(word=0, first=0, bits=4)
+
     def follow(how, held):
         return Follower(field=field, source=Field(word=4, first=0, bits=32), how=how).value(
             {4: held})

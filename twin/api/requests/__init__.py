@@ -38,6 +38,7 @@ Fields = ParamSpec("Fields")
 Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 
+
 class Options:
     """What has options: a field without one is given in Python only.
 

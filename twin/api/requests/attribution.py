@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, str], None]
 """Called before each step: how many were made, how many there are, and the name of the next."""
 
+
 def parse_priors(texts: Sequence[str]) -> dict[str, float]:
     """Read probabilities by kind: "as declared=0.9"; raises `UsageError` for anything else."""
     found = {}

@@ -21,6 +21,7 @@ from twin.network.rewrites.rewrite import Rewrite, find_readers, pad_layer, read
 
 KINDS = ("activation", "pad", "add", "all", "none")
 
+
 def fuse_activations(graph: Graph) -> Graph:
     """Let layers clamp what they write, where a rectifier is all that reads it."""
     readers, gone = find_readers(graph), dict[int, Layer]()

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ROW_IN = 0.22
 """Height of one layer's bar with its gap, in inches."""
 
+
 def describe_caches(locality: Locality) -> str:
     """Say what a picture shows: model, board, core, runtime, caches, temperature."""
     caches = ", ".join(

@@ -28,8 +28,6 @@ _SUBSCRIPTS = (8, 2, 20)
 """The same for the subscripts of a broadcast element: the portable loop, estimated."""
 
 
-
-
 class Operation(NamedTuple):
     """What distinguishes the two: rescalings and bookkeeping of an element, Helium's sequences."""
 

@@ -22,8 +22,6 @@ from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 _CODE = CODE["convolution.product"]
 
 
-
-
 class Product(NamedTuple):
     """Extents of one product: pixels x columns by rows x columns, per call.
 
