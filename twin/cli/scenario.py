@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import twin
+from hwmodels.quantities import Settings
 from twin.api.requests import AUTO, Calibration, Option
 from twin.api.requests.scenarios import RunScenario
 from twin.cli.options import AsJson, Json, Pictured, command
@@ -17,7 +18,7 @@ app = typer.Typer(help="Simulate a device over time: duty cycle, heat, battery."
                   rich_markup_mode=None, no_args_is_help=True)
 
 ScenarioFile = Annotated[str, RunScenario.option("scenario")]
-Keys = Annotated[dict[str, object] | None, RunScenario.option("overrides")]
+Keys = Annotated[Settings | None, RunScenario.option("overrides")]
 BoardChoice = Annotated[str | None, Option("--board -b", "BOARD", "In place of the file's board.")]
 
 
@@ -35,9 +36,8 @@ class Timeline(Pictured):
 
 
 @app.command("run")
-@command(view="scenario:scenario_report",
-         warnings=lambda outcome: dict.fromkeys(
-             filter(None, [outcome.warming, *outcome.machine.notes])))
+@command(view="scenario:scenario_report", warnings=lambda outcome: dict.fromkeys(
+    filter(None, [outcome.warming, *outcome.machine.notes])))
 def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None, *,
         plot: Timeline, json: Json, calibration: Calibration = AUTO) -> object:
     """Run a scenario: mean power, missed deadlines, heat, battery life."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from hwmodels.kernel import Access, Block, Loop, Operand
@@ -103,7 +105,8 @@ def test_a_kernel_keeps_what_it_runs_and_touches() -> None:
     operands = tuple(Operand(name=name, role=name, memory="m", address=0, size_bytes=64)
                      for name in ("input", "weights", "output"))
     kernel = draft_kernel(
-        "f", "conv", Site(graph=None, layer=None, isa="armv7-m", fpu=None, operands=operands),
+        "f", "conv", Site(graph=None, layer=SimpleNamespace(name="f"), isa="armv7-m", fpu=None,
+                          operands=operands),
         repeat("element", 8, closing("element", "ldrb r1, [r0], #1; strb r1, [r2], #1; bne 0b"),
                load("input", 1, element=1), store("output", 1, element=1)),
         repeat("never", 0, closing("never", "bne 0b"), load("weights", 4)))
