@@ -41,7 +41,7 @@ class Timeline(Pictured):
 def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None, *,
         plot: Timeline, json: Json, calibration: Calibration = AUTO) -> object:
     """Run a scenario: mean power, missed deadlines, heat, battery life."""
-    overrides = (settings or {}) | ({} if board is None else {"board": board})
+    overrides = {**(settings or {}), **({} if board is None else {"board": board})}
     with Steps("run") as steps:
         steps.tell(0, 1, scenario)
         return twin.run_scenario(scenario, overrides, calibration=calibration)
