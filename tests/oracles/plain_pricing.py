@@ -56,6 +56,7 @@ from twin.pricing.operator_evidence import EXTERNAL, OWN_PRICE, list_external, n
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import (
     ENERGY_PRICES,
+    STREAM,
     TIME_PRICES,
     family_of,
     power_of,
@@ -139,7 +140,7 @@ def spread(covariance, shares, learnt, weights):
                      + learnt.row_sd**2)
 
 
-def leave_open(prediction, calibration):
+def leave_open(prediction, calibration, waiting):
     """How far rows of the library leave each layer's cost open."""
     deployment, evidence = prediction.deployment, calibration.operators
     outside = list_external(deployment.board)
@@ -170,13 +171,17 @@ def leave_open(prediction, calibration):
             own = OPERATOR_SD
         total = sum(line.cycles for line in layer.bill.lines)
         part = sum(line.cycles for line in layer.bill.lines
-                   if line.place in outside) / total if total else 0.0
+                   if line.place in outside) / total if total and waiting else 0.0
         found.append((1 - part) * own + part * remaining_sd(
             evidence.get(EXTERNAL, 0.0), BORROWED_SD))
     return np.array(found)
 
 
-def deviate_plainly(prediction, calibration):
+WAITING = [place for place, name in enumerate(TIME_PRICES) if name in ("memory", STREAM)]
+"""Columns of `split_cycles` that wait on memories."""
+
+
+def deviate_plainly(prediction, calibration, *, waiting=True):
     """Return deviations of the logarithms of the time and of each layer's; shares of the time.
 
     And which part of the time's no row informs. The time's is no further than that of a library
@@ -188,12 +193,14 @@ def deviate_plainly(prediction, calibration):
                               for layer, own in zip(one.layers, deployment.graph.layers,
                                                     strict=True)])
                     for one in (prediction, predict(deployment)))
+    if not waiting:
+        cycles[:, WAITING] = warm[:, WAITING] = 0.0
     totals = cycles.sum(axis=1)
     weights, one = totals / totals.sum(), np.ones(1)
-    open_sd = leave_open(prediction, calibration)
+    open_sd = leave_open(prediction, calibration, waiting)
     filled = np.maximum(cycles - warm, 0).sum(axis=1) * (prediction.temperature == "cold")
     away = OPERATOR_SD * filled / np.where(totals > 0, totals, 1) + far_sd(
-        prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
+        totals.sum(), board.clock(board.core.clock).frequency_hz, entry.support,
         measured=entry.board is not None)
     if calibration.name_changes(deployment):
         away = away + calibration.spread["board"]
@@ -208,8 +215,8 @@ def deviate_plainly(prediction, calibration):
             and calibration.origin == "shipped" and entry.runtime != UNSEEN_RUNTIME):
         unseen = unseen_prices(board)
         scale = unseen.entry.time.band.up / entry.time.band.up
-        sds[0] = min(sds[0], deviate_plainly(prediction, unseen)[0][0] * scale)
-    return sds, weights, missing / (priced + missing)
+        sds[0] = min(sds[0], deviate_plainly(prediction, unseen, waiting=waiting)[0][0] * scale)
+    return sds, weights, missing / (priced + missing), [totals.sum(), *totals]
 
 
 def bound_plainly(prediction, calibration):
@@ -219,29 +226,45 @@ def bound_plainly(prediction, calibration):
     """
     entry, deployment, one = calibration.entry, prediction.deployment, np.ones(1)
     network = deployment.graph.architecture_id
-    sds, weights, part_open = deviate_plainly(prediction, calibration)
+    sds, weights, part_open, _ = deviate_plainly(prediction, calibration)
     policies = replacement_range(deployment)
-    filled = None if prediction.temperature == "warm" else bound_plainly(
-        predict(deployment), calibration)[0]
+    lesser = [lower_ends(prediction, calibration, waiting=False)]  # waiting on memories only adds
+    if prediction.temperature == "cold":
+        lesser.append(lower_ends(predict(deployment), calibration))  # so does filling caches
     times, energies = [], []
-    for place, (part, sd) in enumerate(zip([prediction, *prediction.layers], sds, strict=True)):
+    for place, (part, sd, floors) in enumerate(zip(
+            [prediction, *prediction.layers], sds, zip(*lesser, strict=True), strict=True)):
         widest = (1.0, 1.0) if place else (policies.low, policies.high)
-        band = entry.time.band.band()
-        if place and calibration.origin == "shipped":
-            band = dataclasses.replace(band, down=LAYER_REACH, up=LAYER_REACH)
-        elif not place:  # what no row informs goes as far either way as the farther side
-            band = dataclasses.replace(band, **{
-                side: (1 - part_open) * own + part_open * max(band.down, band.up)
-                for side, own in (("down", band.down), ("up", band.up))})
-        if filled is not None and sd:  # filling caches only adds: no lower than warm
-            least = math.log(part.time_us * widest[0] / filled[place][0]) / sd
-            band = dataclasses.replace(band, down=min(band.down, least))
+        band = reach_of(calibration, place, part_open)
+        if sd:
+            band = dataclasses.replace(band, down=min(band.down, *(
+                math.log(part.time_us / floor) / sd for floor in floors if floor)))
         times.append((part.time_us * math.exp(-band.down * sd) * widest[0],
                       part.time_us * math.exp(band.up * sd) * widest[1]))
         least = 0.0 if place else between_sd(network, entry, time=False)
         energies.append(bound_energy(part, calibration, (sd, band),
                                      one if place else weights, least))
     return times, energies
+
+
+def lower_ends(prediction, calibration, *, waiting=True):
+    """Return lower ends in us of the time of the whole and of each layer, alone or unwaited."""
+    sds, _, part_open, cycles = deviate_plainly(prediction, calibration, waiting=waiting)
+    clock_us = prediction.time_us / prediction.cycles
+    return [total * clock_us * math.exp(-reach_of(calibration, place, part_open).down * sd)
+            for place, (total, sd) in enumerate(zip(cycles, sds, strict=True))]
+
+
+def reach_of(calibration, place, part_open):
+    """Return how many deviations an interval reaches, of the whole (place 0) or of a layer."""
+    band = calibration.entry.time.band.band()
+    if place:
+        return band if calibration.origin != "shipped" else dataclasses.replace(
+            band, down=LAYER_REACH, up=LAYER_REACH)
+    # What no row informs goes as far either way as the farther side.
+    return dataclasses.replace(band, **{
+        side: (1 - part_open) * own + part_open * max(band.down, band.up)
+        for side, own in (("down", band.down), ("up", band.up))})
 
 
 def bound_energy(part, calibration, sure, weights, least):
