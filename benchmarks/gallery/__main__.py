@@ -85,9 +85,9 @@ def make(page: Path) -> int:
         with tempfile.TemporaryDirectory() as folder:
             draw(command, Path(folder))
             lines += [f"    twin {command.replace('DIR', 'out')}", ""]
-            for name, told in pictures.items():
+            for name, text in pictures.items():
                 (images / f"{name}.png").write_bytes(shrink(Path(folder) / f"{name}.png"))
-                lines += [f"**{name}**: {told}", "", f"![{told}](images/gallery/{name}.png)", ""]
+                lines += [f"**{name}**: {text}", "", f"![{text}](images/gallery/{name}.png)", ""]
                 count += 1
     page.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
     return count

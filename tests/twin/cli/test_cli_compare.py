@@ -81,9 +81,9 @@ def test_a_log_of_something_else_is_refused_unless_asked(log, tmp_path, argument
 def test_what_was_left_out_is_said_and_cut_logs_are_refused(log, tmp_path):
     text = log.read_text(encoding="utf-8")
     log.write_text("boot\n" + text, encoding="utf-8")
-    told = run("import", "tflm", log, "-o", tmp_path / "a", "-b", "no_such_board")
-    assert "1 of 27 lines omitted, not understood: line 1: 'boot'" in told.stderr
-    assert "no board file is known for 'no_such_board'" in told.stderr
+    imported = run("import", "tflm", log, "-o", tmp_path / "a", "-b", "no_such_board")
+    assert "1 of 27 lines omitted, not understood: line 1: 'boot'" in imported.stderr
+    assert "no board file is known for 'no_such_board'" in imported.stderr
     log.write_text(text[:len(text) * 3 // 4], encoding="utf-8")
     refused = run("import", "tflm", log, "-o", tmp_path / "b")
     assert refused.exit_code == 3 and "not complete" in refused.stderr

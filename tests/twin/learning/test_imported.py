@@ -294,8 +294,8 @@ def test_a_log_that_names_no_library_is_inferred_by_the_same_rule(tmp_path):
     log.write_text(f"inference : {predicted.cycles:.0f} cycles , "
                    f"{predicted.time_us * 1e3:.0f} ns\n")
     found = twin.import_log("zephyr", log, board=BOARD, model="ad")
-    (told,) = [one for one in found.remarks if "runtime" in one]
-    assert "tflm-cmsis-nn@2.3.1-os" in told and "x-cube-ai@" in told
+    (remark,) = [one for one in found.remarks if "runtime" in one]
+    assert "tflm-cmsis-nn@2.3.1-os" in remark and "x-cube-ai@" in remark
     assert not any("--clock" in one for one in found.remarks)
     compared = twin.compare("ad", BOARD, found.folder)
     assert any("does not say which; the other side is of" in one for one in compared.remarks)

@@ -245,10 +245,10 @@ def test_a_selection_of_a_model_that_is_refused_is_refused() -> None:
 def test_sentences_of_a_choice_say_what_their_figures_are_of() -> None:
     words = ("-b", "nucleo_u575zi_q", "-b", "nucleo_l4r5zi", "--every", "1s", "--cell", "1000mAh",
              "--sleep", "nucleo_u575zi_q=4uA,10us", "--runtime", "default", "--by", "days,price")
-    told = " ".join(run("select", "ad", *words).stdout.split())
-    assert "sleep: as stated at 1.8 V (nucleo_u575zi_q); in stop2 (nucleo_l4r5zi)" in told
-    assert "ordered by mean power, then price, not by score" in told and "% likely)" in told
-    assert told.count("all usable, without regulator losses or self-discharge") == 1
+    said = " ".join(run("select", "ad", *words).stdout.split())
+    assert "sleep: as stated at 1.8 V (nucleo_u575zi_q); in stop2 (nucleo_l4r5zi)" in said
+    assert "ordered by mean power, then price, not by score" in said and "% likely)" in said
+    assert said.count("all usable, without regulator losses or self-discharge") == 1
     missed = run("advise", "ad", *words[:2], "--max-ms", "0.05ms").stdout
     assert " times its limit" in missed.partition("nearest: --set")[2]
     may = run("select", "ad", *words[2:], "--max-usd", "99", "--known-only").stdout
