@@ -84,15 +84,16 @@ LARGE_SHARE = 0.25
 
 @entity
 class Deviations:
-    """Standard deviations of logarithms of times, and what they are made of.
+    """Standard deviations of logarithms of total times, and what they are made of.
 
     Parameters
     ----------
-    weights, unlearned : ndarray of float, (rows, layers)
-        Shares of the time, and what rows leave open of each layer.
-    filling, away : ndarray of float, (rows, layers)
-        Shares of the time of layers that fill empty caches; for these, and for how far a network or
-        a clock lies beyond those measured.
+    open_cycles : ndarray of float, (rows, layers)
+        Cycles of each layer times the deviation rows leave open of its operator.
+    filling : ndarray of float, (rows,)
+        Share of the time that fills empty caches.
+    away : ndarray of float, (rows,)
+        For how far a network, a clock or a board lies from those measured.
     spread : ndarray of float, (rows,)
         How concentrated in few layers the time is: `concentrate`.
     priced, missing : ndarray of float, (rows,)
@@ -101,8 +102,7 @@ class Deviations:
         Of the total.
     """
 
-    weights: Floats
-    unlearned: Floats
+    open_cycles: Floats
     filling: Floats
     away: Floats
     spread: Floats
@@ -127,46 +127,43 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     work
         Rows of it.
     """
-    calibration, totals = doubted.calibration, work.totals
-    weights = totals / totals.sum(axis=1)[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        outside = work.waits if item.brought is not None and item.brought.outside else 0.0
-        waiting = np.where(totals != 0, (work.time @ item.external.T + outside) / totals, 0.0)
-        filling = np.where(totals != 0, work.time @ item.filling.T / totals, 0.0)
-    unlearned = (1 - waiting) * doubted.unlearned + waiting * doubted.beyond
-    away = filling * OPERATOR_SD + np.reshape(far_sd(
-        totals.sum(axis=1), work.hertz, calibration.entry.support,
-        measured=calibration.entry.board is not None), (-1, 1)) + (
-            calibration.spread.get("board", 0.0) if doubted.changed else 0.0)
-    spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
+    calibration, totals, cycles = doubted.calibration, work.totals, work.cycles
+    waiting = work.time @ item.external.T
+    if item.brought is not None and item.brought.outside:
+        waiting += work.waits
+    open_cycles = totals * doubted.unlearned + waiting * (doubted.beyond - doubted.unlearned)
+    filling = work.time @ item.filling.sum(axis=0) / cycles
+    away = far_sd(cycles, work.hertz, calibration.entry.support,
+                  measured=calibration.entry.board is not None) + (
+                      calibration.spread.get("board", 0.0) if doubted.changed else 0.0)
+    spread = np.sqrt((totals**2).sum(axis=1) / TYPICAL) / cycles
     priced = deviation(calibration.time, calibration.entry.time, work.shares, spread)
-    missing = (weights * (unlearned + away)).sum(axis=1)
+    missing = open_cycles.sum(axis=1) / cycles + filling * OPERATOR_SD + away
     total = np.maximum(priced + missing, doubted.least_time)
     if doubted.other is not None:
         ours, others = (one.calibration.entry.time.band for one in (doubted, doubted.other))
         before, moved = look_before(item, doubted, work)
         total = np.where(np.abs(moved) <= before * others.up,
                          np.minimum(total, before * others.up / ours.up), total)
-    return Deviations(weights=weights, unlearned=unlearned, filling=filling, away=away,
-                      spread=spread, priced=priced, missing=missing, total=total)
+    return Deviations(open_cycles=open_cycles, filling=filling, away=away, spread=spread,
+                      priced=priced, missing=missing, total=total)
 
 
 def find_reasons(doubted: Doubt, work: Work, found: Deviations) -> list[Reason]:
     """Return why rows do not support predictions: which of them, and the reason of the first."""
     entry, deployment = doubted.calibration.entry, doubted.deployment
-    open_sd = found.weights * found.unlearned
     left = np.sqrt(np.diag(doubted.calibration.time.covariance))
     return [
-        *find_extrapolation(deployment, entry, cycles=work.totals.sum(axis=1), hertz=work.hertz,
-                            filling=(found.weights * found.filling).sum(axis=1),
-                            changed=doubted.changed),
+        *find_extrapolation(deployment, entry, cycles=work.cycles, hertz=work.hertz,
+                            filling=found.filling, changed=doubted.changed),
         *(((shares >= LARGE_SHARE) & (shares * sd >= NOTABLE_UNLEARNED),
            f"{shares[0]:.0%} of the time is {name}, a price the data cannot tell")
           for name, shares, sd in zip(TIME_PRICES, work.shares.T, left, strict=True)
           if name in entry.time.unidentified
           and deployment.graph.architecture_id not in entry.support.networks),
-        (open_sd.sum(axis=1) >= NOTABLE_UNLEARNED, _name_unlearned(
-            [layer.op for layer in deployment.executed.layers], open_sd[0]))]
+        (found.open_cycles.sum(axis=1) / work.cycles >= NOTABLE_UNLEARNED, _name_unlearned(
+            [layer.op for layer in deployment.executed.layers],
+            found.open_cycles[0] / work.cycles[0]))]
 
 
 def look_before(item: Itemised, doubted: Doubt, work: Work) -> tuple[Floats, Floats]:
@@ -176,12 +173,10 @@ def look_before(item: Itemised, doubted: Doubt, work: Work) -> tuple[Floats, Flo
     disagree with what was believed, and its interval may be the wider one.
     """
     assert doubted.other is not None
-    log = doubted.other.calibration.time.log - doubted.calibration.time.log
-    if doubted.calibration.origin == "shipped":
-        log = np.zeros_like(log)
-    then = multiply(item, hertz=work.hertz, time=work.time * np.exp(log))
-    return (deviate(item, doubted.other, then).total,
-            np.log(work.totals.sum(axis=1) / then.totals.sum(axis=1)))
+    then = work if doubted.calibration.origin == "shipped" else multiply(
+        item, hertz=work.hertz, time=work.time * np.exp(
+            doubted.other.calibration.time.log - doubted.calibration.time.log))
+    return deviate(item, doubted.other, then).total, np.log(work.cycles / then.cycles)
 
 
 def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
@@ -211,7 +206,7 @@ def choose_bands(item: Itemised, doubted: Doubt, work: Work, found: Deviations,
     for less, part in lesser:
         sure = deviate(less, doubted, part)
         whole = raise_low(whole, even_sides(usual, sure.unlearned_part).down * sure.total,
-                          part.totals.sum(axis=1), work.totals.sum(axis=1), found.total)
+                          part.cycles, work.cycles, found.total)
         if layers is not None:
             each = raise_low(each, reach * deviate_layers(less, doubted, part, sure), part.totals,
                              work.totals, layers)
@@ -225,10 +220,12 @@ def deviate_layers(item: Itemised, doubted: Doubt, work: Work, found: Deviations
     """
     calibration, totals = doubted.calibration, work.totals
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = split_layers(item, work) / totals[:, :, None]
-        priced = deviation(calibration.time, calibration.entry.time, shares, ALONE)
-    return np.where(totals != 0, np.hypot(np.hypot(priced, doubted.layer_sd), found.unlearned)
-                    + found.away, 0.0)
+        priced = deviation(calibration.time, calibration.entry.time,
+                           split_layers(item, work) / totals[:, :, None], ALONE)
+        unlearned = found.open_cycles / totals
+        filling = work.time @ item.filling.T / totals
+    return np.where(totals != 0, np.hypot(np.hypot(priced, doubted.layer_sd), unlearned)
+                    + filling * OPERATOR_SD + found.away[:, None], 0.0)
 
 
 def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats | float) -> Floats:

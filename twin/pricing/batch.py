@@ -297,7 +297,7 @@ def fill_rows(batch: Batch, rows: np.ndarray, costs: Costs, *, hertz: Floats, ti
 def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, work: Work,
           power: Floats) -> None:
     totals, us, background = work.totals, 1e6 / work.hertz, work.background
-    cycles, terms = totals.sum(axis=1), draw_total(item, work)
+    cycles, terms = work.cycles, draw_total(item, work)
     factors = (work.time[:, :, None] * work.drawn[:, None, :]).reshape(len(at), -1)
     batch.time_us[at], batch.cycles[at] = cycles * us, cycles
     cause_cycles = work.time @ item.cause_cycles

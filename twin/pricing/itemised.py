@@ -279,6 +279,8 @@ class Work:
         Factors.
     totals : ndarray of float, (rows, layers)
         Cycles.
+    cycles : ndarray of float, (rows,)
+        Of the whole.
     waits : ndarray of float, (rows, layers)
         Cycles of them that wait for DMA.
     moving_pj : ndarray of float, (rows, layers)
@@ -295,6 +297,7 @@ class Work:
 
     time: Floats
     totals: Floats
+    cycles: Floats
     waits: Floats
     moving_pj: Floats
     drawn: Floats
@@ -335,14 +338,15 @@ def multiply(item: Itemised, *, hertz: Floats, time: Floats, power: Floats | Non
         moving = power[:, [_MOVING]] * memory * (
             waited * (mixed @ item.brought.wait_pj)[:, None] + mixed @ item.brought.moved_pj)
     totals = own + waits
+    cycles = totals.sum(axis=1)
     shares[:, _MEMORY] += waits.sum(axis=1)
     return Work(
-        time=time, totals=totals, waits=waits, moving_pj=moving, hertz=hertz,
+        time=time, totals=totals, cycles=cycles, waits=waits, moving_pj=moving, hertz=hertz,
         drawn=(mixed[:, :, None] * power[:, None, :POWERS]).reshape(len(time), -1),
         background=np.column_stack([
             power[:, POWERS] * (mixed @ item.clock_tree_pj),
             power[:, POWERS + 1] * (mixed @ item.leakage_pj) * 1e9 / hertz]),
-        shares=shares / totals.sum(axis=1)[:, None])
+        shares=shares / cycles[:, None])
 
 
 def split_layers(item: Itemised, work: Work) -> Floats:
@@ -362,7 +366,7 @@ def draw_total(item: Itemised, work: Work) -> Floats:
     """Return picojoules of an inference by energy price, shape (rows, energy prices)."""
     whole = item.energy_pj.sum(axis=0, keepdims=True)
     return _draw(whole, work, work.moving_pj.sum(axis=1, keepdims=True),
-                 work.totals.sum(axis=1, keepdims=True))[:, 0]
+                 work.cycles[:, None])[:, 0]
 
 
 def draw_layers(item: Itemised, work: Work) -> Floats:
