@@ -19,6 +19,9 @@ Value = TypeVar("Value")
 
 Amount = TypeVar("Amount", int, float)
 
+Ends = tuple[float, float]
+"""Of an interval: low and high."""
+
 UNITS: dict[str, dict[str, str]] = {
     "hz": {"Hz": "1", "kHz": "1e3", "MHz": "1e6", "GHz": "1e9"},
     "bytes": {"B": "1", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},

@@ -21,6 +21,7 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.measurement.quality import Finding
 from hwmodels.frozen import frozen
+from hwmodels.quantities import Ends
 
 Values = Sequence[float] | np.ndarray
 
@@ -94,7 +95,7 @@ def find_change(residuals: Values) -> Change | None:
     return Change(position=place, shift=shift, probability=probability)
 
 
-def judge_interval(calibration: str, interval: tuple[float, float], measured: float, *,
+def judge_interval(calibration: str, interval: Ends, measured: float, *,
                    unit: str = "") -> Finding | None:
     """Say when a measured total is too far outside the interval of a calibrated prediction.
 

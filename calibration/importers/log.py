@@ -11,6 +11,7 @@ from calibration.errors import IncompleteLogError, MeasurementError
 from calibration.importers.listing import Listing
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import MAX_VALUE, Header, Sample, check_counts
+from hwmodels.quantities import Ends
 
 UNKNOWN = "not known"
 """What a header says where neither the log nor the user does."""
@@ -51,7 +52,7 @@ class Log:
     partial: bool = False
     remarks: list[str] = field(default_factory=list)
     listing: Listing | None = None
-    tick_hz: tuple[float, float] = (0.0, math.inf)
+    tick_hz: Ends = (0.0, math.inf)
     _read: set[int] = field(default_factory=set)
 
     def lines(self) -> Iterator[tuple[int, str]]:

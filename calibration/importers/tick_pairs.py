@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from calibration.importers.log import Log
 from hwmodels.frozen import frozen
+from hwmodels.quantities import Ends
 
 _ROUNDING = 1e-6
 """Relative: profilers divide in single precision."""
@@ -40,7 +41,7 @@ class TickPair:
         return self.ticks / (self.ms - 1) * 1e3 * (1 + _ROUNDING) if self.ms > 1 else math.inf
 
 
-def bound_ticks(pairs: Sequence[TickPair]) -> tuple[float, float]:
+def bound_ticks(pairs: Sequence[TickPair]) -> Ends:
     """Return between which frequencies ticks are; a line of 0 ms bounds them from below only."""
     least = max((pair.ticks / (pair.ms + 1) for pair in pairs), default=0.0) * 1e3
     most = min((pair.ticks / (pair.ms - 0.5) for pair in pairs if pair.ms > 0),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import Ends
 
 Values = Sequence[float] | np.ndarray
 
@@ -213,7 +214,7 @@ def find_checksum_errors(mismatches: int, runs: int) -> Finding | None:
                           "should not; no figure of this measurement is worth anything")
 
 
-def median_interval(values: Values) -> tuple[float, float]:
+def median_interval(values: Values) -> Ends:
     """Return the 95 % interval of the median by order statistics; no distribution is assumed."""
     data = np.sort(np.asarray(values, dtype=np.float64))
     count = len(data)

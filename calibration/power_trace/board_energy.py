@@ -23,6 +23,7 @@ from calibration.power_trace.energy import (
 )
 from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
+from hwmodels.quantities import Ends
 
 WINDOW_SLACK = 0.03
 """How far a window may be from its inferences as measured, relative: copying the input and the
@@ -123,7 +124,7 @@ def idle_power(trace: PowerTrace) -> float | None:
 
 
 def find_windows(trace: PowerTrace, layers: Sequence[int], runs: int | None,
-                 ) -> tuple[tuple[float, float], ...]:
+                 ) -> tuple[Ends, ...]:
     """Return beginning and end of all the marks say was done, in us: windows, or inferences."""
     marks = trace.marks_us
     step = 2 if runs is not None or len(marks) == 2 else len(layers) + 1
@@ -131,7 +132,7 @@ def find_windows(trace: PowerTrace, layers: Sequence[int], runs: int | None,
                  for place in range(0, len(marks) - step + 1, step))
 
 
-def judge_windows(trace: PowerTrace, windows: Sequence[tuple[float, float]]) -> str | None:
+def judge_windows(trace: PowerTrace, windows: Sequence[Ends]) -> str | None:
     """Return at which end of windows a board waits, by its power; None: at neither of any.
 
     Parameters

@@ -13,6 +13,7 @@ from calibration.fitting.student import student_quantile
 from calibration.power_trace.alignment import Alignment
 from calibration.power_trace.trace import PowerTrace
 from hwmodels.frozen import frozen
+from hwmodels.quantities import Ends
 
 NORMAL_95 = 1.959963984540054
 """Two-sided 95 % point of the normal distribution."""
@@ -139,7 +140,7 @@ def _edges_sd(trace: PowerTrace, begin_us: float, end_us: float, edge_sd_us: flo
     return math.sqrt(variance + sum(moved) / 2 * shift_sd_us**2)
 
 
-def _around(trace: PowerTrace, edge_us: float) -> tuple[float, float]:
+def _around(trace: PowerTrace, edge_us: float) -> Ends:
     """Power on both sides of an edge: the samples that do not contain it."""
     place = int(np.searchsorted(trace.time_us, edge_us))
     last = len(trace.time_us) - 1

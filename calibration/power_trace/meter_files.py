@@ -118,7 +118,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
             raise MeterOptionError(f"{what} of {value:g} {unit}; accepted: above 0")
     with reworded(OSError, MeasurementError, f"{path}: cannot be read (", ")"):
         data = read_regular(path, LARGEST_TRACE_BYTES)
-    if meter == "lpm01a" and _is_stream(data):
+    if meter == "lpm01a" and any(map(_ASCII_DEC.match, data.split(b"\n", 200))):
         time_s, amps = _read_stream(data, path, sample_hz)
         volts = _need(supply_v, f"{path}: has no voltage; give the supply (--supply VOLT)")
         return _trace(time_s, amps * volts, meter, volts)
@@ -339,10 +339,6 @@ def _edges_of(level: np.ndarray, time_s: np.ndarray) -> np.ndarray:
     places = np.flatnonzero(np.diff(level.astype(int)))
     between: np.ndarray = (time_s[places] + time_s[places + 1]) / 2
     return between
-
-
-def _is_stream(data: bytes) -> bool:
-    return any(_ASCII_DEC.match(line) for line in data.split(b"\n", 200))
 
 
 def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.ndarray, np.ndarray]:

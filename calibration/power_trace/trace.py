@@ -11,6 +11,7 @@ from calibration.errors import MeasurementError
 from hwmodels.errors import check_word
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import entity, frozen
+from hwmodels.quantities import Ends
 
 KINDS = ("average", "instant")
 """What a sample stands for: the mean since the sample before it, or the value at its time."""
@@ -158,12 +159,12 @@ class PowerTrace:
         return float(np.median(np.diff(self.time_us)))
 
     @property
-    def span_us(self) -> tuple[float, float]:
+    def span_us(self) -> Ends:
         """First and last time the trace can answer for."""
         start = self.time_us[0] - (self.period_us if self.meter.kind == "average" else 0.0)
         return float(start), float(self.time_us[-1])
 
-    def gaps(self) -> tuple[tuple[float, float], ...]:
+    def gaps(self) -> tuple[Ends, ...]:
         """Return the spans in us without samples, longer than three periods."""
         wide = np.flatnonzero(np.diff(self.time_us) > 3 * self.period_us)
         return tuple((float(self.time_us[i]), float(self.time_us[i + 1])) for i in wide)

@@ -33,13 +33,9 @@ def follow_clocks(before: Section, after: Section) -> Section:
 
 def list_scales(section: Section) -> tuple[str, ...]:
     """Return voltage scales, lowest first: that which allows the core the lowest clock."""
-    core = section.clocks[main_core_clock(section)] if _names_core(section) else None
+    core = section.clocks.get(main_core_clock(section)) if section.cores else None
     limits = {} if core is None else core.max_hz_by_scale
     return tuple(sorted(limits, key=lambda scale: limits[scale].value))
-
-
-def _names_core(section: Section) -> bool:
-    return bool(section.cores) and main_core_clock(section) in section.clocks
 
 
 def _changes_clocks(before: Section, after: Section) -> bool:

@@ -12,7 +12,7 @@ from calibration.measurement.measurement import BOARD_HASH
 from hwmodels.board.file import hash_board
 from hwmodels.errors import reworded
 from hwmodels.files import MISSHAPEN, DocumentError, JsonObject, read_json
-from hwmodels.quantities import apportion, sum_by_key
+from hwmodels.quantities import Ends, apportion, sum_by_key
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.deployment.choice import compiler_of, find_compiler
 from twin.errors import ModelError, UsageError
@@ -199,7 +199,7 @@ def _find_interval(total: JsonObject, name: str, unit: str) -> Any:
     return quantity if isinstance(quantity, dict) else total.get(f"{name}_interval_{unit}")
 
 
-def _interval(total: JsonObject, name: str, unit: str) -> tuple[float, float] | None:
+def _interval(total: JsonObject, name: str, unit: str) -> Ends | None:
     found = _find_interval(total, name, unit)
     if found is None:
         return None

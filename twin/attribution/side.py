@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import sum_by_key
+from hwmodels.quantities import Ends, sum_by_key
 
 UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "energy": "nJ"}
 """Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""
@@ -115,12 +115,12 @@ class Side:
     clock: str = "cpu"
     environment: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    interval_us: tuple[float, float] | None = None
+    interval_us: Ends | None = None
     calibration: str = ""
     spread: float = 0.0
     runs: int = 0
     work: Work = field(default_factory=Work)
-    energy_interval_uj: tuple[float, float] | None = None
+    energy_interval_uj: Ends | None = None
     level: float | None = None
     cycles: Mapping[str, int] = field(default_factory=dict)
     doubtful: tuple[str, ...] = ()

@@ -25,13 +25,7 @@ from hwmodels.frozen import frozen
 from twin.attribution.observations import Observation
 from twin.learning.beyond import network_cycles, tell_operators
 from twin.learning.evidence import energy_evidence, time_evidence, with_energy
-from twin.learning.overlays import (
-    ABSURD,
-    ENERGY_SPREAD,
-    bundle,
-    make_learnt,
-    stated_sds,
-)
+from twin.learning.overlays import ABSURD, ENERGY_SPREAD, bundle, make_learnt, stated_sds
 from twin.pricing.calibration import (
     Calibration,
     shipped_calibration,

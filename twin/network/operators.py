@@ -36,6 +36,7 @@ from hwmodels.errors import ExtensionError
 from hwmodels.extensions import find_entries, take
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen
+from hwmodels.quantities import Ends
 from twin.network.graph import Graph, Layer, TensorIds
 
 
@@ -118,7 +119,7 @@ class Operator:
     clamps: bool = False
     takes_largest: bool = False
     keeps_scale: bool = False
-    span: tuple[float, float] | None = None
+    span: Ends | None = None
     converts: bool = False
     alias: bool = False
     assumed: bool = False

@@ -109,8 +109,7 @@ def split_by_price(bill: Bill, board: Board) -> Floats:
     times = np.zeros(len(names))
     for line in bill.lines:
         if line.cycles:
-            times[names.index(name_price(line.event, line.place))] += bill_us(
-                Bill((line,)), board)
+            times[names.index(name_price(line.event, line.place))] += bill_us(Bill((line,)), board)
     return times
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import format_share, format_size, format_time
+from hwmodels.quantities import Ends, format_share, format_size, format_time
 from twin.pricing.accelerator.timeline import HOST, ROW_KINDS, Span
 from twin.pricing.ledger import bill_time_us, percentages
 from twin.pricing.locality import WORRYING, LayerLocality, Locality
 from twin.pricing.prediction import Prediction
-from twin.reports.charts import Ends
 from twin.reports.palette import BLUE, CAUSE_STYLES, DARK_GREY, GREEN, GREY, INK, ORANGE, VERMILION
 
 Look = tuple[str, str]

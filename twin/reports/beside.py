@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import NOT_KNOWN, format_energy, format_time, significant
+from hwmodels.quantities import NOT_KNOWN, Ends, format_energy, format_time, significant
 from twin.attribution.difference import Account, Row
 from twin.attribution.published import Comparison
 from twin.reports.bars import UNEXPLAINED, Bar, BarChart, Look, chain_steps
-from twin.reports.charts import Ends
 from twin.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 
 KIND_LOOKS: dict[str, Look] = {

@@ -10,14 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hwmodels.frozen import NamedNumbers, frozen
-from hwmodels.quantities import significant
+from hwmodels.quantities import Ends, significant
 from twin.reports.palette import INK, SERIES
 
 MISSED = "✗"
 """In a cell whose every point misses a limit."""
-
-Ends = tuple[float, float]
-"""Of an interval."""
 
 Ticks = tuple[tuple[float, str], ...]
 """Where which text stands."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import NOT_KNOWN, format_frequency, list_by_key, significant
+from hwmodels.quantities import NOT_KNOWN, Ends, format_frequency, list_by_key, significant
 from twin.reports.bars import Bar, BarChart
-from twin.reports.charts import Axis, Chart, Curve, Ends, look_of
+from twin.reports.charts import Axis, Chart, Curve, look_of
 from twin.reports.palette import BLUE, GREEN, GREY
 from twin.studies.limits import Limits
 from twin.studies.rows import NAMED, QUANTITIES, SURE, WORDS, Row

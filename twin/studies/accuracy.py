@@ -16,7 +16,7 @@ from hwmodels.errors import ToolMissingError, need_extra, reworded
 from hwmodels.files import DocumentError, parse_json, read_regular
 from hwmodels.frozen import frozen
 from hwmodels.processes import command_of, environment
-from hwmodels.quantities import Settings
+from hwmodels.quantities import Ends, Settings
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
@@ -180,7 +180,7 @@ def change_network(graph: Graph, changes: Settings,
     if not count:
         raise NotApplicableError(f"{path}: ranges of activations need inputs of their own; "
                                  "accepted: two or more")
-    ranges: dict[int, tuple[float, float]] = {}
+    ranges: dict[int, Ends] = {}
     entry = floats.tensors[floats.inputs[0]]
     with reworded(RuntimeRefusedError, NotApplicableError,
                   f"{path}: ranges of activations cannot be found: ",
@@ -195,7 +195,7 @@ def change_network(graph: Graph, changes: Settings,
                            "were not measured on",)
 
 
-def wilson_interval(right: int, samples: int) -> tuple[float, float]:
+def wilson_interval(right: int, samples: int) -> Ends:
     """Return the Wilson score interval of a share, 90 %.
 
     References

@@ -336,7 +336,7 @@ def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
         board = load_board(str(board))
     if name == "clock":
         return list_clocks(board)
-    return list_measured_runtimes(board) if value == MEASURED else list_each_runtime(board)
+    return (list_best(board) or (DEFAULT,)) if value == MEASURED else list_each_runtime(board)
 
 
 def list_clocks(board: Board) -> tuple[str, ...]:
@@ -353,11 +353,6 @@ def list_scales(board: Board, clock: Clock) -> list[tuple[str, float]]:
     found = [(fact.path.removeprefix(table), float(fact.value)) for fact in board.facts
              if fact.path.startswith(table) and isinstance(fact.value, (int, float))]
     return sorted(found, key=lambda one: one[1])
-
-
-def list_measured_runtimes(board: Board) -> tuple[str, ...]:
-    """Return runtimes measured on a board, or on its core in parts of its maker."""
-    return list_best(board) or (DEFAULT,)
 
 
 def read_clock(text: str) -> float:

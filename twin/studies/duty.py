@@ -17,7 +17,7 @@ from calibration.fitting.bands import NORMAL_REACH
 from hwmodels.board.facts import Board
 from hwmodels.frozen import frozen
 from hwmodels.prices import clock_tree_pj, leakage_pj
-from hwmodels.quantities import UNITS, Settings, read_quantity, suggest_unit
+from hwmodels.quantities import UNITS, Ends, Settings, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.studies.files import CHECKED
 
@@ -193,8 +193,8 @@ def find_spread(board: Board, state: str) -> tuple[float, str]:
     return SLEEP_SD, f"sleep currents at 25 °C, {SLEEP_SD:.0%} apart between parts (assumed)"
 
 
-def spread_mean(mean_mw: float, awake_mw: tuple[float, float], asleep_mw: float, rel_sd: float,
-                half_mw: float = 0.0) -> tuple[float, float]:
+def spread_mean(mean_mw: float, awake_mw: Ends, asleep_mw: float, rel_sd: float,
+                half_mw: float = 0.0) -> Ends:
     """Return both ends of a mean power's 90 % interval.
 
     Parameters

@@ -68,7 +68,8 @@ def import_log(asked: Import) -> ImportedLog:
     board, model, runtime, port = asked.board, asked.model, asked.runtime, asked.port
     partial, anyway = asked.partial, asked.anyway
     log = Path(asked.file)
-    folder = Path(asked.output or _default_folder(log))
+    folder = Path(asked.output or (
+        log.with_suffix("") if log.suffix else log.with_name(f"{log.name}-measurement")))
     check_place(folder, folder=True)
     graph = None if model is None else _find_network(model)
     if runtime is not None:
@@ -104,10 +105,6 @@ def _check_counters(measurement: Measurement, where: str) -> None:
     board = find_board(measurement.header.board)
     if board is not None and (why := find_foreign(measurement.counters, board)):
         raise MeasurementError(f"{where}: {why}; accepted: the board it ran on, or --anyway")
-
-
-def _default_folder(log: Path) -> Path:
-    return log.with_suffix("") if log.suffix else log.with_name(f"{log.name}-measurement")
 
 
 def _find_network(model: str) -> Graph | None:

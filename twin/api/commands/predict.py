@@ -62,7 +62,9 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
 
 def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple[str, ...]:
     """Name the runtime that is known better on the board, beside shipped prices of another."""
-    if calibration != AUTO or prediction.certainty is None or is_best(prediction.deployment):
+    deployment = prediction.deployment
+    if (calibration != AUTO or prediction.certainty is None
+            or deployment.runtime.identity in list_best(deployment.board)[:1]):
         return ()
     from twin.attribution import folders
 
@@ -163,11 +165,6 @@ def runtime_of(calibration: str) -> str | None:
         return None
     made_for = {entry.runtime for entry in read_overlay(calibration).entries}
     return made_for.pop() if len(made_for) == 1 else None
-
-
-def is_best(deployment: Deployment) -> bool:
-    """Whether a deployment has the runtime it would have had by default."""
-    return deployment.runtime.identity in list_best(deployment.board)[:1]
 
 
 def deploy_as_stated(model: str, board: str, *, runtime: str | None = None,

@@ -33,7 +33,7 @@ def chain_stages(deployment: Deployment,
     """
     found: dict[str, Deployment | TwinError] = {START: deployment}
     for stage in stages:
-        label = name_stage(stage)
+        label = "+ " + ", ".join(f"{path}={value}" for path, value in stage.items())
         if label in found:
             raise UsageError(f"--stage {label}: is given twice")
         try:
@@ -42,11 +42,6 @@ def chain_stages(deployment: Deployment,
         except TwinError as error:
             found[label] = error
     return found
-
-
-def name_stage(stage: Settings) -> str:
-    """Return what a stage is called: its settings."""
-    return "+ " + ", ".join(f"{path}={value}" for path, value in stage.items())
 
 
 def find_stages(deployment: Deployment, most: int, temperature: str, calibration: str,

@@ -258,8 +258,7 @@ def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
         marks=replace(read_marks(measurement, case.also.base.deployment),
                       ticks_hz=None))  # no other clock than the first's
     if is_masked(measurement):  # its scatter is that without interrupts
-        return replace(evidence, also=own, masked=True,
-                       right=evidence.right or own.marks)
+        return replace(evidence, also=own, masked=True, right=evidence.right or own.marks)
     # how far a board's runs scatter says the same twice
     once = replace(own, marks=replace(own.marks, scatter=None, loose=None))
     return replace(evidence, also=once, masked=False)

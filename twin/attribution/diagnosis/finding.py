@@ -143,8 +143,7 @@ class Diagnosis:
 
     def of_inferred(self) -> Diagnosis:
         """Return this as of a library that was inferred from the measured times."""
-        return replace(self, inferred=True, telling="; ".join(
-            filter(None, (self.telling, HIDING))))
+        return replace(self, inferred=True, telling="; ".join(filter(None, (self.telling, HIDING))))
 
     @property
     def kinds(self) -> dict[str, float]:

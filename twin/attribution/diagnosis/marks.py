@@ -12,7 +12,7 @@ import numpy as np
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
 from hwmodels.frozen import frozen
-from hwmodels.quantities import significant
+from hwmodels.quantities import Ends, significant
 from twin.attribution.compatibility import find_ticks_hz
 from twin.deployment.deployment import Deployment
 
@@ -106,7 +106,7 @@ class Marks:
     core_hz: float = 0.0
     ticked: bool = False
     even: bool = False
-    quiet: tuple[float, float] = QUIET_SCATTER
+    quiet: Ends = QUIET_SCATTER
     noise: float = 0.0
 
     @property

@@ -156,8 +156,7 @@ def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarr
         barely = BARELY_BY_SIZE if name == SLOW_FLASH else BARELY
         alike = [kind for kind, factor in odds.items() if factor * barely > max(odds.values())]
         found |= dict.fromkeys(alike, name) if len(alike) > 1 else {}
-    return [found.get(kind, fault.kind)
-            for fault, kind in zip(faults, kinds.tolist(), strict=True)]
+    return [found.get(kind, fault.kind) for fault, kind in zip(faults, kinds.tolist(), strict=True)]
 
 
 def _cap_apart(faults: tuple[Fault, ...], weighed: Sequence[Weight],

@@ -239,8 +239,7 @@ def _weigh(outlook: Outlook, measured_us: Sequence[float], published_us: float |
     shifts = moved[logs.argmax(axis=0), np.arange(len(runs))]
     outlook = _drop_small(outlook, (runs + shifts[:, None]).min(axis=0))
     reached = {name for one in outlook.hypotheses for name in one.causes}
-    indistinct = tuple(name for name in CAUSES
-                       if name not in {*reached, *list_unweighed(outlook)})
+    indistinct = tuple(name for name in CAUSES if name not in {*reached, *list_unweighed(outlook)})
     fits = _find_fitting(outlook, arena_bytes)
     found = _select(outlook, present, absent, arena_bytes, indistinct,
                     is_run=bool(fits.max() >= CERTAIN))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import Ends
 from twin.network.arithmetic.requantisation import (
     INT8_HIGH,
     INT8_LOW,
@@ -191,7 +192,7 @@ def lookup_table(step: GraphLayer) -> np.ndarray:
     return np.clip(stored, INT8_LOW, INT8_HIGH).astype(np.int8)
 
 
-def float_range(step: GraphLayer) -> tuple[float, float]:
+def float_range(step: GraphLayer) -> Ends:
     """Bounds of the fused activation on floats."""
     if step.layer.activation is None:
         return -math.inf, math.inf

@@ -13,13 +13,7 @@ from functools import partial
 import numpy as np
 
 from twin.network.readers.onnx_einsum import write_einsum
-from twin.network.readers.onnx_nodes import (
-    MICROSOFT,
-    Node,
-    OnnxModel,
-    Rewriter,
-    read_batch_norm,
-)
+from twin.network.readers.onnx_nodes import MICROSOFT, Node, OnnxModel, Rewriter, read_batch_norm
 
 
 def write_out(model: OnnxModel) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from twin.network.graph import Options
 from twin.network.readers.onnx_layout import PLAIN
-from twin.network.readers.onnx_nodes import Node
 from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
@@ -26,14 +25,10 @@ def convert_recurrent(reader: OnnxReader, op: str, gates: tuple[int, ...]) -> No
     _check_lengths(reader)
     used = reader.read_results()
     if reader.kernel_shape[0] == 1:
-        options: Options = {"reverse": True} if _is_reversed(reader.node) else {}
+        options: Options = {"reverse": True} if reader.node.option("direction") == "reverse" else {}
         reader.emit(op, _inputs(reader, gates, 0, 1), PLAIN, outputs=used, **options)
     else:
         _emit_both(reader, op, gates, used)
-
-
-def _is_reversed(node: Node) -> bool:
-    return node.option("direction", "forward") == "reverse"
 
 
 def _check_lengths(reader: OnnxReader) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from hwmodels.quantities import Ends
 from twin.network.graph import Quantization, Tensor
 
 LIMITS = {"int4": 7, "int8": 127, "int16": 32767}
@@ -89,7 +90,7 @@ def quantise_bias(tensor: Tensor, source: Quantization, weights: Quantization,
         axis=axis))
 
 
-def range_of(tensor: Tensor) -> tuple[float, float] | None:
+def range_of(tensor: Tensor) -> Ends | None:
     """Return the least and largest real number a quantised activation can be; None: not known."""
     quantization = tensor.quantization
     if quantization is None or tensor.dtype not in ("int8", "uint8", "int16"):

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from hwmodels.quantities import Ends
 from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.operators import CLAMPS, COPY, Form, traits
@@ -27,7 +28,7 @@ _FLOATS = ("float32", "float16")
 _ASSUMED = (-4.0, 4.0)
 """Range of an activation nobody measured (assumed): costs do not depend on it, outputs do."""
 
-Ranges = Mapping[int, tuple[float, float]]
+Ranges = Mapping[int, Ends]
 
 
 def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None) -> Graph:
@@ -124,7 +125,7 @@ def _to_integers(graph: Graph, dtype: str, ranges: Ranges) -> Graph:
     return replace(graph, tensors=tuple(tensors))
 
 
-def _store(tensor: Tensor, dtype: str, within: tuple[float, float]) -> Tensor:
+def _store(tensor: Tensor, dtype: str, within: Ends) -> Tensor:
     return replace(tensor, dtype=dtype, quantization=activation_scale(dtype, *within))
 
 

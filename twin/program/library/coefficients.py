@@ -72,8 +72,7 @@ def fit_series(terms: Sequence[Mapping[str, float]], counts: Sequence[float]) ->
     best = _best_single(columns, aim, names)
     allowed = min(_MOST_TERMS, max(1, len(shapes)))
     if best[0][0] > _FURTHER and allowed > 1:
-        best = min(best, _best_pair(columns, aim, names, strict=len(shapes) < 3),
-                   key=itemgetter(0))
+        best = min(best, _best_pair(columns, aim, names, strict=len(shapes) < 3), key=itemgetter(0))
     chosen = best
     while chosen[0][0] > _GRADE and 2 <= len(chosen[1]) < min(allowed, len(shapes) - 1):
         longer = _add_one(columns, aim, names, chosen[1])

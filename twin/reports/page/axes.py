@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from hwmodels.files import JsonObject
-from twin.reports.charts import Ends, spread_log
+from hwmodels.quantities import Ends
+from twin.reports.charts import spread_log
 from twin.reports.page.styles import INK
 
 

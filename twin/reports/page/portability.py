@@ -30,7 +30,9 @@ def describe_port(ported: Ported, command: str = "") -> Page:
                 f"physics says "
                 f"{format_time(ported.physics_us)}, and boards that were measured took "
                 f"{factor:.2f} times what their datasheets say.")
-    sections = [_describe_steps(ported), _describe_behind(ported)]
+    sections = [_describe_steps(ported), Section(
+        name="behind", title="What it rests on", items=(make_table(
+            "behind-table", say_behind(ported), BEHIND, ported.behind),))]
     if ported.ranking is not None:
         sections.append(describe_narrowing(ported.ranking))
     best = None if ported.ranking is None else max(
@@ -70,11 +72,6 @@ def draw_steps(ported: Ported) -> Plot:
                        ends=None if interval is None else (interval.low, interval.high))
                    for row, ((name, look), (time_us, interval)) in enumerate(
                        zip(DRAWN, values, strict=True)))), height_px=240)
-
-
-def _describe_behind(ported: Ported) -> Section:
-    return Section(name="behind", title="What it rests on", items=(make_table(
-        "behind-table", say_behind(ported), BEHIND, ported.behind),))
 
 
 def describe_narrowing(ranking: Ranking) -> Section:

@@ -31,8 +31,7 @@ Meets = Literal["yes", "may", "no", "no, may be within"]
 def _make_row() -> Any:
     """Return the type of a row: that of each column, and what is said of it."""
     types: dict[str, Any] = {"string": str, "int64": Count | None, "float64": float | None}
-    special: dict[str, Any] = {"meets": Meets,
-                               "parameter_bytes": Count | None, "wake_up_us": float}
+    special: dict[str, Any] = {"meets": Meets, "parameter_bytes": Count | None, "wake_up_us": float}
     hints: dict[str, Any] = {}
     for name, text in (COLUMNS | FURTHER).items():
         hint = special.get(name, types[type_of(name)])

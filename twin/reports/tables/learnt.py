@@ -96,10 +96,6 @@ def _describe_turns(kernel: Any) -> str:
     weights = kernel.operand("weights")
     if weights is None:
         return ""
-    if kernel.along == "channels" or not _is_swept(kernel.turns):
+    if kernel.along == "channels" or all(name == "call" for name, _ in kernel.turns):
         return "once"
     return "each " + ", ".join(f"{name} x {often:.3g}" for name, often in kernel.turns)
-
-
-def _is_swept(turns: Any) -> bool:
-    return any(name != "call" for name, _ in turns)

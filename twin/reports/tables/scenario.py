@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from hwmodels.quantities import format_energy, format_frequency, format_time
+from hwmodels.quantities import Ends, format_energy, format_frequency, format_time
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Content, Pairs, Table, new_pairs, spaced, tabulate
 
@@ -70,7 +70,7 @@ def _missed(outcome: Outcome) -> str:
     return f"; {ends[1]} missed at the slow end of the interval"
 
 
-def _between(ends: tuple[float, float] | None) -> str:
+def _between(ends: Ends | None) -> str:
     return "" if ends is None else f", {ends[0]:.3g} to {ends[1]:.3g} by the 90 % interval"
 
 

@@ -35,15 +35,10 @@ def study_report(session: Session, table: Table, console: Console, rows: int) ->
     study = session.study
     pairs = [("study", f"{study.name}: {study.question}" if study.question else study.name),
              ("twin", str(session.head["twin"]))]
-    parts: list[Content] = [new_pairs(pairs), finding_text(study, table)]
+    parts: list[Content] = [new_pairs(pairs), Group(*map(Text, tell(study, table)))]
     if study.notes:
         parts.append(Group(*(Text(note, style="dim") for note in study.notes)))
     return spaced([*parts, sweep_report(table, console, rows)])
-
-
-def finding_text(study: Study, table: Table) -> Group:
-    """Return the finding, a line of text each."""
-    return Group(*(Text(line) for line in tell(study, table)))
 
 
 def study_diff_report(pairs: Sequence[RowPair]) -> Content:

@@ -8,7 +8,7 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.frozen import frozen
 from hwmodels.prices import leakage_pj
-from hwmodels.quantities import Settings
+from hwmodels.quantities import Ends, Settings
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import choose_memory
@@ -75,7 +75,7 @@ class Machine:
     sleep_mw: float | None
     wake_up_us: float
     prediction: Prediction
-    ends: tuple[tuple[float, float], ...] = ()
+    ends: tuple[Ends, ...] = ()
     notes: tuple[str, ...] = ()
     spread: tuple[float, str] = (0.0, STATED)
 
@@ -200,7 +200,7 @@ def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple
     return current_ma * volts, wake_up_us, notes
 
 
-def _ends(prediction: Prediction) -> tuple[tuple[float, float], ...]:
+def _ends(prediction: Prediction) -> tuple[Ends, ...]:
     """Return factors on time and energy at both ends of the intervals."""
     certainty = prediction.certainty
     if certainty is None or certainty.energy_uj is None or prediction.energy_uj is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hwmodels.board.file import load_board
 from hwmodels.frozen import frozen
-from hwmodels.quantities import Settings, format_time
+from hwmodels.quantities import Ends, Settings, format_time
 from twin.studies.duty import life_days, spread_mean
 from twin.studies.scenario.machine import Machine, build_machine
 from twin.studies.scenario.moving import move_scenario
@@ -31,7 +31,7 @@ class Outcome:
     ends: tuple[Run, ...] = ()
 
     @property
-    def mean_ends_mw(self) -> tuple[float, float] | None:
+    def mean_ends_mw(self) -> Ends | None:
         """Lowest and highest mean power of all runs and of sleep's current; None without ends.
 
         Of all, as hops lost at one end only make power no monotone of time.
@@ -54,7 +54,7 @@ class Outcome:
         return life_days(self.scenario.battery, self.run.mean_mw)
 
     @property
-    def life_ends_days(self) -> tuple[float, float] | None:
+    def life_ends_days(self) -> Ends | None:
         """Days at the highest and the lowest mean power; None without battery or ends."""
         battery, ends = self.scenario.battery, self.mean_ends_mw
         if battery is None or ends is None:

@@ -17,7 +17,7 @@ import numpy as np
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.paths.timing import Floats
-from hwmodels.quantities import list_by_key
+from hwmodels.quantities import Ends, list_by_key
 from twin.pricing.variables import COLD_START
 from twin.studies.change import relate_times
 from twin.studies.results import Table
@@ -285,7 +285,7 @@ def _tell_claim(claim: Claim, finding: Finding, table: Table) -> str:
         f"; in {surely} by the whole interval, whose median is {low} to {high}" * (low != high))
 
 
-def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> tuple[float, float]:
+def _bound_ratio(row: Row, base: Row, figure: str, ratio: float) -> Ends:
     """Return the ends of a ratio: errors of time that both share cancel, others are independent.
 
     Of energies and powers what is theirs beside the time's: of an end, the root of the difference
