@@ -28,6 +28,7 @@ from twin.api.requests.values import Option as Option
 from twin.api.requests.values import option as option
 from twin.api.requests.values import parse_clock, parse_named, parse_prices, parse_settings
 from twin.api.requests.values import required as required
+from twin.errors import UsageError
 from twin.network.model_names import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
@@ -96,10 +97,15 @@ class Request(Options):
         dataclass(frozen=True, kw_only=kw_only)(cls)
 
 
+def list_kinds(hint: Any) -> list[Any]:
+    """Return what a type is a union of, without none."""
+    return [kind for kind in get_args(hint) if kind is not type(None)] \
+        if isinstance(hint, UnionType) else [hint]
+
+
 def primitive(hint: Any) -> Any:
     """Return bool, int, float, str or a list where a type is that or none; else None."""
-    kinds = [kind for kind in get_args(hint) if kind is not type(None)] \
-        if isinstance(hint, UnionType) else [hint]
+    kinds = list_kinds(hint)
     return kinds[0] if len(kinds) == 1 and kinds[0] in (bool, int, float, str, list[str]) else None
 
 
@@ -110,13 +116,29 @@ def is_mapping(hint: Any) -> bool:
 
 def takes(request: Callable[Fields, Asked]
           ) -> Callable[[Callable[[Asked], Result]], Callable[Fields, Result]]:
-    """Make a function of a request one of the request's fields, documented as they are."""
+    """Make a function of a request one of the request's fields, documented as they are.
+
+    A text is read as the command line reads it where a field's type has none; a field that
+    there is not, and a text no number can be made of, raise `UsageError`.
+    """
     def decorate(perform: Callable[[Asked], Result]) -> Callable[Fields, Result]:
+        signature = inspect.signature(request)
+        options = request.list_options()  # type: ignore[attr-defined]
+
         @wraps(perform)
         def function(*args: Fields.args, **named: Fields.kwargs) -> Result:
-            return perform(request(*args, **named))
+            try:
+                given: Mapping[str, Any] = signature.bind(*args, **named).arguments
+            except TypeError as error:
+                raise UsageError(f"{perform.__name__}: {error}; accepted: "
+                                 f"{', '.join(signature.parameters)}") from None
+            if isinstance(given.get("deployment"), str):
+                raise UsageError(f"{perform.__name__}: deployment={given['deployment']!r} is a "
+                                 "text; accepted: twin.deploy(model, board)")
+            return perform(request(**{  # type: ignore[call-arg]
+                name: _read_text(name, value, *options[name]) if name in options else value
+                for name, value in given.items()}))
 
-        signature = inspect.signature(request)
         parameters = [each.replace(annotation=_plain(each.annotation))
                       for each in signature.parameters.values()]
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
@@ -124,6 +146,19 @@ def takes(request: Callable[Fields, Asked]
         function.__doc__ = f"{inspect.getdoc(perform)}\n\n{_describe(request)}"
         return function
     return decorate
+
+
+def _read_text(name: str, given: Any, stated: Option, hint: Any) -> Any:
+    """Return a field's value, read as its option's where its type takes no text."""
+    kinds, text = list_kinds(hint), isinstance(given, str)
+    if is_mapping(hint) and given is not None and not isinstance(given, Mapping):
+        return stated.read([given] if text else given)
+    if not text or str in kinds:
+        return given
+    if stated.parse is None and {*kinds} & {bool, int, float}:
+        accepted = "True or False" if bool in kinds else "a number"
+        raise UsageError(f"{name}={given!r} is a text; accepted: {accepted}")
+    return stated.read(given)
 
 
 def _plain(hint: Any) -> Any:

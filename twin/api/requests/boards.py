@@ -41,8 +41,7 @@ class NewBoard(Request):
         None, "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")
     core: str | None = option(
         None, "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")
-    clock_hz: float | None = option(
-        None, "--clock", "FREQUENCY", "As 96MHz.", parse=parse_clock)
+    clock_hz: float | None = option(None, "--clock", "FREQUENCY", "As 96MHz.", parse=parse_clock)
     flash_bytes: int | None = option(None, "--flash", "SIZE", "As 1MiB.", parse=_size("--flash"))
     sram_bytes: int | None = option(None, "--sram", "SIZE", "As 256KiB.", parse=_size("--sram"))
     wait_states: int | None = option(
