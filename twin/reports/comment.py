@@ -8,8 +8,10 @@ from pathlib import Path
 
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.difference import Difference, Line, Row
+from twin.reports.columns import Column
 from twin.reports.export import write_file
-from twin.reports.page.written import write_table, write_text
+from twin.reports.page.page import Ours
+from twin.reports.page.written import fill_markdown
 
 MOST_ROWS = 15
 """Causes, and layers or functions, that are shown: those that changed most."""
@@ -21,6 +23,9 @@ WRITERS: Mapping[str, Callable[[int], str]] = {
     "ns": lambda value: format_time(value / 1e3), "bytes": format_size,
     "nJ": lambda value: format_energy(value / 1e3)}
 """How a quantity is written, by its unit; others as whole numbers."""
+
+Moves = tuple[str, list[Column], list[tuple[str, ...]]]
+"""What changed most: title, columns and rows."""
 
 
 def write_comment(difference: Difference, limit: float | None = None, *,
@@ -40,29 +45,27 @@ def write_comment(difference: Difference, limit: float | None = None, *,
     """
     after, main = difference.second, difference.main
     title = f"{after.model} on {after.board}"
-    mark = re.sub(r"[^\w.]+", "_", title)
-    lines = [f"<!-- twin diff {mark} -->",
-             f"### {write_text(title)}: {_sum_up(difference, NOTABLE if limit is None else limit)}",
-             ""]
     over = difference.exceeding(limit, with_parts=with_parts) if limit is not None else ()
     figures = "1 figure grows" if len(over) == 1 else f"{len(over)} figures grow"
-    if limit is not None:
-        lines += [f"**{figures} by more than {100 * limit:g} %**" if over else
-                  f"No figure grows by more than {100 * limit:g} %.", ""]
-    lines += write_table(("", "before", "after", "change", *(("limit",) * (limit is not None))), [
-        (*_total_cells(row),
-         *(("exceeds" if row.exceeds(limit) else "ok",) if limit is not None else ()))
-        for row in difference.totals], (False, True, True, True))
-    lines += _list_moves("By cause", "cause", main.unit, main.total.moved)
     parts = sorted((row for row in main.parts if row.gap), key=lambda row: -abs(row.gap))
-    lines += _list_moves(f"By {after.part}", after.part, main.unit, parts)
     interval = after.interval_us
     notes = [f"{after.kind}, {after.runtime}" + ("" if interval is None else
              f"; {100 * (after.level or 0.9):.0f} % interval of the time after: "
              f"{format_time(interval[0])} to {format_time(interval[1])}"),
              *map(str, difference.findings), *difference.notes,
              *(f"exceeds: {row.label}" for row in over if row.index is not None)]
-    return "\n".join([*lines, *(f"- {write_text(note)}" for note in dict.fromkeys(notes)), ""])
+    return fill_markdown(
+        "comment.md", mark=Ours(re.sub(r"[^\w.]+", "_", title)), title=title,
+        summary=Ours(_sum_up(difference, NOTABLE if limit is None else limit)),
+        verdict="" if limit is None else f"**{figures} by more than {100 * limit:g} %**" if over
+        else f"No figure grows by more than {100 * limit:g} %.",
+        total_columns=[*_head("", *["limit"] * (limit is not None))], totals=[
+            (*_total_cells(row), *([] if limit is None else
+                                   ["exceeds" if row.exceeds(limit) else "ok"]))
+            for row in difference.totals],
+        moves=[_list_moves("By cause", "cause", main.unit, main.total.moved),
+               _list_moves(f"By {after.part}", after.part, main.unit, parts)],
+        notes=dict.fromkeys(notes))
 
 
 def write_comment_file(difference: Difference, path: str | Path, limit: float | None, *,
@@ -92,13 +95,15 @@ def _cells(name: str, unit: str, first: int, second: int) -> tuple[str, ...]:
     return name, write(first), write(second), change
 
 
-def _list_moves(title: str, head: str, unit: str, moves: Sequence[Row | Line]) -> list[str]:
-    """Return what changed most, folded."""
-    if not moves:
-        return []
+def _head(head: str, *more: str, numbers: bool = False) -> list[Column]:
+    """Return columns of what a row is, of both sides, and of their change."""
+    return [Column(head), *(Column(name, number=True) for name in ("before", "after", "change")),
+            *(Column(name, number=numbers) for name in more)]
+
+
+def _list_moves(title: str, head: str, unit: str, moves: Sequence[Row | Line]) -> Moves:
+    """Return what changed most: its title, columns and rows."""
     more = f", {MOST_ROWS} of {len(moves)}" if len(moves) > MOST_ROWS else ""
-    rows = [(*_cells(one.label, unit, one.first, one.second or 0), f"{one.gap:+,}")
-            for one in moves[:MOST_ROWS]]
-    return [f"<details><summary>{title}{more}</summary>", "", *write_table(
-        (head, "before", "after", "change", unit), rows, (False, True, True, True, True)),
-        "</details>", ""]
+    return title + more, _head(head, unit, numbers=True), [
+        (*_cells(one.label, unit, one.first, one.second or 0), f"{one.gap:+,}")
+        for one in moves[:MOST_ROWS]]

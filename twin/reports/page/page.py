@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import html
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,20 +33,33 @@ def render_page(page: Page) -> str:
     str
         The same page gives the same text.
     """
-    import jinja2
-
     plots = [item for section in page.sections for item in section.items if isinstance(item, Plot)]
     packed, digest = pack_plotly() if plots else ("", "")
     script = _read("page.js")
+    policy = " ".join(f"'sha256-{one}'" for one in (_digest(script), digest) if one)
+    return fill_template(
+        "page.html", lambda text: escape(text, keep="\n"), page=page, plotly=packed, policy=policy,
+        style=Ours(_read("page.css")), script=Ours(script), plots=Ours(_write_data({plot.name: {
+            "data": plot.traces, "layout": plot.layout} for plot in plots})))
+
+
+def fill_template(name: str, write: Callable[[str], str], **values: Any) -> str:
+    """Return a template of this folder with values.
+
+    Parameters
+    ----------
+    write
+        Writes each text a template puts in, but ours. What it returns is HTML where it is `Ours`,
+        else text, and escaped as such.
+    """
+    import jinja2
+
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=_print)
-    templates.tests["a"] = lambda item, name: type(item).__name__ == name
-    policy = " ".join(f"'sha256-{one}'" for one in (_digest(script), digest) if one)
-    return templates.get_template("page.html").render(
-        page=page, plotly=packed, policy=policy, style=_Ours(_read("page.css")),
-        script=_Ours(script), plots=_Ours(_write_data({plot.name: {
-            "data": plot.traces, "layout": plot.layout} for plot in plots})))
+        trim_blocks=True, lstrip_blocks=True, finalize=lambda value: write(value) if isinstance(
+            value, str) and not hasattr(value, "__html__") else value)
+    templates.tests["a"] = lambda item, kind: type(item).__name__ == kind
+    return templates.get_template(name).render(values)
 
 
 def plain(text: str) -> str:
@@ -63,17 +77,12 @@ def pack_plotly() -> tuple[str, str]:
     return base64.b64encode(packed).decode(), _digest(script)
 
 
-class _Ours(str):
+class Ours(str):
     """Text the project wrote, which goes onto the page as it is."""
 
     def __html__(self) -> str:
+        """Return it as jinja2 takes what needs no escape."""
         return str(self)
-
-
-def _print(value: object) -> object:
-    """Write what a template puts on a page: control characters as escapes, but in our text."""
-    return escape(value, keep="\n") if isinstance(value, str) and not hasattr(
-        value, "__html__") else value
 
 
 def _read(name: str) -> str:

@@ -7,13 +7,16 @@ pictures, too, drawn as for `--plot`.
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import escape, need_extra
+from twin.reports.columns import Column
+from twin.reports.page.page import Ours, fill_template
 from twin.reports.page.parts import Notes, Page, Pairs, Plot, Section, Table
+from twin.reports.tables import parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,6 +45,8 @@ LINES, COLUMNS = 70, 98
 FOLDED = 20
 """Characters of a column of text that is folded, at the least."""
 
+ANSWERS = (Column(), Column(), Column("interval, or room"))
+
 
 def render_markdown(page: Page, length: str = "full") -> str:
     """Write a page as Markdown.
@@ -56,68 +61,37 @@ def render_markdown(page: Page, length: str = "full") -> str:
     str
         CommonMark with tables; text out of files is escaped, so that it is text.
     """
-    lines = [f"# {write_text(page.title)}", "", write_text(page.subtitle), "",
-             f"**{write_text(page.verdict)}.** {write_text(page.sentence)}", ""]
-    lines += write_table(["", "", "interval, or room"], [
-        [answer.name, answer.value + (f" ({answer.kind})" if answer.kind else ""), answer.range]
-        for answer in page.answers])
-    if page.advice:
-        lines += [f"**{write_text(page.advises)}:** {write_text(page.advice)}", ""]
-    for section in _choose(page, length):
-        lines += [f"## {write_text(section.title)}", ""]
-        if section.lead and not section.lead.startswith(HANDLING):
-            lines += [write_text(section.lead), ""]
-        for item in section.items:
-            lines += _write_item(item, length)
-    return "\n".join(lines).rstrip() + "\n"
+    return fill_markdown(
+        "page.md", page=page, sections=_choose(page, length), answer_columns=ANSWERS, answers=[
+            [answer.name, answer.value + (f" ({answer.kind})" if answer.kind else ""), answer.range]
+            for answer in page.answers],
+        list_cells=partial(_list_cells, length=length),
+        count_left=lambda table: 0 if length == "full" else max(0, len(table.rows) - SHORT_ROWS),
+        ).rstrip() + "\n"
 
 
-def _choose(page: Page, length: str) -> Sequence[Section]:
+def fill_markdown(name: str, **values: Any) -> str:
+    """Return a template of Markdown with values, whose texts are text."""
+    return fill_template(name, lambda text: Ours(write_text(text)), **values,
+                         cell=lambda text: Ours(write_text(text).replace("|", "\\|") or " "))
+
+
+def _choose(page: Page, length: str) -> list[Section]:
     """Return the sections of a report: of a short one warnings, and the first that have tables."""
+    chosen = [replace(one, lead="") if one.lead.startswith(HANDLING) else one
+              for one in page.sections]
     if length == "full":
-        return page.sections
-    warned = [one for one in page.sections if one.name == "warnings"]
-    chosen = [one for one in page.sections if not one.folded and one.title != "Sources"
-            and any(isinstance(item, Table) for item in one.items)]
-    return [*chosen[:SHORT_SECTIONS - 1], *warned]
+        return chosen
+    tables = [one for one in chosen if not one.folded and one.title != "Sources"
+              and any(isinstance(item, Table) for item in one.items)]
+    return [*tables[:SHORT_SECTIONS - 1], *(one for one in chosen if one.name == "warnings")]
 
 
-def _write_item(item: Table | Plot | Pairs | Notes, length: str) -> list[str]:
-    if isinstance(item, Plot):
-        return [f"*{write_text(item.title)}:* {write_text(item.caption)}", ""]
-    if isinstance(item, Pairs):
-        return [*(f"- {write_text(name)}: {write_text(value)}" for name, value in item.pairs), ""]
-    if isinstance(item, Notes):
-        mark = "`" if item.kind == "code" else ""
-        return [*(f"- {mark}{one if mark else write_text(one)}{mark}" for one in item.notes), ""]
-    left = 0 if length == "full" else max(0, len(item.rows) - SHORT_ROWS)
-    return [write_text(item.caption), "", *write_table([one.header for one in item.columns],
-                                              _list_cells(item, length),
-                                              [one.number for one in item.columns]),
-            *([f"{left} more rows: --length full", ""] if left else [])]
-
-
-def _list_cells(table: Table, length: str) -> list[list[str]]:
+def _list_cells(table: Table, length: str) -> list[tuple[str, ...]]:
     """Return what stands in the rows that are shown, and in their sum."""
     rows = [row.cells for row in (table.rows if length == "full" else table.rows[:SHORT_ROWS])]
-    return [[cell.text for cell in cells]
+    return [tuple(cell.text for cell in cells)
             for cells in (*rows, *((table.total,) if table.total else ()))]
-
-
-def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]],
-                numbers: Sequence[bool] = ()) -> list[str]:
-    """Return the lines of a Markdown table, and an empty one; `numbers` are set to the right."""
-    if not rows:
-        return []
-    marks = ["---:" if place < len(numbers) and numbers[place] else "---"
-             for place in range(len(headers))]
-    return [*(f"| {' | '.join(cells)} |" for cells in (
-        [_cell(header) for header in headers], marks,
-        *([_cell(text) for text in row] for row in rows))), ""]
-
-
-def _cell(text: str) -> str:
-    return write_text(text).replace("|", "\\|") or " "
 
 
 def write_text(text: str) -> str:
@@ -153,7 +127,7 @@ def render_pdf(page: Page, length: str = "full",
     metadata: dict[str, Any] = {"CreationDate": None, "Title": escape(page.title)}
     style: Any = {"pdf.fonttype": 42, "text.usetex": False, "text.parse_math": False}
     with matplotlib.rc_context(style), PdfPages(content, metadata=metadata) as book:
-        lines = list(_text_lines(page, length))
+        lines = list_lines(page, length)
         if length == "short":
             rest = len(lines) - LINES
             lines = lines if rest <= 0 else [*lines[:LINES - 1], (
@@ -179,72 +153,50 @@ def _draw_lines(lines: Sequence[tuple[str, bool]]) -> Figure:
     return figure
 
 
-TextLines = Iterator[tuple[str, bool]]
-"""As they stand on paper, and whether each is set bold."""
+def list_lines(page: Page, length: str) -> list[tuple[str, bool]]:
+    """Return lines of a page, none wider than the paper, and whether each is set bold."""
+    from rich.console import Console
+
+    console = Console(width=COLUMNS, markup=False, highlight=False, emoji=False)
+    drawn = console.render_lines(parts.Group(*_list_parts(page, length)), pad=False)
+    return [(escape("".join(segment.text for segment in line)).rstrip(),
+             any(segment.style is not None and bool(segment.style.bold) for segment in line))
+            for line in drawn]
 
 
-def _text_lines(page: Page, length: str) -> TextLines:
-    """Yield lines of a page, none wider than the paper, and whether each is set bold."""
-    yield from _fold(page.title, bold=True)
-    yield from _fold(page.subtitle)
-    yield "", False
-    yield from _fold(f"{page.verdict}. {page.sentence}", bold=True)
-    yield "", False
-    yield from _align([[one.name, one.value, one.kind, one.range] for one in page.answers])
+def _list_parts(page: Page, length: str) -> Iterator[parts.Content]:
+    """Yield what a page says, as parts of a printed report."""
+    yield from (parts.Text(page.title, "bold"), page.subtitle, "",
+                parts.Text(f"{page.verdict}. {page.sentence}", "bold"), "")
+    yield parts.Table(columns=[Column()] * 4, headed=False, rows=[
+        ((one.name, one.value, one.kind, one.range), "") for one in page.answers])
     if page.advice:
-        yield "", False
-        yield from _fold(f"{page.advises}: {page.advice}")
+        yield from ("", f"{page.advises}: {page.advice}")
     for section in _choose(page, length):
-        yield "", False
-        yield from _fold(section.title, bold=True)
-        if section.lead and not section.lead.startswith(HANDLING):
-            yield from _fold(section.lead)
+        yield ""
+        yield parts.Text(section.title, "bold")
+        yield from filter(None, [section.lead])
         for item in section.items:
-            yield from _item_lines(item, length)
+            yield ""
+            if isinstance(item, Plot):
+                yield f"{item.title}: {item.caption}"
+            elif isinstance(item, Pairs):
+                yield from (f"{name}: {value}" for name, value in item.pairs)
+            elif isinstance(item, Notes):
+                shown = item.notes if length == "full" else item.notes[:SHORT_NOTES]
+                left = len(item.notes) - len(shown)
+                yield from (f"- {one}" for one in shown)
+                yield from [f"- {left} more: --length full"] * bool(left)
+            else:
+                yield item.caption
+                yield fit_paper(item.columns, _list_cells(item, length))
 
 
-def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> TextLines:
-    yield "", False
-    if isinstance(item, Plot):
-        yield from _fold(f"{item.title}: {item.caption}")
-    elif isinstance(item, Pairs):
-        yield from (line for name, value in item.pairs for line in _fold(f"{name}: {value}"))
-    elif isinstance(item, Notes):
-        notes = item.notes if length == "full" else item.notes[:SHORT_NOTES]
-        yield from (line for one in notes for line in _fold(f"- {one}"))
-        if len(notes) < len(item.notes):
-            yield f"- {len(item.notes) - len(notes)} more: --length full", False
-    else:
-        yield from _fold(item.caption)
-        cells = [[one.header for one in item.columns], *_list_cells(item, length)]
-        yield from _align(cells, [one.number for one in item.columns])
-
-
-def _fold(text: str, *, bold: bool = False) -> TextLines:
-    yield from ((line, bold) for line in textwrap.wrap(escape(text), COLUMNS) or [""])
-
-
-def _align(rows: Sequence[Sequence[str]], numbers: Sequence[bool] = ()) -> TextLines:
-    """Yield rows in columns: long text is folded, then the last columns fall away."""
-    widths = _fit([max(len(escape(row[place])) for row in rows) for place in range(len(rows[0]))]
-                  if rows else [])
-    for place, row in enumerate(rows):
-        folded = [textwrap.wrap(escape(text), width) or [""]
-                  for text, width in zip(row, widths, strict=False)]
-        for parts in zip_longest(*folded, fillvalue=""):
-            cells = [text.rjust(width) if column < len(numbers) and numbers[column]
-                     else text.ljust(width)
-                     for column, (text, width) in enumerate(zip(parts, widths, strict=True))]
-            yield "  ".join(cells).rstrip(), bool(numbers) and place == 0
-        if place and max(map(len, folded), default=0) > 1:
-            yield "", False
-
-
-def _fit(widths: list[int]) -> list[int]:
-    """Return widths of columns that fit the paper; those of long text become narrower."""
-    while sum(min(width, FOLDED) for width in widths) + 2 * (len(widths) - 1) > COLUMNS:
-        widths = widths[:-1]
+def fit_paper(columns: Sequence[Column], rows: Sequence[tuple[str, ...]]) -> parts.Table:
+    """Return a table without the last columns for which there is no room even if all are folded."""
+    widths = [min(FOLDED, max(map(len, column))) for column in zip(
+        (one.header for one in columns), *rows, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:
-        widest = max(range(len(widths)), key=lambda place: widths[place])
-        widths = [width - (place == widest) for place, width in enumerate(widths)]
-    return widths
+        widths.pop()
+    return parts.Table(columns=[*columns[:len(widths)]],
+                       rows=[(cells[:len(widths)], "") for cells in rows])

@@ -11,12 +11,7 @@ from twin.errors import UsageError
 from twin.pricing.certainty import Requirement
 from twin.reports.page.deployment import Report, judge
 from twin.reports.page.parts import Answer, Cell, Column, Notes, Page, Row, Section, Table
-from twin.reports.page.written import (
-    _align,
-    _item_lines,
-    render_markdown,
-    render_pdf,
-)
+from twin.reports.page.written import list_lines, render_markdown, render_pdf
 
 COLUMNS = (Column(header="layer"), Column(header="ms", number=True))
 
@@ -78,17 +73,41 @@ def test_what_cannot_be_written_is_refused_before_the_model_is_read(tmp_path):
         twin.write_report("x", tmp_path / "a.txt")
 
 
+def make_lines(*items, length="full"):
+    """Return the lines of items on paper, below the title of their section."""
+    page = Page(title="made", subtitle="", verdict="", sentence="", sections=(
+        Section(name="section", title="Section", items=items),))
+    lines = list_lines(page, length)
+    return lines[lines.index(("Section", True)) + 2:]
+
+
+def make_items(headers, rows):
+    return Table(name="table", caption="", columns=tuple(
+        Column(header=header, number=header == "of") for header in headers), rows=tuple(
+        Row(cells=tuple(Cell(text=text) for text in cells)) for cells in rows))
+
+
 def test_long_text_is_folded_in_its_column_before_columns_fall_away():
-    rows = [["if", "choose", "of"], ["price limit above 8 USD, " * 6, "nucleo_f401re", "207"],
+    headers = ["if", "choose", "of"]
+    rows = [["price limit above 8 USD, " * 6, "nucleo_f401re", "207"],
             ["always", "INFEASIBLE " * 9, "3"]]
-    lines = [text for text, _ in _align(rows, [False, False, True])]
-    assert all(len(line) <= 98 for line in lines) and lines[0].split() == rows[0]
-    words = " ".join(lines).split()
+    lines = make_lines(make_items(headers, rows))
+    assert all(len(text) <= 98 for text, _ in lines)
+    assert lines[1][0].split() == headers
+    assert [bold for _, bold in lines[:3]] == [False, True, False]
+    words = " ".join(text for text, _ in lines).split()
     assert words.count("INFEASIBLE") == 9 and words.count("price") == 6 and "207" in words
-    narrow = [["a" * 20] * 6, ["b" * 20] * 6]  # Six of 20 characters have no room: four stay.
-    assert {len(line.split()) for line, _ in _align(narrow)} == {4}
+    # Six of 20 characters have no room: four stay.
+    lines = make_lines(make_items(["a" * 20] * 6, [["b" * 20] * 6]))
+    assert {len(text.split()) for text, _ in lines[1:]} == {4}
 
 
 def test_a_short_report_says_what_it_cuts():
-    lines = [*_item_lines(Notes(notes=tuple(map(str, range(30)))), "short")]
-    assert lines[-1] == ("- 20 more: --length full", False) and len(lines) == 12
+    lines = make_lines(make_items(["n"], [["1"]]), Notes(notes=tuple(map(str, range(30)))),
+                       length="short")
+    assert lines[-1] == ("- 20 more: --length full", False) and len(lines) == 4 + 10 + 1
+
+
+def test_a_name_steers_no_printer():
+    assert "\x1b" not in "".join(text for text, _ in make_lines(Notes(notes=("\x1b[2J[bold]x",))))
+    assert make_lines(Notes(notes=("[bold]x[/bold] :smile:",)))[0][0] == "- [bold]x[/bold] :smile:"
