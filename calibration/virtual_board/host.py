@@ -59,6 +59,8 @@ class HostGauges:
                 self.missing[name] = f"perf_event_open: {error.strerror}"
         for path in sorted(Path("/").glob(ENERGY_FILES.lstrip("/"))):
             try:
+                if not (path.parent / "name").read_text().startswith("package"):
+                    continue  # of a part of a package (core, uncore, dram), or of the platform
                 self._last[path] = int(path.read_text())
                 self._ranges[path] = int((path.parent / "max_energy_range_uj").read_text())
             except OSError as error:

@@ -1,5 +1,6 @@
 """Overlays: written and read again, refused by file and key, found from near to far, as shipped."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from calibration.fitting.overlay import (
     Learnt,
     Overlay,
     Support,
+    doubt_powers,
     dump_overlay,
     find_entry,
     list_shipped,
@@ -49,6 +51,16 @@ def test_an_overlay_survives_its_file(tmp_path: Path) -> None:
     estimate = again.entries[0].time.estimate(again.time_prices)
     assert estimate.covariance == pytest.approx(COVARIANCE)
     assert estimate.factors == pytest.approx(np.exp([0.1, -0.5]))
+
+
+def test_doubt_about_powers_adds_to_those_measured_on_this_board_alone() -> None:
+    timed = make_entry("one", "cortex-m4")
+    energy = replace(timed.time, row_sd=0.4)
+    own, lent = replace(timed, energy=energy), replace(timed, energy=energy, powers_of="another")
+    doubted = doubt_powers(replace(make_overlay(timed), energy_prices=("core", "memory"),
+                                   entries=(timed, own, lent)), 0.3)
+    assert doubted.entries == (timed, replace(own, energy=replace(energy, row_sd=0.5)), lent)
+    assert doubted.data.kinds == ("published", "doubted")
 
 
 @pytest.mark.parametrize(("old", "new", "words"), [
