@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import BOARD_HASH, INFERRED, TIMED_BY_MS
 from hwmodels.board.file import find_board
-from hwmodels.frozen import frozen
+from hwmodels.frozen import record
 from twin.attribution.folders import tell_other_file
 from twin.attribution.side import Side
 from twin.errors import NotTheSameError
@@ -48,7 +48,7 @@ HIDING = ("library inferred from the times at import, which may hide a fault: st
           "`twin import --runtime`")
 
 
-@frozen
+@record
 class Finding:
     """One thing two sides do not share, or cannot be seen to.
 
@@ -149,25 +149,25 @@ def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     programs = [first.is_program, second.is_program]
     if all(programs):
         if None in hashes or hashes[0] != hashes[1]:
-            yield Finding(level=NOTE, what="program", text=(
+            yield Finding(NOTE, "program", (
                 f"{first.model} -> {second.model}: another build of the program; functions are "
                 "paired by name or in order"))
     elif any(programs) and ids[0] != ids[1]:
         sure = _is_our_image(first, second)
-        yield Finding(level=NOTE if sure else WARN, what="network", text=(
+        yield Finding(NOTE if sure else WARN, "network", (
             f"{first.model} -> {second.model}: a program has no network; its layers are "
             "functions, paired by number or in order"))
     elif None not in ids and ids[0] != ids[1]:
-        yield Finding(level=REFUSE, what="network", text=(
+        yield Finding(REFUSE, "network", (
             f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other networks"))
     elif None not in hashes and hashes[0] == hashes[1]:
         # The hash may be what a user said of a log: what the log lists must not contradict it.
         for text in filter(None, _compare_layers(first, second, surely=True)):
-            yield Finding(level=REFUSE, what="network", text=text)
+            yield Finding(REFUSE, "network", text)
     elif None not in ids:
         if None not in hashes:
-            yield Finding(level=NOTE if _alike(first, second) else WARN, what="network",
-                          text="the files differ, of one architecture: other weights")
+            yield Finding(NOTE if _alike(first, second) else WARN, "network",
+                          "the files differ, of one architecture: other weights")
     else:
         yield from _weigh_evidence(first, second)
 
@@ -178,12 +178,12 @@ def _weigh_evidence(first: Side, second: Side) -> Iterator[Finding]:
                 *_compare_inputs(first, second)]
     refusals = [text for text in evidence if text]
     for text in refusals:
-        yield Finding(level=REFUSE, what="network", text=text)
+        yield Finding(REFUSE, "network", text)
     if not refusals and second.model not in (first.model, *NAMELESS):
-        yield Finding(level=WARN, what="network", text=f"{second.label} names {second.model}, "
+        yield Finding(WARN, "network", f"{second.label} names {second.model}, "
                       f"the other side {first.model}; import with --model to make sure")
     elif not refusals and not evidence and second.model in NAMELESS:
-        yield Finding(level=WARN, what="network", text=f"{second.label} does not say which it is "
+        yield Finding(WARN, "network", f"{second.label} does not say which it is "
                       "of; import with --model to make sure")
 
 
@@ -245,7 +245,7 @@ def _plain(name: str) -> str:
 def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
     ours, theirs = first.board, second.board
     if theirs == UNKNOWN:
-        yield Finding(level=WARN, what="board", text=f"{second.label} does not say which it is "
+        yield Finding(WARN, "board", f"{second.label} does not say which it is "
                       "of; import with --board to make sure")
     elif _plain(ours) != _plain(theirs):
         known, asked = find_board(theirs), find_board(ours)
@@ -253,17 +253,17 @@ def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
         if known is None and own and stated:  # a board's file of one's own
             if own != stated:
                 hint = "" if _alike(first, second) else "; predict with that board's file (-b FILE)"
-                yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
+                yield Finding(REFUSE, "board", f"{ours} -> {theirs}{hint}")
             return
         if known is None:
-            yield Finding(level=WARN, what="board", text=f"{second.label} names its board "
+            yield Finding(WARN, "board", f"{second.label} names its board "
                           f"{theirs}, which is none of ours; import with --board to make sure")
         elif asked is None or known.name != asked.name:
             hint = "" if _alike(first, second) else f"; predict with -b {theirs}"
-            yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
+            yield Finding(REFUSE, "board", f"{ours} -> {theirs}{hint}")
     other = tell_other_file(theirs, *(side.environment.get(BOARD_HASH) for side in (second, first)))
     if second.kind != "predicted" and other:
-        yield Finding(level=NOTE if _alike(first, second) else WARN, what="board file", text=other)
+        yield Finding(NOTE if _alike(first, second) else WARN, "board file", other)
 
 
 def find_ticks_hz(clocks_hz: Mapping[str, float]) -> float | None:
@@ -294,10 +294,10 @@ def describe_unstated_clock(core_hz: float, clocks_hz: Mapping[str, float],
 def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
     for side in (first, second):
         if text := side.environment.get(TIMED_BY_MS):
-            yield Finding(level=WARN, what="clock", text=text)
+            yield Finding(WARN, "clock", text)
     if not _alike(first, second) and "cpu" in first.clocks_hz and second.kind != "simulated" and (
             text := describe_unstated_clock(first.clocks_hz["cpu"], second.clocks_hz)):
-        yield Finding(level=WARN, what="clock cpu", text=text)
+        yield Finding(WARN, "clock cpu", text)
     for name, hertz in second.clocks_hz.items():
         ours = first.clocks_hz.get(name)
         if ours is None or abs(hertz / ours - 1) <= CLOCK_NOTED:
@@ -308,37 +308,37 @@ def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
         level = NOTE if alike else REFUSE if other else WARN
         hint = f"; --clock {hertz / 1e6:g}MHz predicts at its clock" \
             if name == "cpu" and not alike else ""
-        yield Finding(level=level, what=f"clock {name}",
-                      text=f"{ours / 1e6:g} MHz -> {hertz / 1e6:g} MHz{hint}")
+        yield Finding(level, f"clock {name}",
+                      f"{ours / 1e6:g} MHz -> {hertz / 1e6:g} MHz{hint}")
 
 
 def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
     ours, theirs = first.runtime, second.runtime
     if theirs == ours and INFERRED in second.environment:
-        yield Finding(level=WARN, what="runtime", text=HIDING)
+        yield Finding(WARN, "runtime", HIDING)
     if theirs == ours or _is_our_image(first, second):
         return
     if _alike(first, second):
-        yield Finding(level=NOTE, what="runtime", text=f"{ours} -> {theirs}")
+        yield Finding(NOTE, "runtime", f"{ours} -> {theirs}")
         return
     if theirs == UNKNOWN:
-        yield Finding(level=WARN, what="runtime", text=f"{second.label} does not say which; the "
+        yield Finding(WARN, "runtime", f"{second.label} does not say which; the "
                       f"other side is of {ours}")
     elif first.is_program:
-        yield Finding(level=WARN, what="runtime", text=f"{second.label} is of {theirs}; a program "
+        yield Finding(WARN, "runtime", f"{second.label} is of {theirs}; a program "
                       "has the kernels that are linked into it: is it the one that was measured?")
     elif is_other_library(first, second):
-        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {theirs}: other kernels, their "
+        yield Finding(WARN, "runtime", f"{ours} -> {theirs}: other kernels, their "
                       "difference is part of every gap; --runtime predicts with another")
     elif "@" in theirs:
-        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {theirs}")
+        yield Finding(WARN, "runtime", f"{ours} -> {theirs}")
 
 
 def _agree_setup(first: Side, second: Side) -> Iterator[Finding]:
     level = NOTE if _alike(first, second) else WARN
     if second.temperature not in (None, first.temperature):
-        yield Finding(level=level, what="temperature",
-                      text=f"{first.temperature} -> {second.temperature}")
+        yield Finding(level, "temperature",
+                      f"{first.temperature} -> {second.temperature}")
     yield from _differences(level, "placement of ", first.placement, second.placement)
     if not _alike(first, second):
         return
@@ -354,7 +354,7 @@ def _agree_setup(first: Side, second: Side) -> Iterator[Finding]:
 def _agree_sums(side: Side) -> Iterator[Finding]:
     layers = sum(part.amounts.get("time", 0.0) for part in side.parts)
     if layers > (1 + SUM_SLACK) * side.whole.amounts.get("time", math.inf):
-        yield Finding(level=WARN, what="layers", text=(
+        yield Finding(WARN, "layers", (
             f"those of {side.label} sum to {layers / side.whole.amounts['time']:.3g} x its "
             "inference: layers and inference are of other runs, clocks or builds"))
 
@@ -363,4 +363,4 @@ def _differences(level: str, what: str, first: Mapping[str, str],
                  second: Mapping[str, str]) -> Iterator[Finding]:
     for name, value in first.items():
         if name in second and second[name] != value:
-            yield Finding(level=level, what=f"{what}{name}", text=f"{value} -> {second[name]}")
+            yield Finding(level, f"{what}{name}", f"{value} -> {second[name]}")

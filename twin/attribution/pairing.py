@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
-from hwmodels.frozen import frozen
+from hwmodels.frozen import record
 from twin.attribution.side import Part, Side
 from twin.network.operators import Form, list_form
 
@@ -20,7 +20,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 convolution of 1x1 is a matrix product in many libraries."""
 
 
-@frozen
+@record
 class Pairing:
     """Parts of two sides, together where they are the same work.
 
@@ -72,8 +72,8 @@ def pair_parts(first: Side, second: Side) -> Pairing:
     same = first.architecture_id is not None and first.architecture_id == second.architecture_id
     builds = first.is_program and second.is_program and len(first.parts) == len(second.parts)
     if (same or builds) and first.part == second.part:
-        return Pairing(pairs=_by_index(first.parts, second.parts), by="index")
-    return Pairing(pairs=_by_name(first.parts, second.parts), by="name")
+        return Pairing(_by_index(first.parts, second.parts), "index")
+    return Pairing(_by_name(first.parts, second.parts), "name")
 
 
 def _pair_tasks(ours: Sequence[Part], theirs: Sequence[Part]) -> Pairing:
@@ -86,7 +86,7 @@ def _pair_tasks(ours: Sequence[Part], theirs: Sequence[Part]) -> Pairing:
             (names[0].get(title), names[1].get(title)) for title in titles))
     nameless = not any(part.name for part in theirs)
     if nameless and {part.index for part in ours} == {part.index for part in theirs}:
-        return Pairing(pairs=_by_index(ours, theirs), by="index")
+        return Pairing(_by_index(ours, theirs), "index")
     longest = max(len(ours), len(theirs))
     return Pairing(by="order", pairs=tuple(
         (ours[place] if place < len(ours) else None,
@@ -98,19 +98,19 @@ def _pair_measured(first: Side, second: Side) -> Pairing:
     moving = [part for part in ours if part.moves]
     known = {part.index for part in ours}
     if not theirs or not ours:
-        return Pairing(pairs=(), by="")
+        return Pairing((), "")
     note = (f"its {len(theirs)} {second.part}s are not the {len(ours)} {first.part}s of the "
             "network: only the inference is compared")
     if first.part != second.part:
-        return Pairing(pairs=(), by="", note=note)
+        return Pairing((), "", note)
     if first.is_program:
         return _pair_program(ours, second)
     if second.numbered and {part.index for part in theirs} <= known:
-        return Pairing(pairs=tuple(pair for pair in _by_index(ours, theirs) if pair[1]), by="index")
+        return Pairing(tuple(pair for pair in _by_index(ours, theirs) if pair[1]), "index")
     for chosen in (ours, moving):
         if len(chosen) == len(theirs):
-            return Pairing(pairs=tuple(zip(chosen, theirs, strict=True)), by="index")
-    return Pairing(pairs=(), by="", note=note)
+            return Pairing(tuple(zip(chosen, theirs, strict=True)), "index")
+    return Pairing((), "", note)
 
 
 def _pair_program(ours: Sequence[Part], second: Side) -> Pairing:
@@ -132,11 +132,11 @@ def _pair_program(ours: Sequence[Part], second: Side) -> Pairing:
     other = next(((call, layer, op) for (call, layer), op in zip(found, ops, strict=False)
                   if not _may_be(call.op, op)), None)
     if found and other is None:
-        return Pairing(pairs=tuple(found), by="index")
+        return Pairing(tuple(found), "index")
     mismatch = (f"{other[0].name} is {other[0].op}, measured layer {other[1].index} {other[2]}"
             if other else f"{len(calls)} calls of functions, {len(theirs)} measured layers")
-    return Pairing(pairs=(), by="",
-                   note=f"layers of the program are not those measured ({mismatch}): "
+    return Pairing((), "",
+                   f"layers of the program are not those measured ({mismatch}): "
                    "only the inference is compared; --layers of `predict` chooses the functions")
 
 

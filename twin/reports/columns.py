@@ -7,13 +7,13 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
-from hwmodels.frozen import frozen, record
+from hwmodels.frozen import record
 
 Write = Callable[[Any], str]
 """What a noun, or a value of it, is as text."""
 
 
-@frozen
+@record
 class Cell:
     """A cell of a table.
 
@@ -70,7 +70,7 @@ class Column:
             return value
         text = self.write(value) if callable(self.write) else (
             "" if value is None else self.write.format(value))
-        return Cell(text=text, value=value if self.number else None,
+        return Cell(text, value if self.number else None,
                     tone=self.tone(noun) if callable(self.tone) else self.tone)
 
 

@@ -39,7 +39,7 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
         Findings of studies by key of `SECTIONS`.
     """
     sections = [
-        Section(name="decisions", title="Which hardware meets what", items=tuple(
+        Section("decisions", "Which hardware meets what", tuple(
             item for network, leaves in guide.decisions.items() if leaves
             for item in (plot_chart(chart_decisions(network, leaves),
                                     height_px=80 + 44 * len(leaves), least_px=900),
@@ -48,22 +48,22 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
                  "rows, each given the row that meets it: the cheapest chip, then that with least "
                  "energy. A leaf cites the rows it stands on by number and study; right: of the "
                  "requirements that lead there."),
-        Section(name="classes", title="Classes of hardware", items=(
+        Section("classes", "Classes of hardware", (
             _list_uses(guide.classes), *(item for one in guide.classes
                                          for item in _class(one, causes.get(one.core, [])))),
             lead="Best for: networks no other class runs in less time or with less energy. Avoid "
                  "when: what its boards cannot do, or how far behind they are. Use case: how often "
                  "its fastest row runs a network, and with which energy."),
-        *(Section(name=name, title=title, items=(Notes(notes=tuple(wording[name])),))
+        *(Section(name, title, (Notes(tuple(wording[name])),))
           for name, title in SECTIONS.items() if wording.get(name)),
-        Section(name="pitfalls", title="Pitfalls", items=(
-            Notes(notes=tuple(_list_pitfalls(guide.effects))),),
+        Section("pitfalls", "Pitfalls", (
+            Notes(tuple(_list_pitfalls(guide.effects))),),
             lead=f"Changes that cost more than x{COSTLY} in the median over all pairs of runs that "
                  "differ in nothing else."),
-        Section(name="checklist", title="Checklist", items=(
-            Notes(notes=tuple(_checklist(guide.effects))),),
+        Section("checklist", "Checklist", (
+            Notes(tuple(_checklist(guide.effects))),),
             lead="Changes by what they save in the median over such pairs."),
-        Section(name="costs", title="Which time, which energy", items=(
+        Section("costs", "Which time, which energy", (
             *_tree("core cycles", guide.time_tree), *_tree("pJ", guide.energy_tree)),
             lead="Time is core cycles per multiply-accumulate (MAC) x MACs / clock, or per layer x "
                  "layers / clock; energy is pJ per MAC x MACs, or per layer x layers. Errors are "
@@ -159,7 +159,7 @@ def _list_uses(classes: Sequence[HardwareClass]) -> Table:
 
 def _tree(name: str, leaves: Sequence[Leaf]) -> Iterator[Table | Notes]:
     if not leaves:
-        yield Notes(notes=(f"Too few rows know the {name}.",))
+        yield Notes((f"Too few rows know the {name}.",))
         return
     yield make_table(f"tree-{name.split()[-1]}", name, (
         Column(name, lambda leaf: f"{_number(leaf.typical)} per {leaf.per}"),

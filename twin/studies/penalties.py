@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from calibration.fitting.bands import NORMAL_REACH
-from hwmodels.frozen import frozen
+from hwmodels.frozen import record
 from hwmodels.quantities import significant
 from twin.studies.change import excess
 from twin.studies.limits import Limits
@@ -30,7 +30,7 @@ DRAWS = 4000
 """Draws from intervals that say how often each row is the least."""
 
 
-@frozen
+@record
 class Penalty:
     """Points a predicted quantity takes from a score, and why."""
 
@@ -85,24 +85,24 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], flo
         Of `find_least`.
     """
     if row.failure:
-        return (Penalty(name="cannot run", points=100.0, reason=row.reason),)
+        return (Penalty("cannot run", 100.0, row.reason),)
     if row.violations:
         return (_miss(row, limits),)
     found = []
     if limits:
         chance = row.probability if row.probability is not None else float(row.met)
-        found.append(Penalty(name="limits", points=LIMITS_POINTS * (1 - chance),
-                             reason=describe_miss(row, limits, chance)))
+        found.append(Penalty("limits", LIMITS_POINTS * (1 - chance),
+                             describe_miss(row, limits, chance)))
     for name, need, room in (("RAM", row.ram_bytes, row.ram_room_bytes),
                              ("flash", row.flash_bytes, row.flash_room_bytes)):
         if need is not None and room:
             share = need / room
-            found.append(Penalty(name=name, points=MEMORY_POINTS * max(0.0, 2 * share - 1),
-                                 reason=f"{share:.0%} of {name} used"))
+            found.append(Penalty(name, MEMORY_POINTS * max(0.0, 2 * share - 1),
+                                 f"{share:.0%} of {name} used"))
     factor = WIDEST if row.time is None else row.time.high / row.time.low
     found.append(Penalty(
-        name="interval", points=WIDTH_POINTS * min(1.0, math.log(factor) / math.log(WIDEST)),
-        reason="time has no interval: nothing like it was measured" if row.time is None else
+        "interval", WIDTH_POINTS * min(1.0, math.log(factor) / math.log(WIDEST)),
+        "time has no interval: nothing like it was measured" if row.time is None else
         f"time known within a factor of {factor:.2g}"))
     for name in _compared(row):
         value = getattr(row, name)
@@ -110,9 +110,9 @@ def list_penalties(row: Row, limits: Limits, least: Mapping[tuple[str, str], flo
         if best:
             more = math.log(value / best) / math.log(WIDEST) if value else 1.0
             found.append(Penalty(
-                name=WORDS[name], points=MEMORY_POINTS * (
+                WORDS[name], MEMORY_POINTS * (
                     more if name == "mean_mw" else min(1.0, more)),
-                reason=f"{value / best:.3g} times the least {WORDS[name]}" if value else
+                f"{value / best:.3g} times the least {WORDS[name]}" if value else
                 f"{WORDS[name]} not known"))
     return tuple(sorted((one for one in found if one.points > 0), key=lambda one: -one.points))
 
@@ -125,7 +125,7 @@ def _miss(row: Row, limits: Limits) -> Penalty:
         points = 100 - BEST_MISS * (1 + (1.0 if chance is None else chance))
     else:
         points = 100 - BEST_MISS * math.exp(-max(0.0, excess(row, limits)))
-    return Penalty(name="limits", points=points, reason=describe_miss(row, limits, 0.0))
+    return Penalty("limits", points, describe_miss(row, limits, 0.0))
 
 
 def describe_miss(row: Row, limits: Limits, chance: float) -> str:

@@ -28,7 +28,7 @@ def describe_tasks(prediction: Prediction) -> Section | None:
         for name, fill in prediction.deployment.plan.filled.items())
     chart = chart_spans(prediction, list_spans(prediction, steps=False), _POOLS)
     name = f"{prediction.compiler.task_name}s"
-    return Section(name=name, title=name.capitalize(), lead=caption, items=(
+    return Section(name, name.capitalize(), lead=caption, items=(
         plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
         plot_bars(chart_tasks(prediction), height_px=340), list_tasks(prediction), *notes(*pools)))
 

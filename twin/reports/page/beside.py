@@ -53,7 +53,7 @@ def describe_comparison(view: View) -> Section:
     items += notes(*dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note]))))
     title = "Before and after" if kinds[0].endswith("before") else \
         f"{kinds[0].capitalize()} beside {kinds[1]}"
-    return Section(name="beside", title=title,
+    return Section("beside", title,
                    lead=f"{tell_gap(difference, main)} From {difference.second.label}.",
                    items=tuple(items))
 
@@ -134,7 +134,7 @@ def _causes(row: Beside, unit: str) -> NamedTexts:
 
 
 def _cell(row: Beside, amount: int, sign: str = "") -> Cell:
-    return Cell(text=write_amount(amount, row.unit, sign), value=amount)
+    return Cell(write_amount(amount, row.unit, sign), amount)
 
 
 def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
@@ -210,7 +210,7 @@ def describe_published(view: PublishedView) -> Section:
                        details=lambda one: (("why not", one.reason),) if one.reason else (
                            ("set up", note_row(one)),) if note_row(one) else ())
     plots = (_draw_published(view),) if any(one.latency_ratio for one in rows) else ()
-    return Section(name="published", title="Predicted beside published", lead=lead, items=(
+    return Section("published", "Predicted beside published", lead=lead, items=(
         *((table,) if rows else ()), *plots, *notes(*describe_sealed(view.comparisons))))
 
 

@@ -51,7 +51,7 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
     idle = prediction.board.idle()
     energy_uj = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     return Section(
-        name="what-if", title="What if", lead="Each change alone, predicted again; none has a "
+        "what-if", "What if", lead="Each change alone, predicted again; none has a "
         "factor of its own. Add --set PATH=VALUE to the command to keep one."
         + ("" if idle is None or energy_uj is None else
            f" Energy in this table holds the {idle} the idle board draws meanwhile, "

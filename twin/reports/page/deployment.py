@@ -120,8 +120,8 @@ def describe_refusal(title: str, reason: str, command: str) -> Page:
     """Return the page of what does not fit: why, and what would make it fit."""
     return Page(title=title, subtitle="nothing was predicted", verdict="Does not fit", tone="bad",
                 sentence=reason, sections=(Section(
-                    name="provenance", title="Made by", items=(
-                        Notes(notes=(command,), kind="code"),)),))
+                    "provenance", "Made by", (
+                        Notes((command,), kind="code"),)),))
 
 
 def _list_sections(report: Report) -> Sequence[Section | None]:
@@ -132,20 +132,20 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
 
         tasks = describe_tasks(prediction)
     return (
-        Section(name="limits", title="Limits", items=(
+        Section("limits", "Limits", (
             list_requirements(report), *([] if report.row is None else [
-                Notes(notes=(f"Duty: {say_duty(report.row)}",))])))
+                Notes((f"Duty: {say_duty(report.row)}",))])))
         if report.requirements else None,
         describe_warnings((*prediction.warnings, *report.remarks)),
         None if report.measured is None else describe_comparison(report.measured),
         None if report.published is None else describe_published(report.published),
-        Section(name="bill", title="Where it goes", items=list_bill_plots(prediction),
+        Section("bill", "Where it goes", list_bill_plots(prediction),
                 lead="One inference, itemised. Every event has one cause; lines sum to the total."),
-        Section(name="layers", title="Layers", items=(list_layers(prediction), Notes(
-            notes=list_bill_notes(prediction, make_ledger(prediction))),),
+        Section("layers", "Layers", (list_layers(prediction), Notes(
+            list_bill_notes(prediction, make_ledger(prediction))),),
             lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
-        tasks, Section(name="memory", title="Memory", items=_memory_items(report)),
-        Section(name="roofline", title="Roofline", items=tuple(
+        tasks, Section("memory", "Memory", _memory_items(report)),
+        Section("roofline", "Roofline", tuple(
             plot_chart(chart_roofline(prediction, side, place), height_px=440)
             for place, side in enumerate(list_sides(prediction)) if side.points),
                 lead="What each layer attains under what core and memories allow. Areas are "
@@ -153,8 +153,8 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
         None if report.power is None else describe_power(report.power, prediction),
         None if report.changes is None else describe_changes(report.changes, prediction),
         describe_certainty(prediction, report.measured, report.published),
-        Section(name="deployment", title="Deployment", folded=True, items=(Pairs(
-            pairs=tuple(_name_pairs(header_pairs(prediction)))),)),
+        Section("deployment", "Deployment", folded=True, items=(Pairs(
+            tuple(_name_pairs(header_pairs(prediction)))),)),
         describe_provenance(prediction, report.command, report.measured, report.published))
 
 
@@ -222,16 +222,16 @@ def _answer(name: str, value: float | None, interval: Interval | None, write: ob
     assert callable(write)
     if value is None or interval is None:
         reach = "" if value is None else f"no interval: stated prices; {grade}"
-        return Answer(name=name, value=write(value), range=reach)
+        return Answer(name, write(value), range=reach)
     scale = 1.15 * interval.high
     return Answer(
-        name=name, value=write(value),
+        name, write(value),
         range="; ".join(filter(None, (interval.describe(write), grade))),
         span=(interval.low / scale, interval.high / scale, value / scale))
 
 
 def _room(name: str, used_bytes: int, room_bytes: int) -> Answer:
-    return Answer(name=name, value=format_size(used_bytes),
+    return Answer(name, format_size(used_bytes),
                   range=f"{format_share(used_bytes, room_bytes)} of {format_size(room_bytes)}",
                   used=used_bytes / room_bytes if room_bytes else None)
 
@@ -257,7 +257,7 @@ def list_requirements(report: Report) -> Table:
 
 
 def _write_figure(one: Requirement, value: float | None) -> Cell:
-    return Cell(text=format_number(value, one.decimals), value=value)
+    return Cell(format_number(value, one.decimals), value)
 
 
 _IN_SIGHT = ("layer", "operator", "ms", "share", "uJ")
@@ -265,7 +265,7 @@ _IN_SIGHT = ("layer", "operator", "ms", "share", "uJ")
 
 _LAYER_COLUMNS = tuple((Column(
     one.page, lambda row, one=one: Cell(  # type: ignore[misc]
-        text=(one.full or one.text)(row), value=one.take(row) if one.number else None,
+        (one.full or one.text)(row), one.take(row) if one.number else None,
         tone=one.tone), number=one.number, kind=one.kind), one) for one in sorted(
             (one for one in LAYER_COLUMNS if one.page), key=lambda one:
             _IN_SIGHT.index(one.page) if one.page in _IN_SIGHT else len(_IN_SIGHT)))
@@ -312,18 +312,18 @@ def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
                   for name, size in deployment.ram_parts.items() if size)
     places = list_places(report.changes or (), prediction)
     cached = () if report.locality is None else list_cache_plots(report.locality)
-    return (Pairs(pairs=(
+    return (Pairs((
         *parts, *((("arena", deployment.buffer.description),) if deployment.buffer else ()),
         (deployment.store_name, f"{prediction.flash_bytes:,} of "
                                 f"{prediction.flash_available_bytes:,} bytes"),
         ("placement", f"weights in {deployment.weights_named}, arena in {deployment.arena_named}, "
                       f"code in {deployment.code}"))),
-        *([Notes(notes=("What to put where, each move alone: " + "; ".join(places),))]
+        *([Notes(("What to put where, each move alone: " + "; ".join(places),))]
           if places else []),
-        draw_arena(prediction) if not prediction.placement.hides_lives else Notes(notes=(
+        draw_arena(prediction) if not prediction.placement.hides_lives else Notes((
             f"The arena takes {format_size(prediction.placement.arena_bytes)}; its compiler states "
             "no more, so there is no picture of its buffers",)), *cached,
-        *([] if cached else [Notes(notes=(
+        *([] if cached else [Notes((
             "no plot of working sets and miss rates: no access of the core looks up a data cache"
             if not prediction.tasks else
             "no plot of working sets and miss rates: the host starts with empty caches in each "

@@ -56,11 +56,11 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
     effects = draw_effects(diagnosis)
     sections = [
         describe_warnings(cautions),
-        Section(name="faults-found", title="What may explain it", items=(
+        Section("faults-found", "What may explain it", (
             draw_chances(diagnosis), *([effects] if effects else []), list_faults(diagnosis))),
-        Section(name="observed", title="Observed besides", items=(
-            Notes(notes=diagnosis.observations),)) if diagnosis.observations else None,
-        Section(name="evidence", title="What it rests on", items=(Pairs(pairs=tuple(pairs)),)),
+        Section("observed", "Observed besides", (
+            Notes(diagnosis.observations),)) if diagnosis.observations else None,
+        Section("evidence", "What it rests on", (Pairs(tuple(pairs)),)),
         made_by(command)]
     return Page(
         title=_name(diagnosis), subtitle=f"diagnosis over {len(diagnosis.findings)} "
@@ -69,11 +69,11 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         sentence=sentence, advice="" if diagnosis.remedy == "none needed" else diagnosis.remedy,
         advises="What to do next",
         answers=(
-            Answer(name="probability of the kind", value=format_chance(chance), range=kind,
+            Answer("probability of the kind", format_chance(chance), range=kind,
                    kind=""),
-            Answer(name="probability of the fault", value=format_chance(verdict.probability),
+            Answer("probability of the fault", format_chance(verdict.probability),
                    range=f"{format_chance(verdict.prior)} before the evidence", kind=""),
-            Answer(name=f"{diagnosis.origin} over expected", kind="",
+            Answer(f"{diagnosis.origin} over expected", kind="",
                    value=say_ratio(diagnosis.declared_ratio), range=f"{diagnosis.quantity}, "
                    + ("known to be right" if diagnosis.healthy else "as declared"))),
         sections=present(sections))

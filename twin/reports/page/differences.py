@@ -99,11 +99,11 @@ def list_answers(difference: Difference) -> tuple[Answer, ...]:
             interval = "" if ends is None else (f"{100 * (side.level or 0.9):.0f} % interval "
                                             f"{write(ends[0])} to {write(ends[1])}")
             found.append(Answer(
-                name=f"{quantity} {name.partition(' ')[2]}".strip(), value=write(amount / 1e3),
+                f"{quantity} {name.partition(' ')[2]}".strip(), write(amount / 1e3),
                 range=interval or (f"median of {side.runs} runs" if side.runs > 1 else ""),
                 kind=side.kind if side.kind in KIND_LOOKS else ""))
     return (*found, *(
-        Answer(name=f"{WORDS[row.name]} {name.rpartition(' ')[2]}", value=format_size(amount))
+        Answer(f"{WORDS[row.name]} {name.rpartition(' ')[2]}", format_size(amount))
         for row in difference.totals if row.name in SIZES and row.gap
         for name, amount in zip(list_kinds(difference), (row.first, row.second), strict=True)))
 
@@ -143,7 +143,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     settings = ", ".join(starmap(write_setting, changed.changes.items()))
     deployment = changed.before.deployment
     odds = f" It is {odds}." if (odds := say_odds(changed)) else ""
-    sentences = Section(name="why", title="Why", items=(Pairs(pairs=(
+    sentences = Section("why", "Why", (Pairs((
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)
     return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
@@ -161,7 +161,7 @@ def describe_published_view(view: PublishedView, command: str = "") -> Page:
     ratios = sorted(one.latency_ratio for one in shown if one.latency_ratio)
     energies = sorted(one.energy_ratio for one in shown if one.energy_ratio)
     answers = tuple(Answer(
-        name=f"{name}, predicted over published", value=f"{median(found):.2f}",
+        f"{name}, predicted over published", f"{median(found):.2f}",
         range=f"middle of {len(found)}; {found[0]:.2f} to {found[-1]:.2f}")
         for name, found in (("time", ratios), ("energy", energies)) if found)
     sentence = (f"{len(shown)} open published results; predicted over published time lies from "
@@ -189,7 +189,7 @@ SIDES: dict[str, Callable[[Side], str]] = {
 def list_sides(difference: Difference) -> Section:
     """Return what both sides are of, and what differs in how they were set up."""
     rows = [(name, tell(difference.first), tell(difference.second)) for name, tell in SIDES.items()]
-    return Section(name="sides", title="Set-up of both sides", folded=True, items=(
+    return Section("sides", "Set-up of both sides", folded=True, items=(
         make_table("side-table", "As stated by each", (
             Column("what", itemgetter(0)), Column("first", itemgetter(1)),
             Column("second", itemgetter(2)),
@@ -209,7 +209,7 @@ def list_task_pairs(report: TaskReport) -> Section:
         part = pair.first or pair.second
         core = pair.lines.get("core, NPU cycles") or next(iter(pair.lines.values()), nothing)
         pairs.append(("" if part is None else part.name or str(part.index), core, pair.lines))
-    return Section(name=f"{word}s", title=f"{word.capitalize()}s",
+    return Section(f"{word}s", f"{word.capitalize()}s",
                    lead=f"Paired by {report.paired_by}.", items=(
         make_table(f"{word}-table", "NPU cycles; every line of the report folds out",
                    (Column(word, itemgetter(0)), *heads), pairs, details=lambda row: (
@@ -228,10 +228,10 @@ def list_splits(view: View) -> Section:
     """Return the predicted time shared over idealised resources."""
     first = next(iter(view.splits.values()))
     columns = [number(name, lambda resource, split=split: Cell(  # type: ignore[misc]
-        text=f"{split.shares[resource]:+,}", value=split.shares[resource])
-        if resource in split.shares else Cell(text=f"{split.work:,}", value=split.work))
+        f"{split.shares[resource]:+,}", split.shares[resource])
+        if resource in split.shares else Cell(f"{split.work:,}", split.work))
         for name, split in view.splits.items()]
-    return Section(name="ideal", title="What each resource costs", lead="Predicted ns shared by "
+    return Section("ideal", "What each resource costs", lead="Predicted ns shared by "
                    "Shapley value: what a resource saves depends on which others are ideal, a "
                    "share is the mean over all orders. A view, not the bill.", items=(
                        make_table("split-table", "Resource made ideal",

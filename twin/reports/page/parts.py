@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hwmodels.files import JsonObject
-from hwmodels.frozen import NamedTexts, frozen
+from hwmodels.frozen import NamedTexts, frozen, record
 from twin.reports.columns import Cell, Column
 
 KINDS = ("predicted", "simulated", "measured", "published")
@@ -84,14 +84,14 @@ class Plot:
     least_px: int = 0
 
 
-@frozen
+@record
 class Pairs:
     """Names and values, one below the other."""
 
     pairs: NamedTexts
 
 
-@frozen
+@record
 class Notes:
     """Sentences, one an item; "warning" sets them apart, "code" keeps them as commands."""
 
@@ -99,7 +99,7 @@ class Notes:
     kind: str = ""
 
 
-@frozen
+@record
 class Section:
     """A part of the page.
 
@@ -122,7 +122,7 @@ class Section:
     folded: bool = False
 
 
-@frozen
+@record
 class Answer:
     """One figure of the answer.
 
@@ -197,7 +197,7 @@ def make_table(name: str, caption: str, columns: Sequence[Column], nouns: Iterab
     """Return a table with a row for each noun, and texts below it."""
     return Table(name=name, caption=caption, columns=tuple(columns), rows=tuple(
         Row(cells=tuple(column.cell(noun) for column in columns), details=tuple(details(noun)))
-        for noun in nouns), total=tuple(Cell(text=text) for text in total))
+        for noun in nouns), total=tuple(Cell(text) for text in total))
 
 
 def notes(*texts: str, kind: str = "") -> tuple[Notes, ...]:

@@ -31,7 +31,7 @@ def describe_port(ported: Ported, command: str = "") -> Page:
                 f"{format_time(ported.physics_us)}, and boards that were measured took "
                 f"{factor:.2f} times what their datasheets say.")
     sections = [_describe_steps(ported), Section(
-        name="behind", title="What it rests on", items=(make_table(
+        "behind", "What it rests on", (make_table(
             "behind-table", say_behind(ported), BEHIND, ported.behind),))]
     if ported.ranking is not None:
         sections.append(describe_narrowing(ported.ranking))
@@ -52,8 +52,8 @@ def describe_port(ported: Ported, command: str = "") -> Page:
 
 def _describe_steps(ported: Ported) -> Section:
     """Return physics, what was learnt, and what shipped prices say."""
-    return Section(name="steps", title="Physics first, experience second", items=(
-        draw_steps(ported), Notes(notes=(f"beside twin predict: {ported.difference}",
+    return Section("steps", "Physics first, experience second", (
+        draw_steps(ported), Notes((f"beside twin predict: {ported.difference}",
                                          f"the interval is {say_makeup(ported)}"))))
 
 
@@ -77,6 +77,6 @@ def draw_steps(ported: Ported) -> Plot:
 def describe_narrowing(ranking: Ranking) -> Section:
     """Return what each measurement would leave of the interval, most first."""
     found = sorted((*ranking.single, *ranking.runs), key=lambda one: -one.narrowing)
-    return Section(name="narrowing-section", title="What would narrow it", items=(make_table(
+    return Section("narrowing-section", "What would narrow it", (make_table(
         "narrowing-table", f"Expected before it is measured; what to take next: "
         f"{say_best(ranking)}", NARROWING, found),))

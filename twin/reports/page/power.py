@@ -31,7 +31,7 @@ class Recording:
 
 def describe_power(recording: Recording, prediction: Prediction) -> Section:
     """Return the trace with the layers' marks, and the energy of each beside the prediction."""
-    return Section(name="power", title="Power over time", items=(
+    return Section("power", "Power over time", (
         draw_power(recording.excerpt, prediction), list_energies(recording.energies, prediction)))
 
 

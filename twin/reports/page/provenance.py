@@ -48,8 +48,8 @@ def describe_certainty(prediction: Prediction, measured: View | None,
     if sure is not None and any(one.time_us is not None for one in sure.layers):
         chart = chart_intervals(prediction, most=MOST_DRAWN)
         plots.append(plot_chart(chart, height_px=100 + 20 * len(chart.y.ticks)))
-    return Section(name="calibration", title="Certainty", lead=lead, items=(
-        *plots, Pairs(pairs=tuple(pairs))))
+    return Section("calibration", "Certainty", lead=lead, items=(
+        *plots, Pairs(tuple(pairs))))
 
 
 def describe_provenance(prediction: Prediction, command: str, measured: View | None,
@@ -79,14 +79,14 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
                                                          else sure.calibration),
               ("made with", ", ".join((*list_versions(), f"Python {platform.python_version()}")))]
     facts = make_table("fact-table", f"Facts of {board.name}", FACTS, board.facts)
-    return Section(name="provenance", title="Sources", folded=True, items=(
-        Pairs(pairs=(*figures, *hashes)), *_note_command(command), facts))
+    return Section("provenance", "Sources", folded=True, items=(
+        Pairs((*figures, *hashes)), *_note_command(command), facts))
 
 
 def made_by(command: str, *inputs: tuple[str, str]) -> Section:
     """Return the command, the versions and the inputs that made a page of several predictions."""
-    return Section(name="provenance", title="Sources", folded=True, items=(
-        Pairs(pairs=(("figures", "predicted: events counted by models of core, caches and "
+    return Section("provenance", "Sources", folded=True, items=(
+        Pairs((("figures", "predicted: events counted by models of core, caches and "
                                  "memories, times learnt or stated prices; each row names which"),
                      *inputs, ("made with", ", ".join(list_versions())))),
         *_note_command(command)))

@@ -62,7 +62,7 @@ def list_answers(rivals: Sequence[Rival], find_less: Callable[[Row, str], Row | 
             words.append(f"{write_figure(quantity, getattr(less, quantity))} with a library that "
                          f"is not chosen: {less.runtime} on {less.board}")
         found.append(Answer(
-            name=won.words, value=write_figure(quantity, getattr(best.row, quantity)),
+            won.words, write_figure(quantity, getattr(best.row, quantity)),
             range="; ".join(words)))
     return tuple(found)
 
@@ -152,8 +152,8 @@ def head_figures(least: Callable[[Row], Mapping[str, float]], rows: Sequence[Row
                         significant(days), kind="predicted")] * any(
                             one.life_days is not None for one in rows)
     return (head("time", "time_us", "predicted"),
-            number("90 % interval", lambda one: Cell(text="") if one.row.time is None else Cell(
-                text=one.row.time.write(format_time), value=one.row.time.high)),
+            number("90 % interval", lambda one: Cell("") if one.row.time is None else Cell(
+                one.row.time.write(format_time), one.row.time.high)),
             head("energy", "energy_uj", "predicted"), *duty, head("RAM", "ram_bytes"),
             head("flash", "flash_bytes"), head("USD", "price_usd"))
 
@@ -162,16 +162,16 @@ def _write_cell(row: Row, quantity: str, least: Mapping[str, float]) -> Cell:
     value = getattr(row, quantity)
     text = write_figure(quantity, value).removesuffix(" USD")
     if value is not None and least.get(row.compared_as(quantity)) == value:
-        return Cell(text=f"{text} {BEST}", value=value, tone="good")
+        return Cell(f"{text} {BEST}", value, tone="good")
     if value is not None and quantity in row.violations:
-        return Cell(text=f"{text} over", value=value, tone="bad")
-    return Cell(text=text, value=value, tone="dim" if value is None else "")
+        return Cell(f"{text} over", value, tone="bad")
+    return Cell(text, value, tone="dim" if value is None else "")
 
 
 def meets_cell(one: Choice | Rival) -> Cell:
     """Return how probable it is that limits are met, else `VERDICTS`' word."""
     row = one.row
-    return Cell(text=say_meets(row), value=row.probability,
+    return Cell(say_meets(row), row.probability,
                 tone="good" if row.sure else "bad" if row.verdict == "no" else "")
 
 

@@ -38,8 +38,8 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
         answers += [replace(one, name=head + one.name)
                     for one in list_answers(rivals, selection.find_less)]
         sections += _describe_network(selection, mine, rivals, head, mark)
-    sections.append(Section(name="notes", title="How to read it", items=(
-        Notes(notes=tuple(list_notes(selection))),)))
+    sections.append(Section("notes", "How to read it", (
+        Notes(tuple(list_notes(selection))),)))
     return Page(
         title=f"Hardware for {', '.join(called)}",
         subtitle=f"choice of {boards} boards · {len(selection.table.predicted)} configurations "
@@ -62,14 +62,14 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
         plots = [*([radar] if radar else []), *draw_dashboard(ranked, selection.limits),
                  *([draw_front(ranked, front, selection.limits)] if front else [])]
         sections = [
-            Section(name=f"ranking{mark}", title=f"{head}Ranking", items=(
+            Section(f"ranking{mark}", f"{head}Ranking", (
                 list_choices(runs, selection, mark),)),
-            Section(name=f"beside{mark}", title=f"{head}Beside each other", items=tuple(
+            Section(f"beside{mark}", f"{head}Beside each other", tuple(
                 replace(plot, name=plot.name + mark) for plot in plots))]
     missing = [one for one in mine if not one.row.met]
     if missing:
-        sections.append(Section(name=f"missing{mark}", title=f"{head}What does not meet the "
-                                "limits, or may", items=(
+        sections.append(Section(f"missing{mark}", f"{head}What does not meet the "
+                                "limits, or may", (
             make_table(f"missing-table{mark}",
                        "Why, and what would help where that was looked for", (
                            Column("board", "row.board"), SCORE, number("meets", meets_cell),

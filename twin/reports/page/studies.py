@@ -83,7 +83,7 @@ def describe_study(session: Session, command: str = "") -> Page:
     """
     study, table = session.study, session.load_results()
     sentences = tell(study, table)
-    found: list[Any] = [Notes(notes=sentences)]
+    found: list[Any] = [Notes(sentences)]
     if study.finding is not None:
         effects = list_effects(table, study.finding)
         if effects:
@@ -91,7 +91,7 @@ def describe_study(session: Session, command: str = "") -> Page:
                       list_effect_rows(effects, study.finding, table)]
         levels = chart_levels(study.finding, table)
         found += [plot_chart(levels, height_px=360)] if levels is not None else []
-    found += [Notes(notes=study.notes)] if study.notes else []
+    found += [Notes(study.notes)] if study.notes else []
     head = session.head
     pairs = [("study", f"{study.name}, sha-256 of inputs below"),
              *((f"input {PurePath(name).name}", str(digest))
@@ -99,11 +99,11 @@ def describe_study(session: Session, command: str = "") -> Page:
              ("twin", str(head["twin"])), ("python", str(head.get("python", ""))),
              *((name, str(version)) for name, version in dict(head.get("packages", {})).items())]
     commands = [" ".join(map(str, one)) for one in head["commands"]]
-    found_out = Section(name="finding", title="What it found", items=tuple(found))
+    found_out = Section("finding", "What it found", tuple(found))
     file = read_regular_text(session.folder / "study.yaml", LARGEST_YAML_BYTES)
-    sources = Section(name="provenance", title="Sources", folded=True, items=(
-        Pairs(pairs=tuple(pairs)), Notes(notes=(*commands, *([command] if command else [])),
-                                         kind="code"), Notes(notes=(file,), kind="code")))
+    sources = Section("provenance", "Sources", folded=True, items=(
+        Pairs(tuple(pairs)), Notes((*commands, *([command] if command else [])),
+                                         kind="code"), Notes((file,), kind="code")))
     return _describe(table, title=study.question or study.name,
                      subtitle=f"study {study.name} · {len(table.rows)} configurations",
                      sentence=sentences[1] + "." if len(sentences) > 1 else sentences[0],
@@ -147,11 +147,11 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
             ("rows of each task by content address, in parts/", (session.folder / "parts").is_dir())
             ]
     check = tuple(f"[{'x' if done else ' '}] {what}" for what, done in facts)
-    return (Section(name="method", title="Methods", items=(Pairs(pairs=tuple(method)),)),
-            Section(name="boards", title="Boards", items=(boards,)),
-            Section(name="limits", title="Limits", items=(Notes(notes=tuple(limits)),)),
-            Section(name="checklist", title="Checklist of reproducibility", items=(
-                Notes(notes=check),)))
+    return (Section("method", "Methods", (Pairs(tuple(method)),)),
+            Section("boards", "Boards", (boards,)),
+            Section("limits", "Limits", (Notes(tuple(limits)),)),
+            Section("checklist", "Checklist of reproducibility", (
+                Notes(check),)))
 
 
 def describe_table(table: Points, command: str = "") -> Page:
@@ -228,9 +228,9 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
             for won, one in list_winners(rivals):
                 if won.words == metric:
                     value = getattr(won.row, won.quantity)
-                    return Cell(text=f"{write_figure(won.quantity, value)}: {one.label}",
-                                value=value)
-            return Cell(text="none")
+                    return Cell(f"{write_figure(won.quantity, value)}: {one.label}",
+                                value)
+            return Cell("none")
 
         return cell
 
@@ -238,7 +238,7 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
     nearest = [Column("where none meets, nearest", lambda rivals: "" if list_winners(rivals) else
                       _say_nearest(rivals))] if not all(map(list_winners, networks)) else []
     return Section(
-        name="networks", title="The best of each network",
+        "networks", "The best of each network",
         lead="Networks are not compared: a narrower one needs less of everything that is "
              "predicted, but how much accuracy it loses is not known.", items=(make_table(
                  "network-table", ("Least of each figure" + ", of those that meet the limits" * any(
@@ -271,12 +271,12 @@ def _compare(table: Points) -> list[Section]:
     networks = _list_networks(table)
     many = len(networks) > 1
     found = [_list_best(networks)] if many else []
-    found.append(Section(name="front", title="What trades for what", items=tuple(plots)))
+    found.append(Section("front", "What trades for what", tuple(plots)))
     for place, mine in enumerate(networks[:MOST_NETWORKS]):
         if len(mine) > 1:
             radar, mark = draw_radar(mine), f"-{place}" if place else ""
             found.append(Section(
-                name=f"best{mark}", title="The best beside each other"
+                f"best{mark}", "The best beside each other"
                 + (f": {name_network(mine[0].row)}" if many else ""),
                 lead="Those that meet the limits first, then by the first objective.",
                 items=tuple(replace(plot, name=plot.name + mark) for plot in (
@@ -304,7 +304,7 @@ def _list_all(table: Points) -> Section | None:
     if len(rivals) > len(shown):
         sentences.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
                        "table of results")
-    return Section(name="rows", title="Configurations", items=(make_table(
+    return Section("rows", "Configurations", (make_table(
         "row-table", "Best first" + " within each network" * (len(least) > 1)
         + f"; {say_best_mark(ranked)}", (
             Column("configuration", "label"),
@@ -321,7 +321,7 @@ def describe_failures(table: Points) -> Section | None:
     if not table.failed:
         return None
     reasons = Counter((row.failure, row.reason) for row in table.failed)
-    return Section(name="failed", title="Infeasible", items=(make_table(
+    return Section("failed", "Infeasible", (make_table(
         "failed-table", f"{len(table.failed)} of {len(table.rows)} configurations refused", (
             number("how many", itemgetter(1), "{}"), Column("kind", lambda one: one[0][0]),
             Column("why", lambda one: one[0][1])), reasons.most_common(MOST_ROWS)),))

@@ -102,7 +102,7 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
     chain = chain and len(made) > 1
     verdict, tone = _judge(rivals, chain=chain)
     sections = [
-        Section(name="stages", title="Stage by stage", items=(draw_timeline(rivals),))
+        Section("stages", "Stage by stage", (draw_timeline(rivals),))
         if chain else None,
         _list_variants(variants, rivals), _compare(rivals, limits), _describe_bills(made),
         *_describe_moves(made, chain=chain), _list_layers(made), _warn(made),
@@ -157,7 +157,7 @@ def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
             f"{write(before)} before, {write_change(after / before)}")
         if interval is not None:
             ratio += f"; {interval.describe(write)}"
-        found.append(Answer(name=f"{WORDS[quantity]} at last", value=write(after), range=ratio))
+        found.append(Answer(f"{WORDS[quantity]} at last", write(after), range=ratio))
     return tuple(found)
 
 
@@ -167,9 +167,9 @@ def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Sect
 
     def known(place: int, column: Column) -> Column:
         return replace(column, take=lambda one: column.cell(one) if isinstance(one, Made)
-                       else Cell(text="" if place else "cannot be", tone="" if place else "bad"))
+                       else Cell("" if place else "cannot be", tone="" if place else "bad"))
 
-    return Section(name="variants", title="Beside each other", items=(make_table(
+    return Section("variants", "Beside each other", (make_table(
         "variant-table", say_best_mark(rows), (Column("variant", "label"), *(
             known(place, column) for place, column in enumerate(head_figures(
                 lambda row: least, rows)))),
@@ -188,7 +188,7 @@ def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
         plots.append(radar)
     if objectives is not None:
         plots.append(draw_front(rivals, objectives, limits, half=radar is not None))
-    return Section(name="dashboard", title="At a glance", items=tuple(plots))
+    return Section("dashboard", "At a glance", tuple(plots))
 
 
 def _describe_bills(made: Sequence[Made]) -> Section:
@@ -197,7 +197,7 @@ def _describe_bills(made: Sequence[Made]) -> Section:
     if all(one.prediction.energy_uj is not None for one in made):
         plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one)) for one in made]))
     added = len(plots) > 1 and any(one.row.idle_mw is not None for one in made)
-    return Section(name="bills", title="Where it goes", items=tuple(plots),
+    return Section("bills", "Where it goes", tuple(plots),
                    lead="The bill of each, itemised by the same causes." + (
                        " What an idle board draws meanwhile is under idle." if added else ""))
 
@@ -257,7 +257,7 @@ def _describe_moves(made: Sequence[Made], *, chain: bool) -> list[Section]:
     whole = _differ(made[0], made[-1] if chain else fastest)
     plots = [] if whole is None or not whole.account.total.moved else [
         draw_moves(whole.account, whole.before.label, whole.after.label)]
-    return [Section(name="moved", title="What moved", lead="Time after less time before, cause by "
+    return [Section("moved", "What moved", lead="Time after less time before, cause by "
                     "cause; the causes sum to the whole of it.", items=(*plots, make_table(
                         "move-table", "Largest causes first", MOVES, moves, details=lambda move: (
                             (line.label, write_gap(line)) for line in move.lines))))
@@ -284,11 +284,11 @@ def _list_layers(made: Sequence[Made]) -> Section | None:
     def time_of(label: str) -> Callable[[Mapping[str, LayerPrediction]], Cell]:
         def cell(found: Mapping[str, LayerPrediction]) -> Cell:
             if label not in found:
-                return Cell(text="")
+                return Cell("")
             times = {name: layer.time_us for name, layer in found.items()}
             best = times[label] == min(times.values()) and len(
                 {f"{time / 1e3:,.3f}" for time in times.values()}) > 1
-            return Cell(text=f"{times[label] / 1e3:,.3f}{f' {BEST}' * best}", value=times[label],
+            return Cell(f"{times[label] / 1e3:,.3f}{f' {BEST}' * best}", times[label],
                         tone="good" * best)
 
         return cell
@@ -296,7 +296,7 @@ def _list_layers(made: Sequence[Made]) -> Section | None:
     def first(name: str) -> Callable[[Mapping[str, LayerPrediction]], object]:
         return lambda found: getattr(next(iter(found.values())), name)
 
-    return Section(name="layers", title="Layers", lead="Milliseconds of each layer.", items=(
+    return Section("layers", "Layers", lead="Milliseconds of each layer.", items=(
         make_table("layer-table", f"Layers in the order they run; {BEST} takes least", (
             number("layer", first("index"), "{}"), Column("operator", first("op")),
             *(number(one.label, time_of(one.label), kind="predicted") for one in shown),

@@ -50,11 +50,11 @@ def advice_report(advice: Advice) -> Content:
                    if any(one.ratio for one in shown) else []), *say_idle([advice.before]),
                  *dict.fromkeys(f"costs: {cost}" for cost in costs),
                  f"the first rests on {shown[0].rests_on}"]
-        parts += [Text(""), *(Text(note, style="dim") for note in notes)]
-    parts += [Text(line, style="dim") for line in say_use(advice.before)]
+        parts += [Text(""), *(Text(note, "dim") for note in notes)]
+    parts += [Text(line, "dim") for line in say_use(advice.before)]
     if advice.refused:
         parts.append(Text(f"{len(advice.refused)} infeasible changes: --json says why",
-                          style="dim"))
+                          "dim"))
     return Group(*parts)
 
 

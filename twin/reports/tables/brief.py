@@ -59,7 +59,7 @@ def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Co
     return spaced([
         new_pairs(pairs), causes_table(prediction, console), layers_table(prediction, console),
         Text(setup_line(prediction, make_ledger(prediction))),
-        Text(explain_time(prediction), style="bold"), Text(more, style="dim")])
+        Text(explain_time(prediction), "bold"), Text(more, "dim")])
 
 
 def causes_table(prediction: Prediction, console: Console) -> Table:

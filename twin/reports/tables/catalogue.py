@@ -73,7 +73,7 @@ def board_report(board: Board, *, sources: bool) -> Content:
     if sources:
         parts.append(facts_table(board.facts))
     else:
-        parts.append(Text(f"{_count_kinds(board.facts)}; --sources lists each", style="dim"))
+        parts.append(Text(f"{_count_kinds(board.facts)}; --sources lists each", "dim"))
     return spaced(parts)
 
 
@@ -147,7 +147,7 @@ def entry_report(entry: Entry) -> Content:
         ("equation", entry.equation), ("what moves it", entry.lever),
         ("beware", entry.myth), ("source", entry.source), ("see", ", ".join(entry.see)),
     ) if text]
-    title = Text(entry.term, style="bold", rest=f"  {entry.kind}{also}", rest_style="dim")
+    title = Text(entry.term, "bold", rest=f"  {entry.kind}{also}", rest_style="dim")
     below: list[Content] = [Text(""), new_pairs(pairs)] if pairs else []
     return Group(title, Text(entry.text), *below)
 

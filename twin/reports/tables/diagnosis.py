@@ -199,5 +199,5 @@ def split_table(splits: Mapping[str, Split], difference: Difference) -> Content:
         table.add_row(("total", *(f"{splits[name].total:,}" for name in names)), style="bold")
     title = Text("a view, not the bill: predicted ns shared by Shapley value (what a resource "
                  "saves depends on which others are ideal; a share is the mean over all orders)",
-                 style="bold")
+                 "bold")
     return Group(title, table)

@@ -144,7 +144,7 @@ def what_if_report(changed: WhatIf) -> Content:
     if odds := say_odds(changed):
         parts.append(Text(odds))
     parts.append(spaced([Text("before: " + explain_side(before)),
-                         Text("after:  " + explain_side(after), style="bold")]))
+                         Text("after:  " + explain_side(after), "bold")]))
     return spaced(parts)
 
 

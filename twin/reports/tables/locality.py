@@ -87,7 +87,7 @@ def layer_table(locality: Locality, console: Console) -> Table:
         if spare is None or natural_width(table) <= console.width:
             break
         columns.remove(spare)
-    table.caption = Text("* more lines than the cache holds", style="dim") if any(
+    table.caption = Text("* more lines than the cache holds", "dim") if any(
         layer.working_set_bytes > locality.capacity_bytes for layer in locality.layers) else None
     return table
 
@@ -126,5 +126,5 @@ def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
     for size in sorted({point.size_bytes for point in sweep}):
         table.add_row((format_size(size), *(rates.get((size, way), "-") for way in ways)))
     each = "each of " if len(caches) > 1 else ""
-    table.caption = Text(f"size and ways of {each}{', '.join(caches)}", style="dim")
+    table.caption = Text(f"size and ways of {each}{', '.join(caches)}", "dim")
     return table

@@ -245,7 +245,7 @@ def tabulate(columns: Iterable[Column], nouns: Iterable[Any], title: str = "",
              style: Callable[[Any], str] = lambda noun: "") -> Table:
     """Return a table with a row for each noun; the others as of `new_table`."""
     columns = list(columns)
-    return Table(columns=columns, title=Text(title, style="bold") if title else None, drops=drops,
+    return Table(columns=columns, title=Text(title, "bold") if title else None, drops=drops,
                  gap=gap, rows=[(write_cells(columns, noun), style(noun)) for noun in nouns])
 
 

@@ -44,7 +44,7 @@ def say_best(ranking: Ranking) -> str:
 NARROWING = (
     Column("run", lambda one: name_runs(one.names)),
     number("interval afterwards", lambda one: Cell(
-        text=interval_text(one.time_us), value=one.time_us.high - one.time_us.low)),
+        interval_text(one.time_us), one.time_us.high - one.time_us.low)),
     number("narrower", "narrowing", "{:.1%}"),
     Column("", lambda one: "a network under the same library" if one.names[0].startswith(RUN) else
            "micro-benchmark"))

@@ -43,12 +43,12 @@ def published_report(model: str, board: str, comparisons: Sequence[Comparison]) 
     table = tabulate((
         Column("published by", "published_by"),
         *OF_ROW, number("published, ms", "row.latency_ms", _milliseconds),
-        number("predicted, ms", lambda item: Cell(text="") if item.reason else
+        number("predicted, ms", lambda item: Cell("") if item.reason else
                item.predicted_ms, _milliseconds), number(
                "90 %", lambda item: item.prediction and item.prediction.time_interval, format_ends),
         number("ratio", "latency_ratio", "{:.2f}"),
         number("published, uJ", "row.energy_uj", format_number),
-        number("predicted, uJ", lambda item: Cell(text="") if item.reason else
+        number("predicted, uJ", lambda item: Cell("") if item.reason else
                item.predicted_uj, format_number), number("ratio of uJ", "energy_ratio", "{:.2f}"),
         Column("use", "row.use"), Column("note", note_row)), comparisons, drops=(
         "use", "note", "published by",

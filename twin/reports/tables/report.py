@@ -72,7 +72,7 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
         new_pairs(answer_pairs(prediction, duty)), new_pairs(header_pairs(prediction)),
         layers_part(prediction, ledger, console), bill_table(prediction, ledger, console),
         Text("\n".join(list_bill_notes(prediction, ledger))),
-        Text(explain_side(prediction), style="bold"),
+        Text(explain_side(prediction), "bold"),
         *(Text(f"warning: {text}") for text in place_warnings(prediction).rest),
     ])
 
@@ -96,7 +96,7 @@ def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Con
         notes.append("* assumed: no data stands behind the cost of this layer")
     if dropped:
         notes.append(f"not shown at {console.width} columns: {', '.join(dropped)}")
-    return Group(table, *(Text(note, style="dim") for note in notes))
+    return Group(table, *(Text(note, "dim") for note in notes))
 
 
 def bill_table(prediction: Prediction, ledger: Ledger, console: Console) -> Table:

@@ -45,7 +45,7 @@ def selection_report(selection: Selection, console: Console) -> Content:
     parts: list[Content] = []
     for mine in selection.networks.values():
         parts += [*_network_parts(selection, mine, console), Text("")]
-    parts += [*(Text(line, style="dim") for line in (
+    parts += [*(Text(line, "dim") for line in (
         *list_notes(selection),
         *write_legend(selection.table, [one.row for one in selection.feasible])))]
     parts += [Text(""), *(Text(line) for line in say_picks(selection))]
@@ -159,7 +159,7 @@ def _network_parts(selection: Selection, mine: Sequence[Choice], console: Consol
     """Return the parts of one network."""
     feasible = [one for one in mine if one.row.met]
     parts: list[Content] = [Text(
-        f"{mine[0].row.network}: {say_how_many(mine, selection.limits)}", style="bold")]
+        f"{mine[0].row.network}: {say_how_many(mine, selection.limits)}", "bold")]
     parts += [Text(line) for line in _say_winners(selection, mine)]
     if feasible:
         parts += [Text(""), _table(feasible, selection, console), *(
@@ -252,11 +252,11 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
                 *([Column("mostly", say_mostly)] if any(map(say_mostly, rows)) else [])]
 
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)
-    spread = [Text(note, style="dim") for note in say_spread([str(one.header) for one in chosen],
+    spread = [Text(note, "dim") for note in say_spread([str(one.header) for one in chosen],
                                                              rows)]
     return Group(draw_columns(chosen, rows), *spread, *(
         [Text(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or --json has them",
-              style="dim")] if left_out else []), *(
+              "dim")] if left_out else []), *(
         [Text("mostly " + "; ".join(f"{name}: {list_first(boards, 2)}" for name, boards in (
             group_by((say_mostly(row).partition(" ")[0], row.board) for row in rows)).items()))]
         if "mostly" in left_out else []))

@@ -86,7 +86,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Content:
         if left_out:
             notes.append(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or "
                          "--json has them")
-        parts += [Text(""), drawn, Text(""), *(Text(note, style="dim") for note in notes)]
+        parts += [Text(""), drawn, Text(""), *(Text(note, "dim") for note in notes)]
     parts += list_failures(table)
     return Group(*parts)
 
@@ -332,5 +332,5 @@ def list_failures(table: Table) -> list[Content]:
     reasons = Counter((row.failure, row.reason) for row in table.failed)
     lines: list[Content] = []
     for (kind, reason), count in reasons.most_common():
-        lines.append(Text(f"{count} infeasible ({kind}): {reason}", style="red"))
+        lines.append(Text(f"{count} infeasible ({kind}): {reason}", "red"))
     return [Text(""), *lines] if lines else []

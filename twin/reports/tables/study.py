@@ -37,7 +37,7 @@ def study_report(session: Session, table: Table, console: Console, rows: int) ->
              ("twin", str(session.head["twin"]))]
     parts: list[Content] = [new_pairs(pairs), Group(*map(Text, tell(study, table)))]
     if study.notes:
-        parts.append(Group(*(Text(note, style="dim") for note in study.notes)))
+        parts.append(Group(*(Text(note, "dim") for note in study.notes)))
     return spaced([*parts, sweep_report(table, console, rows)])
 
 

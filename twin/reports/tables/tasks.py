@@ -17,6 +17,6 @@ def tasks_report(prediction: Prediction) -> Content:
 
 def tasks_part(side: Side) -> Content:
     """Return every task and the whole model, line by line as the profiler prints them."""
-    return spaced([*(Group(Text(head, style="bold"), *map(Text, lines))
+    return spaced([*(Group(Text(head, "bold"), *map(Text, lines))
                      for head, *lines in profile_tasks(side)),
                    Group(*map(Text, profile_whole(side)))])

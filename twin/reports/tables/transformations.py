@@ -23,5 +23,5 @@ def transformations_table(found: Sequence[Any]) -> Content:
     others = [(one.path, re.sub(rf"^{re.escape(one.path)}(=\S+)?: ", "", one.reason))
               for one in found if not one.values]
     if others:
-        parts.append(Group(Text("does not apply here", style="bold"), new_pairs(others)))
+        parts.append(Group(Text("does not apply here", "bold"), new_pairs(others)))
     return spaced(parts)
