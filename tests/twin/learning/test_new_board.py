@@ -52,13 +52,25 @@ def test_the_clock_that_is_given_is_the_highest(tmp_path) -> None:
         deploy("kws", path, clock_hz=100e6)
 
 
+def test_a_long_list_of_clocks_is_wrapped_in_the_file_and_short_in_the_table(tmp_path):
+    path, _ = write_board(Wanted(
+        name="mine", core="cortex-m4", clock_hz=960e6, flash_bytes=1 << 20, sram_bytes=1 << 18),
+        tmp_path / "mine.yaml")
+    waits = path.read_text().partition("wait_states_max_hz")[2].partition("power:")[0]
+    assert max(map(len, waits.splitlines())) <= 98
+    assert load_board(path).memory("flash").wait_states == 31
+    assert "  30 MHz to 1.92 GHz (64)  " in run("boards", path, "--sources")[1]
+
+
 @pytest.mark.parametrize(("name", "like", "soc", "library"), [
-    ("h743", "nucleo_h723zg", "stm32-h743", "x-cube-ai"),
+    ("h743", "nucleo_h723zg", "stm32h7-h743", "x-cube-ai"),
+    ("mine", "stm32n6570_dk", "stm32n6-mine", "st-edge-ai"),
     ("stm32h743zi", "nucleo_h723zg", "stm32h743zi", "x-cube-ai"),
     ("mine", "rpi_pico2", "rp2350-mine", "tflm-cmsis-nn"),
     ("mine", None, "mine", "tflm-cmsis-nn")])
 def test_a_board_like_another_has_the_libraries_of_its_maker(name, like, soc, library, tmp_path):
-    board = write_board(replace(wanted("cortex-m7", like), name=name), tmp_path / "mine.yaml")[1]
+    core = "cortex-m55" if like == "stm32n6570_dk" else "cortex-m7"
+    board = write_board(replace(wanted(core, like), name=name), tmp_path / "mine.yaml")[1]
     assert board.soc == soc and deploy("kws", board).runtime.name == library
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -253,7 +254,7 @@ def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
 
 
 def describe_board(wanted: Wanted) -> str:
-    """Return the text of a board file: under 40 lines, guesses marked `assumed`."""
+    """Return the text of a board file: some 40 lines, guesses marked `assumed`."""
     guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
     if wanted.wait_states is None and guesses.wait_states > MOST_WAIT_STATES:
         raise UsageError(f"--clock: at {format_frequency(wanted.clock_hz)} the guess would be "
@@ -291,17 +292,18 @@ def describe_board(wanted: Wanted) -> str:
         fpu=f", fpu: {traits.fpu}" if traits.fpu else "",
         supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,
         caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
-        waits=waits, read=assume(guesses.read_bytes, "array") if wanted.read_bytes is None
+        waits=textwrap.fill(waits, 98, initial_indent=" " * 10, subsequent_indent=" " * 12),
+        read=assume(guesses.read_bytes, "array") if wanted.read_bytes is None
         else fact(wanted.read_bytes), sources="{sources}",
         **_describe_power(wanted, guesses))
     used = [f'  {key}: "{said}"' for key, said in _describe_sources(wanted, guesses).items()
-            if f"assumed, {key}]" in text or f"source: {key}, rel_sd" in text]
+            if re.search(rf"(assumed,|source:)\s+{key}\b", text)]
     return text.replace("{sources}", "\n".join(used))
 
 
 def _name_part(wanted: Wanted) -> str:
     """Return a name of the chip that begins as those of its maker do: of the board it is like."""
-    family = wanted.like and re.match(r"([a-z]+)\d*", wanted.like.soc)
+    family = wanted.like and re.match(r"([a-z]+)\d*([a-z]\d)?", wanted.like.soc)
     return f"{family[0]}-{wanted.name}" if family and not wanted.name.startswith(family[1]) else (
         wanted.name)
 
@@ -386,15 +388,14 @@ board:
   core_family: {core}
   description: "{core}, described by `twin boards new`"
 supply: {{voltage_v: {supply}, regulator: {regulator}{more}}}
-clocks:
-  cpu: {{frequency_hz: {clock}, max_hz_by_scale: {{default: {clock}}}}}
-cores:
-  main: {{isa: {isa}, model: {core}, clock: cpu{fpu}{looked_up}}}
+clocks: {{cpu: {{frequency_hz: {clock}, max_hz_by_scale: {{default: {clock}}}}}}}
+cores: {{main: {{isa: {isa}, model: {core}, clock: cpu{fpu}{looked_up}}}}}
 {caches}memories:
   sram: {{role: sram, address: [0x20000000, assumed, map], size_bytes: {sram}, cacheable: false,
          latency: {{cycles: [1, assumed, map]}}}}
   flash: {{role: flash, address: [0x08000000, assumed, map], size_bytes: {flash},
-          cacheable: {cacheable}, read_bytes: {read}, line_buffer: true, {waits}}}
+          cacheable: {cacheable}, read_bytes: {read}, line_buffer: true,
+{waits}}}
 power:
   reference_voltage_v: {reference_v}
   reference_regulator: {reference}

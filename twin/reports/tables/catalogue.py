@@ -127,10 +127,19 @@ def models_table(graphs: Mapping[str, object]) -> Table:
         [fill(ModelRow, graph) | {"model": name} for name, graph in graphs.items()])
 
 
+def _write_value(fact: Fact) -> str:
+    """Return a value as a table shows it: of a list of clocks, its ends and how many they are."""
+    value: Any = fact.value
+    if value is None:
+        return NOT_KNOWN
+    if isinstance(value, list) and "_hz" in fact.path:
+        low, high = (format_frequency(end(value)) for end in (min, max))
+        return low if low == high else f"{low} to {high} ({len(value)})"
+    return f"{value:#010x}" if fact.path.endswith(".address") else str(value)
+
+
 FACTS = (
-    Column("path", "path"), Column("value", lambda fact: NOT_KNOWN if fact.value is None else
-                                   f"{fact.value:#010x}" if fact.path.endswith(".address") else
-                                   str(fact.value), number=True), Column("kind", "kind"),
+    Column("path", "path"), Column("value", _write_value, number=True), Column("kind", "kind"),
     Column("source", lambda fact: fact.source + (
         "" if fact.rel_sd is None else f" (relative sd {fact.rel_sd:g})")))
 
