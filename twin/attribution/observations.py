@@ -256,8 +256,9 @@ def _deploy_measured(measurement: Measurement, board: str, runtime: str | None, 
                                "with --model")
     graph = None if model is None else read_model(model)
     if graph is None or header.architecture_id not in (None, graph.architecture_id):
-        with reworded(ModelError, MeasurementError, f"{where}: ",
-                      "; `calibrate --model MODEL` names the network it is of"):
+        hint = "`calibrate --model MODEL` names the network it is of" if graph is None else (
+            f"--model {model} is another network than the folder's")
+        with reworded(ModelError, MeasurementError, f"{where}: ", f"; {hint}"):
             graph = read_model(header.facts.get(MODEL_FILE, header.model))
     deployment = deploy(graph, board, runtime=runtime, clock_hz=clocks.get("cpu"),
                         weights=placement.get("weights"), arena=placement.get("arena"),

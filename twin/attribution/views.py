@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.fitting.staleness import judge_interval
-from calibration.measurement.measurement import Measurement
+from calibration.measurement.measurement import MODEL_FILE, Measurement
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
@@ -349,7 +349,8 @@ def _name_layers(side: Side) -> Side:
     if side.predicted or side.scheduled or not side.numbered:
         return side
     try:
-        layers = read_model(find_model(side.model, side.model_sha256)).layers
+        layers = read_model(find_model(side.environment.get(MODEL_FILE, side.model),
+                                       side.model_sha256)).layers
     except TwinError:
         return side
     return replace(side, parts=tuple(

@@ -18,6 +18,7 @@ from twin.attribution.document import (
     load_schema,
     what_if_document,
 )
+from twin.attribution.folders import note_file
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import attribute, diff, set_what_if
@@ -25,6 +26,7 @@ from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.errors import UsageError
+from twin.network.readers import read_model
 from twin.pricing.document import to_document
 from twin.pricing.prediction import predict
 
@@ -181,6 +183,18 @@ def test_an_overlay_does_not_judge_what_it_was_learnt_from(tmp_path):
     write_measurement(tmp_path / "again", measure(predict(deployment), factor=1.41, model="ad",
                                                   runtime=deployment.runtime.identity))
     assert twin.attribute("ad", tmp_path / "again", calibration=own).diagnosis is not None
+
+
+def test_layers_of_an_own_file_are_named_where_two_measurements_are_compared(tmp_path):
+    """The header's name is the file's stem; the header notes where the file is."""
+    own = twin.export_model("kws", tmp_path / "own.tflite")
+    graph = read_model(own)
+    measured = measure(predict(deploy(graph, "nucleo_l4r5zi")), runtime="firmware", model="own",
+                       model_sha256=graph.sha256, environment=tuple(note_file(graph).items()))
+    side = side_of_measurement(measured)
+    assert not any(part.name for part in side.parts)
+    assert [part.name for part in diff(side, side).first.parts if part.index is not None] == [
+        graph.layers[part.index].name for part in side.parts if part.index is not None]
 
 
 def test_layers_that_take_longer_than_their_inference_are_named(tmp_path):

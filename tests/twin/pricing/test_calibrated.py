@@ -414,6 +414,8 @@ def test_a_folder_of_a_file_is_read_from_there_or_from_the_model_given(tmp_path:
     (folder / "header.json").write_text(json.dumps(header))
     with pytest.raises(MeasurementError, match=r"kws: own: no zoo network .*`calibrate --model"):
         observe_folder(folder, BOARD)
+    with pytest.raises(MeasurementError, match=r"--model ad is another network than the folder's$"):
+        observe_folder(folder, BOARD, model="ad")
     assert len(observe_folder(folder, BOARD, model=own)) == 1
     header["environment"] |= note_file(read_model(own))
     (folder / "header.json").write_text(json.dumps(header))

@@ -296,7 +296,8 @@ def layers_beside(difference: Difference) -> Content:
     names, accounts = name_sides(difference), difference.accounts
     headers = ["layer", "op"]
     for account in accounts:
-        headers += [f"{name_account(account)}:\n{name}" for name in (*names, head_ratio(names))]
+        quantity = name_account(account) if name_unit(account.unit) else account.quantity
+        headers += [f"{quantity}:\n{name}" for name in (*names, head_ratio(names))]
     table = new_table(headers, headers[2:], drops=("op", *reversed(headers[5:])))
     by_name = [{(row.index, row.name): row for row in account.rows} for account in accounts]
     for key in dict.fromkeys(key for rows in by_name for key in rows):
@@ -320,7 +321,8 @@ def layers_beside(difference: Difference) -> Content:
 def _beside_cells(row: Row | None) -> list[str]:
     if row is None:
         return [ABSENT, ABSENT, ""]
-    return [f"{row.first:,}", f"{row.second:,}", COLUMNS["ratio"](row)]
+    return [write_amount(row.first, row.unit), write_amount(row.second, row.unit),
+            COLUMNS["ratio"](row)]
 
 
 def tasks_beside(report: TaskReport, names: tuple[str, str]) -> Content:
