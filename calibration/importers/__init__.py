@@ -147,16 +147,12 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
                     or math.isfinite(log.tick_hz[1]))
 
 
-def list_formats() -> tuple[str, ...]:
-    """Return every format, those of extensions last."""
-    return tuple(dict.fromkeys((*FORMATS, *find_entries("twin.importers"))))
-
-
 def _reader(form: str) -> ModuleType:
     """Return the module that reads a format: `recognise`, `EXPECTED`, `read_log`."""
     if form in FORMATS:
         return import_module(f"calibration.importers.{FORMATS[form]}")
-    check_known("no importer for", form, list_formats(), MeasurementError)
+    check_known("no importer for", form, list(dict.fromkeys((
+        *FORMATS, *find_entries("twin.importers")))), MeasurementError)
     for name in ("recognise", "EXPECTED", "read_log"):
         take("twin.importers", form, name)
     module: ModuleType = load_entry("twin.importers", form)

@@ -146,13 +146,10 @@ def _rows(part: Part, prefix: str) -> Iterator[FactRow]:
             continue
         if isinstance(kind, Several):
             kind, listed = kind.of, "a list, each "
-        yield FactRow(path=path, units=_units(kind), accepted=listed + _accepted(kind),
+        units = tuple(UNITS[kind.dimension]) if isinstance(kind, Quantity) else ()
+        yield FactRow(path=path, units=units, accepted=listed + _accepted(kind),
                       absent=_absent(key), doc=key.doc,
                       whole=isinstance(kind, Quantity) and kind.whole)
-
-
-def _units(kind: Kind) -> tuple[str, ...]:
-    return tuple(UNITS[kind.dimension]) if isinstance(kind, Quantity) else ()
 
 
 def _accepted(kind: Kind) -> str:

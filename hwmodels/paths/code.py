@@ -15,7 +15,7 @@ from hwmodels.cache.set_associative import CacheState, new_state, simulate_kerne
 from hwmodels.core.schedule import count_block
 from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code
-from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
+from hwmodels.kernel import Access, Kernel, Loop, Operand
 from hwmodels.paths.traffic import HALFWORD_BYTES, CodeTraffic, DirectBlock
 from hwmodels.paths.ways import code_cache
 
@@ -120,7 +120,8 @@ class CodePath:
         memory, place = self.memory, self.places.get(kernel.name)
         if memory.role == "tcm":
             return CodeTraffic()
-        sizes = [_size_of(block) for block in kernel.blocks]
+        sizes = [sum(HALFWORD_BYTES if one.narrow else 2 * HALFWORD_BYTES
+                     for one in parse_code(block.code)) for block in kernel.blocks]
         blocks = tuple(
             DirectBlock(size_bytes=size, trips=block.trips, entries=block.entries,
                         pass_cycles=count_block(block, timing).cpu_cycles / block.trips)
@@ -143,8 +144,3 @@ def _bank_shares(memory: Memory, operand: Operand) -> np.ndarray:
         return np.full(memory.banks, 1 / memory.banks)
     addresses = operand.address + np.linspace(0, operand.size_bytes - 1, 129).astype(np.int64)
     return np.bincount(banks_of(memory, addresses), minlength=memory.banks) / len(addresses)
-
-
-def _size_of(block: Block) -> int:
-    return sum(HALFWORD_BYTES if one.narrow else 2 * HALFWORD_BYTES
-               for one in parse_code(block.code))

@@ -40,7 +40,8 @@ def list_controls(board: Board, deployment: Deployment | None) -> JsonObject:
     return {
         "runtime": None if deployment is None else deployment.runtime.identity,
         "runtimes": list_libraries(board),
-        "clocks": [_clock(board, clock) for clock in board.clocks if _moves(board, clock)],
+        "clocks": [_clock(board, clock) for clock in board.clocks if any(
+            fact.path == f"clocks.{clock.name}.frequency_hz" for fact in board.facts)],
         "caches": [_cache(board, cache) for cache in board.caches],
         "places": list(_list_places(board, deployment)), "numbers": list(_list_numbers(deployment)),
         "loads": [{"master": dma.name, "rates": LOADS, "memories": [
@@ -82,11 +83,6 @@ def list_libraries(board: Board) -> dict[str, list[str]]:
     near, others = ([one for one in names if not one.startswith(f"{COMPILED}@")]
                     for names in (list_each_runtime(board), list_runnable(board)))
     return {"near": near, "others": [one for one in others if one not in near]}
-
-
-def _moves(board: Board, clock: Clock) -> bool:
-    """Whether a clock has a frequency of its own, not one derived from another."""
-    return any(fact.path == f"clocks.{clock.name}.frequency_hz" for fact in board.facts)
 
 
 def _clock(board: Board, clock: Clock) -> JsonObject:

@@ -190,7 +190,8 @@ def foresee(deployments: Sequence[Deployment], *, library: str = "release",
             is_released=parts[0].is_released and parts[1].is_released))
     if clock_hz is not None:
         is_lower = any("clock" in one.causes for one in found)
-        found = [one for one in found if _is_clocked(one, is_lower)]
+        found = [one for one in found  # of another board any clock may be
+                 if "other" in one.causes or ("clock" in one.causes) == is_lower]
     return Outlook(bases=tuple(bases), hypotheses=tuple(found), library=library, sd=math.hypot(
         own, DATA["libraries"][library]["sd"]),
         releases=_predict_releases(bases, calibration) if library != "release" else {
@@ -303,11 +304,6 @@ def _matters(fault: Fault, effect: Effects, declared: Sequence[Effect]) -> bool:
         return fault.errors is not None and fault.errors.common >= 1.0  # One size of it is enough.
     moved = _moved(effect, declared)
     return fault.kind == UNIT or bool((-moved if fault.kind == FASTER else moved).max() >= NOTABLE)
-
-
-def _is_clocked(hypothesis: Hypothesis, is_lower: bool) -> bool:
-    """Whether a hypothesis has the clock that was observed; of another board any may be."""
-    return "other" in hypothesis.causes or ("clock" in hypothesis.causes) == is_lower
 
 
 def _name_causes(fault: Fault) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from typing import Any
 from hwmodels.files import LARGEST_BYTES, names_file
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 from hwmodels.frozen import frozen
-from hwmodels.program.elf import ElfError, Tables, read_tables
+from hwmodels.program.elf import ElfError, read_tables
 from twin.errors import ModelError
 from twin.network.model_names import CONTAINERS, name_model
 from twin.network.readers.model_file import is_tflite, read_bytes
@@ -247,15 +247,12 @@ def _read_program(name: str, content: bytes) -> Iterator[Found]:
         tables = read_tables(content)
         parts = [(one.offset, one.runs, tables.data(one)) for one in tables.loads] or [
             (one.offset, one.address, tables.data(one)) for one in tables.allocated]
-        names = _name_addresses(tables)
+        names = {one.value: (one.name, one.size_bytes) for one in tables.symbols
+                 if not one.is_function}
     except (ElfError, struct.error) as error:
         raise ModelError(f"{name}: a damaged ELF file: {error}") from None
     for _, address, data in parts:
         yield from _scan(data, address, "address", names)
-
-
-def _name_addresses(tables: Tables) -> dict[int, tuple[str, int]]:
-    return {one.value: (one.name, one.size_bytes) for one in tables.symbols if not one.is_function}
 
 
 def _scan(data: bytes, start: int, kind: str, names: dict[int, tuple[str, int]]) -> Iterator[Found]:

@@ -33,15 +33,12 @@ def _convert(node: Node) -> Layer:
     sizes = [node.tensor(i).elements for i in (arena, scratch)]
     moved = sum(node.tensor(i).size_bytes for i in (*read, *node.outputs) if i >= 0)
     left = max(0, sizes[0] - moved)
-    outputs = (*node.outputs, *((node.add(_make_arena(left)),) if left else ()))
+    outputs = (*node.outputs, *((node.add(Tensor(
+        name="ethos_u_arena", shape=(left,), dtype="uint8")),) if left else ()))
     return Layer(index=0, name="", op="ethos_u", inputs=(stream, constants, *read),
                  outputs=outputs, options=(
                      ("arena_bytes", sizes[0]),
                      ("scratch_bytes", sizes[1] if scratch != arena else 0)))
-
-
-def _make_arena(size_bytes: int) -> Tensor:
-    return Tensor(name="ethos_u_arena", shape=(size_bytes,), dtype="uint8")
 
 
 ETHOS_U = {"CUSTOM ethos-u": Converter(convert=_convert, data=tuple(range(_OPERANDS, 64)))}

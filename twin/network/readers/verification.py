@@ -64,13 +64,11 @@ def verify_graph(graph: Graph) -> Graph:
             elif check is not None:
                 check(layer, inputs, outputs[0])
         except (_Mismatch, IndexError) as mismatch:
+            why = str(mismatch) if isinstance(mismatch, _Mismatch) else (
+                "an input or a dimension is missing")
             raise ModelError(f"{graph.source}: operator {layer.index} {layer.op} "
-                             f"{layer.name!r}: {_reason(mismatch)}") from None
+                             f"{layer.name!r}: {why}") from None
     return graph
-
-
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, _Mismatch) else "an input or a dimension is missing"
 
 
 def _need(condition: bool, message: str) -> None:

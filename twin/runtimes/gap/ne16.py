@@ -63,10 +63,6 @@ def _bits(job: Job) -> int:
     return 1 if job.kind == "conv1x1" else job.weight_bits
 
 
-def _spatial(job: Job) -> int:
-    return math.ceil(job.rows / SIDE) * math.ceil(job.columns / SIDE)
-
-
 def _finish(job: Job, channels: int) -> int:
     """Cycles to scale and write the sums of a tile."""
     if job.output_bits == 32:
@@ -85,4 +81,4 @@ def count_cycles(job: Job) -> int:
         passes = math.ceil(job.inputs / DEEP)
         tile = sum(passes * (_LOAD[job.kind] + _bits(job) * channels) + _finish(job, channels)
                    for channels in list_channels(job.outputs, WIDE))
-    return _spatial(job) * tile
+    return math.ceil(job.rows / SIDE) * math.ceil(job.columns / SIDE) * tile

@@ -72,8 +72,9 @@ def port_of(board: Board) -> Port:
     ports = list_ports()
     name = board.name if board.name in ports else name_probe_port(board.core.model)
     if name not in ports:
+        cores = sorted({core for name in list_ports() if (core := load_port(name).core)})
         raise RuntimeRefusedError(f"runtime firmware: no port for a {board.core.model}; there are "
-                                  f"ports for {', '.join(_cores())}")
+                                  f"ports for {', '.join(cores)}")
     return load_port(name)
 
 
@@ -83,10 +84,6 @@ def choose_port(deployment: Deployment) -> Port:
     named = [] if built is None else [name for name in list_ports() if name.startswith(built.port)
                                       and load_port(name).core == core]
     return load_port(named[0]) if named else port_of(deployment.board)
-
-
-def _cores() -> list[str]:
-    return sorted({core for name in list_ports() if (core := load_port(name).core)})
 
 
 def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage:
