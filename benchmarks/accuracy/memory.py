@@ -30,8 +30,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from calibration.datasets.tables import read_table
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
@@ -40,7 +38,8 @@ from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Block, Kernel
 from hwmodels.simulator import simulate
 from twin.deployment.deploy import deploy
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph
+from twin.network.zoo.builder import Builder
 from twin.pricing.lines import CANDIDATES
 from twin.pricing.prediction import predict
 
@@ -177,20 +176,8 @@ def _waits_per_mac(inputs: int, outputs: int) -> list[float]:
 
 
 def _dense(inputs: int, outputs: int) -> Graph:
-    def tensor(name: str, shape: tuple[int, ...], dtype: str, constant: bool) -> Tensor:
-        from twin.network.graph import Quantization
-
-        return Tensor(name=name, shape=shape, dtype=dtype,
-                      data=np.ones(shape, dtype) if constant else None,
-                      quantization=Quantization(scales=(0.5,), zero_points=(0,)))
-
-    return Graph(
-        name=f"dense {inputs} to {outputs}", source="made", sha256="0" * 64, inputs=(0,),
-        outputs=(3,), layers=(Layer(index=0, name="dense", op="fully_connected",
-                                    inputs=(0, 1, 2), outputs=(3,)),),
-        tensors=(tensor("x", (1, inputs), "int8", False),
-                 tensor("w", (outputs, inputs), "int8", True),
-                 tensor("b", (outputs,), "int32", True), tensor("y", (1, outputs), "int8", False)))
+    net = Builder(f"dense {inputs} to {outputs}", 0)
+    return net.finish(net.fully_connected(net.input((1, inputs)), outputs))
 
 
 def bulk_rate() -> float:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import numpy as np
-
 from calibration.datasets.tables import read_table
 from hwmodels.board.file import load_board
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph
+from twin.network.zoo.builder import Builder
 from twin.runtimes import load_runtime
 from twin.runtimes.compiler import Planner
 
@@ -39,81 +38,23 @@ def compare_compute_cycles() -> list[tuple[int, int]]:
 
 
 def _rebuild(rows: list[Mapping[str, object]]) -> Graph:
-    network = _Network()
+    """Return the chain of layers; a 1x1 convolution that narrows ends a block."""
+    net = Builder("rebuilt", 0)
+    last = block = net.input((1, _SIDE, _SIDE, _CHANNELS))
     for number, row in enumerate(rows):
         moved = json.loads(str(row["mem_json"]))
         weights, outputs = moved["octoFlash_reads"], moved["npuRAM5_writes"]
+        side, channels = net.shape(last)[2:]
         if number == 0:
-            network.convolve("conv_2d", 3, 2, 8)
-        elif weights in (9 * network.channels, 18 * network.channels):
-            network.convolve("depthwise_conv_2d", 3, weights // (9 * network.channels),
-                             network.channels)
+            last = net.conv(last, 8, 3, 2, activation="relu6")
+        elif weights in (9 * channels, 18 * channels):
+            last = net.depthwise(last, 3, weights // (9 * channels), activation="relu6")
         else:
-            if number == len(rows) - 1:  # After the average.
-                network.average()
-            network.convolve("conv_2d", 1, 1, outputs // network.side**2)
-            added = json.loads(str(row["op_kinds"])).get("Add", 0) > 1
-            if added:
-                network.add_earlier()
-    return network.finish()
-
-
-class _Network:
-    """A chain of layers with residual additions, grown one by one."""
-
-    def __init__(self) -> None:
-        self.side, self.channels = _SIDE, _CHANNELS
-        self.tensors = [_activation(self.side, self.channels)]
-        self.layers: list[Layer] = []
-        self.last = 0
-        self.block = 0
-        """Tensor a residual addition reads: the last one that was projected."""
-
-    def convolve(self, op: str, kernel: int, stride: int, outputs: int) -> None:
-        """Append a convolution with its bias; a 1x1 one that narrows ends a block."""
-        narrows = kernel == 1 and outputs < self.channels
-        shape = ((1, kernel, kernel, outputs) if op == "depthwise_conv_2d"
-                 else (outputs, kernel, kernel, self.channels))
-        constants = [_constant(shape, "int8"), _constant((outputs,), "int32")]
-        places = (self.last, len(self.tensors), len(self.tensors) + 1)
-        self.tensors += constants
-        self.side //= stride
-        self.channels = outputs
-        before = self.block
-        self._append(op, places, Window(kernel=(kernel, kernel), stride=(stride, stride)),
-                     None if narrows else "relu6")
-        self.previous, self.block = before, self.last if narrows else before
-
-    def add_earlier(self) -> None:
-        """Append the residual addition of a block."""
-        self._append("add", (self.last, self.previous), None, None)
-        self.block = self.last
-
-    def average(self) -> None:
-        """Reduce to one position; it is no epoch with a convolution, so it is omitted."""
-        self.side = 1
-        self.tensors.append(_activation(1, self.channels))
-        self.last = len(self.tensors) - 1
-
-    def finish(self) -> Graph:
-        """Return the graph."""
-        return Graph(name="rebuilt", source="rebuilt", sha256="0" * 64,
-                     tensors=tuple(self.tensors), layers=tuple(self.layers), inputs=(0,),
-                     outputs=(self.last,))
-
-    def _append(self, op: str, inputs: tuple[int, ...], window: Window | None,
-                activation: str | None) -> None:
-        self.tensors.append(_activation(self.side, self.channels))
-        self.last = len(self.tensors) - 1
-        index = len(self.layers)
-        self.layers.append(Layer(index=index, name=f"{op} {index}", op=op, inputs=inputs,
-                                 outputs=(self.last,), window=window, activation=activation))
-
-
-def _activation(side: int, channels: int) -> Tensor:
-    return Tensor(name="", shape=(1, side, side, channels), dtype="int8")
-
-
-def _constant(shape: tuple[int, ...], dtype: str) -> Tensor:
-    return Tensor(name="", shape=shape, dtype=dtype,
-                  data=np.broadcast_to(np.zeros(1, dtype), shape))
+            if number == len(rows) - 1:  # After the average, which is no epoch with a convolution.
+                last, side = net.input((1, 1, 1, channels)), 1
+            narrows = outputs // side**2 < channels
+            last = net.conv(last, outputs // side**2, 1, activation=None if narrows else "relu6")
+            if json.loads(str(row["op_kinds"])).get("Add", 0) > 1:
+                last = net.add(last, block)
+            block = last if narrows else block
+    return net.finish(last)

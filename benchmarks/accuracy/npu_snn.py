@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from calibration.datasets.tables import read_table
 from twin.deployment.deploy import deploy
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph
+from twin.network.zoo.builder import Builder
 from twin.pricing.prediction import predict
 
 PHASES = ("pre", "core", "post")
@@ -68,21 +68,16 @@ def compare_elementwise() -> list[tuple[str, int, float, float]]:
     rows = [row for row in read_table("n6_snn_layers").rows if row["engine"] == "cpu_m55"]
     found = []
     for units in (1000, 100):
-        made, scalar = _activation(units), _constant((1,), "int8")
-        floats = replace(made, dtype="float32")
-        for what, read, kind, rom_bytes, tensors in (
-                ("add", "int8", "Eltwise/add", "0", (made, made, made)),
-                ("add of a constant", "int8", "Eltwise/add", "1", (made, scalar, made)),
-                ("mul", "int8", "Eltwise/mul", "0", (made, made, made)),
-                ("mul by a constant", "int8", "Eltwise/mul", "1", (made, scalar, made)),
-                ("minimum of a constant", "int8", "Eltwise/min", "1", (made, scalar, made)),
-                ("logistic", "int8", "Nonlinearity", "0", (made, made)),
-                ("dequantize", "int8", "Conversion", "0", (made, floats)),
-                ("quantize", "f32", "Conversion", "0", (floats, made))):
+        for what, read, kind, constants in (
+                ("add", "int8", "Eltwise/add", 0), ("add of a constant", "int8", "Eltwise/add", 1),
+                ("mul", "int8", "Eltwise/mul", 0), ("mul by a constant", "int8", "Eltwise/mul", 1),
+                ("minimum of a constant", "int8", "Eltwise/min", 1),
+                ("logistic", "int8", "Nonlinearity", 0), ("dequantize", "int8", "Conversion", 0),
+                ("quantize", "f32", "Conversion", 0)):
             theirs = [float(str(row["cpu_cycles_core"])) for row in rows
                       if (row["model"], row["c_layer_type"], row["input0"], str(row["rom_bytes"]))
-                      == (f"snn_mnist_quant_{units}_1", kind, f"{read}(1x{units})", rom_bytes)]
-            graph = _graph(tensors, what.partition(" ")[0], tuple(range(len(tensors) - 1)))
+                      == (f"snn_mnist_quant_{units}_1", kind, f"{read}(1x{units})", str(constants))]
+            graph = _elementwise(what.partition(" ")[0], units, read, constants)
             deployment = deploy(graph, "stm32n6570_dk", runtime="st-edge-ai@3.0.0")
             found.append((f"{what}, {units} elements", len(theirs), statistics.median(theirs),
                           predict(deployment).cycles))
@@ -98,27 +93,21 @@ def _ours(graph: Graph) -> dict[str, float]:
 
 
 def _dense(units: int, inputs: int = _INPUTS) -> Graph:
-    tensors = (_activation(inputs), _constant((units, inputs), "int8"),
-               _constant((units,), "int32"), _activation(units))
-    return _graph(tensors, "fully_connected", (0, 1, 2))
+    net = Builder("fully_connected", 0)
+    return net.finish(net.fully_connected(net.input((1, inputs)), units))
 
 
 def _add(units: int) -> Graph:
-    return _graph((_activation(units), _activation(units), _activation(units)), "add", (0, 1))
+    net = Builder("add", 0)
+    return net.finish(net.add(net.input((1, units)), net.input((1, units))))
 
 
-def _graph(tensors: tuple[Tensor, ...], op: str, inputs: tuple[int, ...]) -> Graph:
-    last = len(tensors) - 1
-    return Graph(
-        name=op, source="rebuilt", sha256="0" * 64, tensors=tensors,
-        layers=(Layer(index=0, name=op, op=op, inputs=inputs, outputs=(last,)),),
-        inputs=tuple(i for i in inputs if not tensors[i].is_constant), outputs=(last,))
-
-
-def _activation(elements: int) -> Tensor:
-    return Tensor(name="", shape=(1, elements), dtype="int8")
-
-
-def _constant(shape: tuple[int, ...], dtype: str) -> Tensor:
-    return Tensor(name="", shape=shape, dtype=dtype,
-                  data=np.broadcast_to(np.zeros(1, dtype), shape))
+def _elementwise(op: str, units: int, read: str, constants: int) -> Graph:
+    """Return a layer of so many elements; of a pair one may be a constant of one element."""
+    net = Builder(op, 0)
+    shape, pair = (1, units), op in ("add", "mul", "minimum")
+    inputs = [net.input(shape, {"f32": "float32"}.get(read, read)) for _ in range(
+        1 + pair - constants)]
+    inputs += [net.tensor("constant", (1,), data=np.zeros(1, np.int8)) for _ in range(constants)]
+    return net.finish(net.layer(op, inputs, shape,
+                                dtype="float32" if op == "dequantize" else "int8"))

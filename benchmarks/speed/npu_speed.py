@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from benchmarks.oracles.npu import ReferenceEpoch
 from benchmarks.speed.processor_time import median_cpu_s
 from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.schedule.task import Task
 from hwmodels.schedule.timing import Plan
 from tests.oracles.neural_art_epochs import read_compiled_epochs, read_measured_epochs
-from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.network.graph import Graph
+from twin.network.zoo.builder import Builder
 
 EPOCHS = 200
 SPECIFIED = 20
@@ -25,27 +24,13 @@ SPECIFIED = 20
 
 def build_network(layers: int) -> Graph:
     """Return a chain of 1x1 and depthwise 3x3 convolutions that widens every fourth layer."""
-    width, last = 16, 0
-    tensors = [Tensor(name="input", shape=(1, 8, 8, width), dtype="int8")]
-    made = []
+    net, width = Builder("deep", 0), 16
+    last = net.input((1, 8, 8, width))
     for index in range(layers):
-        depthwise = index % 2 == 1
-        inputs, width = width, width + 8 * (index % 4 == 0)
-        shape = (1, 3, 3, width) if depthwise else (width, 1, 1, inputs)
-        tensors += [_constant(shape, "int8"), _constant((width,), "int32"),
-                    Tensor(name=f"{index}", shape=(1, 8, 8, width), dtype="int8")]
-        made.append(Layer(
-            index=index, name=f"{index}", activation="relu6",
-            op="depthwise_conv_2d" if depthwise else "conv_2d", groups=width if depthwise else 1,
-            inputs=(last, len(tensors) - 3, len(tensors) - 2), outputs=(len(tensors) - 1,),
-            window=Window(kernel=(3, 3) if depthwise else (1, 1))))
-        last = len(tensors) - 1
-    return Graph(name="deep", source="made", sha256="0" * 64, tensors=tuple(tensors),
-                 layers=tuple(made), inputs=(0,), outputs=(last,))
-
-
-def _constant(shape: tuple[int, ...], dtype: str) -> Tensor:
-    return Tensor(name="", shape=shape, dtype=dtype, data=np.broadcast_to(np.ones(1, dtype), shape))
+        width += 8 * (index % 4 == 0)
+        last = (net.depthwise(last, 3, activation="relu6") if index % 2 else
+                net.conv(last, width, 1, activation="relu6"))
+    return net.finish(last)
 
 
 def list_published() -> list[Task]:
