@@ -68,7 +68,7 @@ def observe_whole() -> Observation:
     """Return the one network measured by layer, as a whole: a layer is a worse witness."""
     deployment = deploy("kws", PMU_SETUP["board"], runtime=PMU_SETUP["runtime"],
                         weights=PMU_SETUP["weights"], arena=PMU_SETUP["arena"])
-    cycles = sum(float(str(row["ARM_PMU_CPU_CYCLES"])) for row in read_table(PMU_TABLE).rows)
+    cycles = sum(row["ARM_PMU_CPU_CYCLES"] for row in read_table(PMU_TABLE).rows)
     return replace(observe_pmu_layers()[0], label=PMU_TABLE, whole=True, cycles=cycles,
                    network="kws", design=make_design(deployment))
 

@@ -114,10 +114,10 @@ def _judge_gap8() -> Judged:
     kernels = yaml.safe_load(Path(__file__).with_name("gap8_kernels.yaml").read_text())
     return Judged(
         table="GAP8 kernels, one core", baseline="an instruction a cycle, no loops or waits",
-        rows=tuple((name, row["cycles_100"] / 100, time_kernel(kernel),
+        rows=tuple((row["kernel"], row["cycles_100"] / 100, time_kernel(kernel),
                     kernel["turns"] * kernel["trips"] * (kernel["inner"].count(";") + 1))
-                   for row in read_table("gap8_kernels").rows for name in [str(row["kernel"])]
-                   for kernel in [kernels[name]]))
+                   for row in read_table("gap8_kernels").rows
+                   for kernel in [kernels[row["kernel"]]]))
 
 
 def _published_networks() -> Iterator[tuple[str, str, float, str, str, float]]:
@@ -193,7 +193,7 @@ def judge_esp(part: tuple[str, str], build: str) -> Judged:
     own = chip == "ESP32-P4" and build == "optimised"
     return Judged(
         table=f"{chip} kernels, {build}", baseline="16 MACs or elements a cycle", rows=tuple(
-            (kernel, float(str(row[column])), twin.predict(twin.deploy(
+            (kernel, row[column], twin.predict(twin.deploy(
                 graph, board, runtime=f"esp-nn@{row['release']}" if own else runtime, arena=memory,
                 weights=memory), calibration="none").cycles,
              max(graph_macs(graph), graph.tensors[graph.outputs[0]].elements) / 16)
@@ -203,7 +203,7 @@ def judge_esp(part: tuple[str, str], build: str) -> Judged:
 
 def _judge_nnc() -> Judged:
     rows = [(row, npu, unit) for row in read_table("ti_nnc").rows
-            for npu in [load_board(str(row["board"])).npu] if npu for unit in npu.units]
+            for npu in [load_board(row["board"]).npu] if npu for unit in npu.units]
     return Judged(
         table="TI NNC networks (fitted)", baseline="a MAC a cycle", rows=tuple(
             (f"{row['network']} {row['board']}", row["cycles"],
@@ -224,11 +224,11 @@ def _judge_loops() -> Judged:
     kernels = yaml.safe_load(Path(__file__).with_name("c6000_loops.yaml").read_text())
     return Judged(
         table="C64x+ slopes of DSPLIB", baseline="8 operations a cycle", rows=tuple(
-            (name, row["cycles"] / row["elements"],
+            (row["kernel"], row["cycles"] / row["elements"],
              loop_of(kernel).interval_cycles / kernel["elements"],
              len(loop_of(kernel).issue_cycles) / 8 / kernel["elements"])
-            for row in read_table("ti_dsplib").rows for name in [str(row["kernel"])]
-            if (kernel := kernels.get(name))))
+            for row in read_table("ti_dsplib").rows
+            if (kernel := kernels.get(row["kernel"]))))
 
 
 def judge_blocks(folder: Path) -> Judged:
@@ -236,7 +236,7 @@ def judge_blocks(folder: Path) -> Judged:
     listings: dict[str, dict[int, int]] = {}
     rows = []
     for row in read_table("ti_blocks").rows:
-        name = str(row["listing"])
+        name = row["listing"]
         if name not in listings:
             blocks = list(read_listing((folder / name).read_text(errors="replace")))
             listings[name] = dict(zip((block.line for block in blocks),
@@ -257,13 +257,13 @@ def judge_esp_dl(folder: Path) -> Judged:
     Below 9 MiB of PSRAM its YOLO11n leaves weights in the flash: models/coco_detect/*.cpp there.
     """
     board = twin.deploy("ad", "esp32s3_devkitc", runtime="esp-dl").replace(OCTAL).board
-    found = [(row, twin.deploy(folder / str(row["network"]), board, runtime="esp-dl",
-                               weights="flash" if "yolo11n" in str(row["network"]) else "psram",
+    found = [(row, twin.deploy(folder / row["network"], board, runtime="esp-dl",
+                               weights="flash" if "yolo11n" in row["network"] else "psram",
                              arena="psram"))
              for row in read_table("esp_dl").rows]
     return Judged(
         table="ESP-DL networks, ESP32-S3 (fitted)", baseline="16 MACs a cycle", rows=tuple(
-            (str(row["network"]), row["latency_ms"],
+            (row["network"], row["latency_ms"],
              twin.predict(deployment, calibration="none").time_us / 1e3,
              graph_macs(deployment.graph) / 16 / 240e3) for row, deployment in found))
 
@@ -273,7 +273,7 @@ def judge() -> Iterator[Judged]:
     shapes = [(row, shape_of_row(row)) for row in read_table("max78000_layers").rows]
     yield Judged(
         table="MAX78000 layers", baseline="an output channel a cycle", rows=tuple(
-            (str(row["layer"]), row["cycles"], count_cycles(shape) + 1,
+            (row["layer"], row["cycles"], count_cycles(shape) + 1,
              math.prod(shape.output) * shape.channels) for row, shape in shapes))
     yield from (*_judge_jobs(), _judge_gap8(), *starmap(
         judge_esp, product(ESP.items(), esp_kernels.BUILDS)), _judge_mvp(),

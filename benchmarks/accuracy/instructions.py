@@ -84,7 +84,7 @@ def check_pmu() -> tuple[Check, ...]:
     rows = read_table("apollo510_kws_pmu").rows
     for row in rows:
         key = (row["Tag"], row["OUTPUT_SHAPE"], row["FILTER_SHAPE"])
-        shapes.setdefault(key, []).append(int(str(row["Event"])))
+        shapes.setdefault(key, []).append(row["Event"])
     checks = []
     for (tag, shape, window), layers in shapes.items():
         mine = ours[layers[0]]
@@ -94,7 +94,7 @@ def check_pmu() -> tuple[Check, ...]:
                 mine.instructions, mine.loads, mine.stores, mine.beats, mine.vector_instructions),
                 strict=True):
             counted = statistics.median(
-                float(str(rows[layer][f"ARM_PMU_{counter}"])) for layer in layers)
+                rows[layer][f"ARM_PMU_{counter}"] for layer in layers)
             if counted:
                 checks.append(Check(what=f"{tag} {window} to {shape}", counter=counter,
                                     published=counted, predicted=value))
@@ -107,12 +107,12 @@ def check_simulator() -> tuple[Check, ...]:
     checks = []
     for row in read_table("cmsisnn_instructions").rows:
         target = next(target for (core, build), target in _ISS_BUILDS.items()
-                      if core == row["core"] and build in str(row["build"]))
+                      if core == row["core"] and build in row["build"])
         if target not in lowered:
             lowered[target] = lower_layers(*target)
-        layer = lowered[target][_KWS_LAYER[str(row["kernel"])]]
+        layer = lowered[target][_KWS_LAYER[row["kernel"]]]
         checks.append(Check(
             what=f"{row['core']}, {row['build']}: {row['kernel']} {row['layer']}",
-            counter="instructions per MAC", published=float(str(row["instructions_per_mac"])),
-            predicted=layer.instructions / int(str(row["macs"]))))
+            counter="instructions per MAC", published=row["instructions_per_mac"],
+            predicted=layer.instructions / row["macs"]))
     return tuple(checks)

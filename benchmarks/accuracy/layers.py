@@ -18,7 +18,6 @@ import numpy as np
 
 import twin
 from calibration.datasets import read_table
-from calibration.datasets.tables import Cell
 from calibration.fitting.intervals import LAYER_REACH
 from twin.deployment.deployment import Deployment
 from twin.network.graph import Graph
@@ -99,16 +98,12 @@ def _pair(deployment: Deployment, published: dict[int, float]) -> tuple[Pair, ..
 
 def _published(table: str, op: str, column: str) -> dict[int, float]:
     """Cycles by layer; what is published of a reshape is the interpreter's own."""
-    return {number: _number(row[column]) for number, row in enumerate(read_table(table).rows)
+    return {number: row[column] for number, row in enumerate(read_table(table).rows)
             if "RESHAPE" not in str(row[op]).upper()}
 
 
-def _number(cell: Cell) -> float:
-    return float(str(cell))
-
-
 def _person_cycles() -> dict[int, float]:
-    return {int(str(row["layer_index"])): _number(row["time_us_ticks"]) * PICO_HZ / 1e6
+    return {row["layer_index"]: row["time_us_ticks"] * PICO_HZ / 1e6
             for row in read_table("pico_person_detection").rows
             if row["mode"] == "single-core" and row["layer_index"] not in ("TOTAL", 0)}
 
@@ -133,14 +128,14 @@ def _image_example() -> Graph:
 
 def _apollo510_kernels() -> Iterator[Judged]:
     graphs = dict(_kernel_graphs())
-    rows = {re.split(r"[ (]", str(row["kernel"]))[0]: row
+    rows = {re.split(r"[ (]", row["kernel"])[0]: row
             for row in read_table("cmsisnn_kernels_m55").rows}
     for name, isa in BUILDS.items():
         pairs = []
         for kernel, graph in graphs.items():
             deployment = twin.deploy(graph, "apollo510_evb", runtime="cmsis-nn").replace(
                 {"cores.main.isa": isa, "clocks.cpu.frequency_hz": 96e6})
-            (pair,) = _pair(deployment, {0: _number(rows[kernel][COLUMNS[name]])})
+            (pair,) = _pair(deployment, {0: rows[kernel][COLUMNS[name]]})
             pairs.append(replace(pair, name=kernel))
         yield Judged(table=f"cmsisnn_kernels_m55, {name} build, apollo510_evb, cmsis-nn",
                      assumed="data in DTCM, code in ITCM; a convolution pads by one; subtraction "

@@ -122,15 +122,15 @@ def compare_coremark() -> tuple[Slowdown, ...]:
     board, kernel = load_board("nucleo_h723zg"), make_coremark(SHARES)
     best = _cycles(board, kernel, "itcm")
     rows = read_table("stm32h723_coremark").rows
-    fastest = max(float(str(row["coremark"])) for row in rows)
+    fastest = max(row["coremark"] for row in rows)
     found = []
     for row in rows:
         cached = row["cache"] == "cache ON"
         machine = board if cached else replace(board, caches=tuple(
             replace(cache, enabled=False) for cache in board.caches))
-        cycles = _cycles(machine, kernel, _MEMORIES[str(row["code_location"])])
-        found.append(Slowdown(cached=cached, place=str(row["code_location"]),
-                              published=fastest / float(str(row["coremark"])),
+        cycles = _cycles(machine, kernel, _MEMORIES[row["code_location"]])
+        found.append(Slowdown(cached=cached, place=row["code_location"],
+                              published=fastest / row["coremark"],
                               predicted=cycles / best))
     return tuple(found)
 
@@ -148,11 +148,11 @@ def compare_dense() -> tuple[DenseLayer, ...]:
     """Set the wait for weights beside the vendor's dense layers, by the bytes of their weights."""
     layers: dict[tuple[int, int], list[float]] = {}
     for row in read_table("n6_snn_layers").rows:
-        if row["engine"] == "cpu_m55" and str(row["type"]).startswith("Dense"):
-            macs = int(str(row["macc"]))
-            inputs = int(str(row["input0"]).rstrip(")").split("x")[-1])
+        if row["engine"] == "cpu_m55" and row["type"].startswith("Dense"):
+            macs = row["macc"]
+            inputs = int(row["input0"].rstrip(")").split("x")[-1])
             layers.setdefault((inputs, macs // inputs), []).append(
-                float(str(row["cpu_cycles_core"])) / macs)
+                row["cpu_cycles_core"] / macs)
     return tuple(DenseLayer(weights_bytes=inputs * outputs, published=statistics.median(cycles),
                             low=min(waits), high=max(waits))
                  for (inputs, outputs), cycles in sorted(layers.items(), key=lambda item: (

@@ -34,7 +34,7 @@ def compare_compute_cycles() -> list[tuple[int, int]]:
     ours = [max(unit.compute_cycles or 0 for unit in step.task.units)
             for step in steps if step.task is not None and step.task.kind != "copy"]
     assert len(ours) == len(rows), "an epoch of ours for each of the compiler's"
-    return [(mine, int(str(row["compute_cycles"]))) for mine, row in zip(ours, rows, strict=True)]
+    return [(mine, row["compute_cycles"]) for mine, row in zip(ours, rows, strict=True)]
 
 
 def _rebuild(rows: list[Mapping[str, object]]) -> Graph:
@@ -42,7 +42,7 @@ def _rebuild(rows: list[Mapping[str, object]]) -> Graph:
     net = Builder("rebuilt", 0)
     last = block = net.input((1, _SIDE, _SIDE, _CHANNELS))
     for number, row in enumerate(rows):
-        moved = json.loads(str(row["mem_json"]))
+        moved = json.loads(row["mem_json"])
         weights, outputs = moved["octoFlash_reads"], moved["npuRAM5_writes"]
         side, channels = net.shape(last)[2:]
         if number == 0:

@@ -28,7 +28,7 @@ def compare_phases() -> list[tuple[str, int, Mapping[str, float], Mapping[str, f
             if row["engine"] == "npu" and row["type"] == "epoch"]
     found = []
     for model, units in (("snn_mnist_quant_1000_1", 1000), ("snn_mnist_quant_100_1", 100)):
-        theirs = [{phase: float(str(row[f"cpu_cycles_{phase}"])) for phase in PHASES}
+        theirs = [{phase: row[f"cpu_cycles_{phase}"] for phase in PHASES}
                   for row in rows if row["model"] == model]
         # A dense layer reads 784 bytes a unit from flash, an element-wise one at most 4.
         kinds: tuple[tuple[str, Callable[[float], bool], Graph], ...] = (
@@ -51,8 +51,8 @@ def compare_dense() -> list[tuple[str, int, float, float]]:
             if row["engine"] == "cpu_m55" and row["c_layer_type"] == "Dense"]
     found = []
     for inputs, outputs in ((100, 10), (1000, 10), (_INPUTS, 100), (_INPUTS, 1000), (1000, 1000)):
-        theirs = [float(str(row["cpu_cycles_core"])) for row in rows
-                  if int(str(row["macc"])) == (inputs + 1) * outputs]
+        theirs = [row["cpu_cycles_core"] for row in rows
+                  if row["macc"] == (inputs + 1) * outputs]
         deployment = deploy(_dense(outputs, inputs), "stm32n6570_dk", runtime="st-edge-ai@3.0.0",
                             weights="flash")
         found.append((f"dense {inputs} to {outputs}", len(theirs), statistics.median(theirs),
@@ -74,7 +74,7 @@ def compare_elementwise() -> list[tuple[str, int, float, float]]:
                 ("minimum of a constant", "int8", "Eltwise/min", 1),
                 ("logistic", "int8", "Nonlinearity", 0), ("dequantize", "int8", "Conversion", 0),
                 ("quantize", "f32", "Conversion", 0)):
-            theirs = [float(str(row["cpu_cycles_core"])) for row in rows
+            theirs = [row["cpu_cycles_core"] for row in rows
                       if (row["model"], row["c_layer_type"], row["input0"], str(row["rom_bytes"]))
                       == (f"snn_mnist_quant_{units}_1", kind, f"{read}(1x{units})", str(constants))]
             graph = _elementwise(what.partition(" ")[0], units, read, constants)

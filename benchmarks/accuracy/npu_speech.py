@@ -90,7 +90,7 @@ def list_speech_cases() -> tuple[SpeechCase, ...]:
     """Predict every published network."""
     cases = []
     for row in read_table("n6_speech_networks").rows:
-        name = str(row["model"])
+        name = row["model"]
         blocks = int(name.removeprefix("n6net_b")[0])
         deployment = deploy(build_speech_network(blocks), "stm32n6570_dk", runtime=RUNTIME,
                             weights="npu_ram").replace(
