@@ -17,7 +17,8 @@ from twin.network.rewrites.rewrite import EFFORTS
 from twin.pricing.certainty import differ, ratio_interval, read_draw
 from twin.reports.tables.advice import advice_report, say_best
 from twin.reports.tables.parts import lines_of
-from twin.studies.advice import Advice, sort_candidates
+from twin.studies.advice import Advice
+from twin.studies.candidates import sort_candidates
 from twin.studies.change import Change, excess, measure_loss, rank_changes, relate_times
 from twin.studies.duty import read_duty
 from twin.studies.limits import Limits
@@ -364,7 +365,7 @@ def test_the_command_says_it_and_check_ends_with_it(thrifty) -> None:
 
 
 def test_a_bottleneck_suggests_what_is_predicted_to_save_most(ad) -> None:
-    from twin.studies.advice import REMEDIES, suggest_change
+    from twin.studies.remedies import REMEDIES, suggest_change
 
     slow = ad.replace({"clocks.cpu.frequency_hz": "88MHz"})
     best = suggest_change(slow, "compute")

@@ -44,10 +44,11 @@ from twin.reports.page.results import describe_result
 from twin.reports.page.variants import describe_variants
 from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
 from twin.reports.tables.advice import say_best
-from twin.studies.advice import give_advice, try_changes
+from twin.studies.advice import give_advice
 from twin.studies.change import Change
 from twin.studies.limits import Limits, read_limits
 from twin.studies.points import Deployer
+from twin.studies.remedies import try_changes
 from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
 from twin.studies.sweep import Progress

@@ -6,8 +6,8 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.api.commands.measure import Measured
 from twin.deployment.deploy import deploy
-from twin.studies.advice import suggest_change
 from twin.studies.change import Change
+from twin.studies.remedies import suggest_change
 
 
 def suggest(measured: Measured, board: str) -> Change | None:

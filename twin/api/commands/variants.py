@@ -9,9 +9,9 @@ from hwmodels.quantities import Settings
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.reports.page.variants import Made, Variant
-from twin.studies.advice import NOTABLE, try_changes
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer, name_failure
+from twin.studies.remedies import NOTABLE, try_changes
 from twin.studies.rows import Row, judge
 from twin.studies.sweep import Progress
 

@@ -9,8 +9,8 @@ from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
 from twin.reports.page.parts import Section, make_table
 from twin.reports.page.power import with_idle
-from twin.studies.advice import NOTABLE
 from twin.studies.change import Change
+from twin.studies.remedies import NOTABLE
 
 PLACES = ("placement.arena", "placement.weights", "placement.code")
 """Settings that say where something lies."""

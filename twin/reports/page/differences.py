@@ -45,7 +45,7 @@ from twin.reports.page.parts import (
 from twin.reports.page.provenance import made_by
 from twin.reports.tables.difference import say_odds
 from twin.reports.tables.limits import format_chance
-from twin.studies.advice import NOTABLE
+from twin.studies.remedies import NOTABLE
 from twin.studies.rows import WORDS
 
 WRITERS = {"time": format_time, "energy": format_energy}
