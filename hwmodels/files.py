@@ -386,7 +386,7 @@ def check_keys(where: str, stated: Mapping[str, Any], known: Collection[str],
     where
         File and section, ahead of the key: "library.yaml:offload.".
     """
-    for key in sorted(stated.keys() - set(known)):
+    for key in sorted(map(str, stated.keys() - set(known))):
         raise refusal(f"{where}{key}: unknown key; {did_you_mean(key, known)}")
     for key in needed:
         if key not in stated:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from hwmodels.errors import TwinError
 
@@ -29,7 +28,7 @@ class DoesNotFitError(PlacementError):
     """
 
     def __init__(self, message: str, short: Mapping[str, int] = MappingProxyType({}),
-                 draft: Any = None) -> None:
+                 draft: object = None) -> None:
         super().__init__(message)
         self.short, self.draft = dict(short), draft
 

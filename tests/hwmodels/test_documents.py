@@ -13,6 +13,7 @@ from hwmodels.files import (
     DEEPEST,
     LARGEST_YAML_BYTES,
     DocumentError,
+    check_keys,
     parse_json,
     parse_yaml,
     read_json,
@@ -114,3 +115,8 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
             f"{name}:{node.lineno}: hwmodels.files parses"
         assert node.func.attr != "read_text" or name in reads_text, \
             f"{name}:{node.lineno}: hwmodels.files reads"
+
+
+def test_a_key_that_is_no_text_is_refused_as_any_other() -> None:
+    with pytest.raises(TwinError, match=r"plan\.yaml:1: unknown key; accepted: schema"):
+        check_keys("plan.yaml:", {1: "x", "a": "y"}, ["schema"], TwinError)

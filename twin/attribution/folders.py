@@ -23,7 +23,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time, list_first
-from twin.deployment.choice import find_library, find_newest, list_best, runs
+from twin.deployment.choice import find_newest, list_best, load_runtime, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.stated import list_accelerating
@@ -144,7 +144,7 @@ def describe_measured_runtime(prediction: Prediction) -> tuple[str, ...]:
     board, runtime = deployment.board, deployment.runtime
     here = {row.runtime for row in list_measured() if row.board == board.measured_name}
     best = [name for name in list_best(board) if name in here
-            and runs(deployment.graph, find_library(name), board)]
+            and runs(deployment.graph, load_runtime(name), board)]
     if (not best or runtime.identity in here or runtime.is_compiled
             or deployment.accelerated or prediction.certainty is None):
         return ()
@@ -184,7 +184,7 @@ def planned_runtime(measured: Iterable[Measurement], given: str | None) -> str:
     if not (runtime := given or next(filter(None, named), None)):
         raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
                          "correct?")
-    return find_library(runtime).identity
+    return load_runtime(runtime).identity
 
 
 def start_with_counter(deployment: Deployment, measurement: Measurement) -> tuple[Deployment, str]:

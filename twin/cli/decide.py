@@ -66,7 +66,7 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
         deployment = deploy(model, board, placed, priced.calibration)
     except DoesNotFitError as error:
         show(open_console(), str(error))
-        if advice and not as_json and error.draft is not None:
+        if advice and not as_json and isinstance(error.draft, twin.Deployment):
             show_advice(error.draft, limits, priced, fits=False)
         raise typer.Exit(1) from error
     found = twin.check(deployment, **limits.arguments, sure=sure, arena_bytes=arena_bytes,
@@ -169,7 +169,7 @@ def advise(model: Model, board: BoardName, asked: Advise, placed: Deployed, json
     try:
         deployment = deploy(model, board, placed, asked.calibration)
     except DoesNotFitError as error:
-        if error.draft is None:
+        if not isinstance(error.draft, twin.Deployment):
             raise
         deployment = error.draft
         warn([str(error)])

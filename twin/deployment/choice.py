@@ -15,13 +15,8 @@ from hwmodels.isa import load_isa
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import layer_macs, traits
-from twin.runtimes.file import (
-    list_compilers,
-    list_runtimes,
-    list_shipped,
-    load_runtime,
-    order_release,
-)
+from twin.runtimes.file import list_compilers, list_runtimes, list_shipped, order_release
+from twin.runtimes.file import load_runtime as load_runtime  # for packages that know no files
 from twin.runtimes.runtime import Runtime
 from twin.runtimes.targets import load_target
 
@@ -40,10 +35,6 @@ measured on it or on its core (`twin.deployment.deploy.deploy` tries them)."""
 
 PORTABLE = ("tflm-cmsis-nn", "tflm-reference", "float-reference")
 """Libraries of every vendor's cores, tried in this order behind what the vendor ships."""
-
-
-find_library = load_runtime
-"""What reads a library by its name, for packages that know no files of them."""
 
 
 NOT_OFFERED = ("unknown", "float-reference")

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.counts import Bill, Counts, Prices
-from hwmodels.errors import KernelError, reworded
+from hwmodels.errors import KernelError, check_word, reworded
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Lowered, Operand
 from hwmodels.paths.ways import code_cache, data_cache
@@ -118,9 +118,8 @@ def _check_core(board: Board) -> None:
     for path, stated, accepted in (
             (f"cores.{core.name}.isa", core.isa, sets),
             (f"cores.{core.name}.fpu", core.fpu or "none", widths[:widths.index(widest) + 1])):
-        if stated not in accepted:
-            raise RuntimeRefusedError(f"{board.name}:{path}: no {core.model} has {stated}; "
-                                      f"accepted: {', '.join(accepted)}")
+        check_word(f"{board.name}:{path}: no {core.model} has", stated, accepted,
+                   RuntimeRefusedError)
 
 
 def _lower_layer(position: int, lowering: Lowering, site: Site, in_loops: bool) -> Lowered:

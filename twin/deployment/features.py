@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import check_known
 from hwmodels.extensions import find_entries, load_entry
 from hwmodels.file_cache import read_yaml_once
 from twin.errors import UsageError
@@ -35,9 +35,7 @@ def switch_on(names: Iterable[str], where: str = "features") -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name in names:
-        if name not in _FEATURES and name not in find_entries(GROUP):
-            raise UsageError(f"{where}: {name!r} is not a feature; "
-                             + did_you_mean(name, (*_FEATURES, *find_entries(GROUP))))
+        check_known(f"{where}: no feature is", name, (*_FEATURES, *find_entries(GROUP)), UsageError)
         paths: Mapping[str, str] = (_FEATURES[name]["set"] if name in _FEATURES
                                     else load_entry(GROUP, name))
         for path, value in paths.items():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import check_word, did_you_mean
+from hwmodels.errors import check_known, check_word
 from hwmodels.isa import EXTENSIONS, load_isa
 from twin.errors import NotApplicableError, UsageError
 from twin.runtimes import Built, Runtime, list_runtimes, load_runtime
@@ -58,8 +58,7 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
     """
     known = [name for name, _, _ in KERNEL_PATHS]
     for name in asked:
-        if name not in known:
-            raise UsageError(f"{name}: no such path; " + did_you_mean(name, known))
+        check_known("no such path", name, known, UsageError)
     if "kernels.level" in asked:
         runtime = _choose_level(runtime, asked["kernels.level"].strip())
     if "kernels.convolution" in asked:
@@ -147,10 +146,8 @@ def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
 def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
     path, isa = f"kernels.extension={extension}", board.core.isa
     able = load_isa(isa).extensions
-    if extension not in able:
-        raise (NotApplicableError if extension in EXTENSIONS else UsageError)(
-            f"{path}: the {board.core.model} of {board.name} cannot run it; "
-            f"accepted: {', '.join(able)}")
+    check_word(f"kernels.extension: the {board.core.model} of {board.name} cannot run", extension,
+               able, NotApplicableError if extension in EXTENSIONS else UsageError)
     if runtime.is_compiled and extension != able[0]:
         raise NotApplicableError(f"{path}: the firmware is built for all its core can run; "
                                  "accepted with a runtime of kernels that are lowered or counted")

@@ -9,7 +9,7 @@ from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
 from hwmodels.errors import TwinError
 from hwmodels.isa import load_isa
-from twin.deployment.choice import find_counted, find_library, list_near, list_releases
+from twin.deployment.choice import find_counted, list_near, list_releases
 from twin.runtimes.file import list_runtimes, list_shipped, load_runtime, order_release
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _load(name: str) -> str | None:
 
 def identify(name: str) -> str:
     """Return one of our runtimes with its version; raises RuntimeRefusedError for none of ours."""
-    return find_library(name).identity
+    return load_runtime(name).identity
 
 
 def name_runtime(runtime: str, compiler: str) -> str:

@@ -217,8 +217,11 @@ def traits(layer: Layer) -> Operator:
 
 
 def follow_aliases(graph: Graph) -> dict[int, int]:
-    """Tensors that are another's under a second name, by the second."""
-    return {layer.target_id: layer.source_id for layer in graph.layers if is_alias(layer)}
+    """Return the tensor each one that only renames another's data is, by the second name."""
+    found: dict[int, int] = {}
+    for layer in filter(is_alias, graph.layers):
+        found[layer.target_id] = found.get(layer.source_id, layer.source_id)
+    return found
 
 
 def is_alias(layer: Layer) -> bool:

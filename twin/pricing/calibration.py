@@ -29,11 +29,11 @@ from hwmodels.board.facts import Board, Core
 from hwmodels.board.file import find_board, list_facts
 from hwmodels.frozen import frozen
 from hwmodels.quantities import write_setting
-from twin.deployment.choice import find_library
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.counted_prices import IMAGE, know_core, state_core, tell_basis
 from twin.pricing.price_names import ENERGY_PRICES, EXECUTED, TIME_PRICES
+from twin.runtimes import load_runtime
 from twin.runtimes.runtime import Runtime
 
 AUTO, NONE = "auto", "none"
@@ -356,7 +356,7 @@ def starting_prices(board: Board, runtime: str) -> Calibration | None:
 
     None: stated prices, of an accelerator and of a library that was learnt from programs.
     """
-    library = find_library(runtime)
+    library = load_runtime(runtime)
     unseen = None if library.learnt is not None or library.accelerated else unseen_prices(board)
     found = shipped_calibration(board, runtime) or unseen
     return (None if found is None else _state_image(found, runtime) if library.is_compiled

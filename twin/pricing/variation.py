@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import check_known
 from hwmodels.frozen import entity, record
 from hwmodels.paths.timing import Floats
 from twin.errors import UsageError
@@ -98,8 +98,7 @@ def _read_price(name: str) -> tuple[str, str]:
     known = {f"{LEARNT}.{kind}.{price}": (kind, price)
              for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES))
              for price in prices}
-    if name not in known:
-        raise UsageError(f"vary {name}: no such learnt price; {did_you_mean(name, tuple(known))}")
+    check_known("vary: no learnt price", name, known, UsageError)
     return known[name]
 
 

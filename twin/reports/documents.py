@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import is_typeddict
 
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, check_word
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import JsonObject, write_whole
 from twin.documents import dump_document, fill, make_schema
@@ -60,9 +60,7 @@ Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun, Built, Lesson, 
     name = type(result).__name__
     if name in _SPECIAL:
         return _SPECIAL[name](result, **more)
-    if name not in _TYPES:
-        raise TwinError(f"{name}: has no JSON document; accepted: "
-                        f"{', '.join((*_SPECIAL, *_TYPES))}")
+    check_word("no JSON document of", name, (*_SPECIAL, *_TYPES), TwinError)
     found = resolve_name(_TYPES[name])
     return fill(found, result, **more) if is_typeddict(found) else found(result, **more)
 
@@ -104,9 +102,8 @@ def _write_list(found: Iterable[Any] | JsonObject, kind: str = "", **beside: Any
     types = {**lists.ROWS, **outcomes.ROWS}
     rows = list(found.items() if isinstance(found, Mapping) else (("", row) for row in found))
     of = type(rows[0][1]).__name__ if rows else ""
-    if of not in types and (rows or not kind):
-        raise TwinError(f"a list of {of or 'nothing'}: has no JSON document; accepted: of "
-                        f"{', '.join(types)}")
+    if rows or not kind:
+        check_word("no JSON document of a list of", of, types, TwinError)
     kind, row_type = types.get(of, (kind, None))
     return {"schema": 1, "kind": kind, **beside, kind: [
         asdict(row) if row_type is None else

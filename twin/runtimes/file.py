@@ -181,10 +181,9 @@ def _build(path: Path, version: str, document: JsonObject) -> Runtime:
     numbers = {key: read_number(path, document, key, merged[key], facts)
                for key in (*_NUMBERS, *_OPTIONAL) if key in merged}
     efficiency = {}
-    for family, raw in read_mapping(path, "efficiency", merged.get("efficiency")).items():
-        if family not in FAMILIES:
-            raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
-                                      + did_you_mean(family, FAMILIES))
+    families = read_mapping(path, "efficiency", merged.get("efficiency"))
+    check_keys(f"{path}:efficiency.", families, FAMILIES, RuntimeRefusedError)
+    for family, raw in families.items():
         efficiency[family] = read_number(path, document, f"efficiency.{family}", raw, facts)
     passes = read_passes(path, document, merged.get("weight_passes"), facts)
     offload = None

@@ -20,7 +20,7 @@ from hwmodels.errors import need_extra
 from hwmodels.frozen import frozen
 from hwmodels.quantities import Settings, read_count, read_quantity
 from twin.deployment.changes import check_unit, takes_whole
-from twin.deployment.choice import BEST, DEFAULT, find_library, list_best, list_each_runtime
+from twin.deployment.choice import BEST, DEFAULT, list_best, list_each_runtime, load_runtime
 from twin.errors import UsageError
 from twin.network.graph import Graph
 
@@ -255,7 +255,7 @@ def check_runtimes(space: Space) -> None:
     for axis in space.axes:
         for name in axis.values if axis.name == "runtime" else ():
             if name not in (DEFAULT, BEST, MEASURED, EACH):
-                find_library(str(name))
+                load_runtime(str(name))
 
 
 def read_axis(path: str, values: object) -> Axis:

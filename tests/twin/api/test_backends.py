@@ -46,7 +46,7 @@ def test_binding_ends_whatever_happens():
 
 
 @pytest.mark.parametrize("board, options, message", [
-    ("host", {"backend": "litertt"}, "--backend litertt: is none; did you mean litert"),
+    ("host", {"backend": "litertt"}, "--backend 'litertt'; did you mean litert"),
     ("nucleo_f401re", {"backend": "litert"}, "are of this machine; accepted: -b host"),
     ("nucleo_f401re", {"cpu": 0}, "are of this machine"),
     ("host", {"backend": "litert", "mask": True}, "runs no firmware; accepted beside it: --runs")])

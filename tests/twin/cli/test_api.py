@@ -160,5 +160,5 @@ def test_the_command_line_parses_calls_and_prints(path) -> None:
 
 
 def test_what_has_no_document_is_refused() -> None:
-    with pytest.raises(twin.TwinError, match="int: has no JSON document; accepted: Prediction"):
+    with pytest.raises(twin.TwinError, match="no JSON document of 'int'; accepted: Prediction"):
         twin.to_document(3)

@@ -121,7 +121,7 @@ def test_refusals(arguments, message, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text, message", [
-    ("schema: 1\nbord: x\nbenchmarks: [all]", "bord: is not known; did you mean board"),
+    ("schema: 1\nbord: x\nbenchmarks: [all]", "bord: unknown key; did you mean board"),
     ("schema: 2\nbenchmarks: [all]", "schema: is 2; accepted: 1"),
     ("schema: 1\nbenchmarks: all", "benchmarks: is 'all'"),
     ("schema: 1\nbenchmarks: [all]\nboard: 3", "board: is 3"),

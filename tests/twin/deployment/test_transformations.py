@@ -88,7 +88,7 @@ def test_a_batch_takes_as_long_as_its_inputs_less_what_is_done_once() -> None:
     ("x-cube-ai@9.0.0", "kernels.convolution", "direct", "is not known"),
     ("x-cube-ai@9.0.0", "kernels.level", "Os", "counted at one level"),
     ("tflm-reference@2026", "kernels.convolution", "im2col", "where they are"),
-    ("tflm-cmsis-nn@2026", "kernels.extension", "mve", "cannot run it; accepted: dsp, c"),
+    ("tflm-cmsis-nn@2026", "kernels.extension", "mve", "cannot run 'mve'; accepted: dsp, c"),
     ("tflm-cmsis-nn@2026", "kernels.extension", "foo", "accepted: dsp, c"),
     ("firmware@O2", "kernels.extension", "c", "built for all its core can run")])
 def test_a_runtime_without_the_kernels_says_so(runtime, path, value, said) -> None:

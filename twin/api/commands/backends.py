@@ -31,7 +31,7 @@ from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from calibration.virtual_board.host import HostGauges, describe_host
-from hwmodels.errors import TwinError, did_you_mean, tell_in_one_line
+from hwmodels.errors import TwinError, check_known, tell_in_one_line
 from hwmodels.extensions import blamed, find_entries, load_entry
 from hwmodels.files import DocumentError, JsonObject, parse_json
 from hwmodels.processes import command_of, environment, limit_memory, take_request
@@ -97,9 +97,7 @@ def find_backend(name: str) -> Backend:
     """Return a back end by name; raises `UsageError` for none."""
     if name in _OWN:
         return _OWN[name]()
-    if name not in find_entries(GROUP):
-        raise UsageError(f"--backend {name}: is none; "
-                         + did_you_mean(name, (*_OWN, *find_entries(GROUP))))
+    check_known("--backend", name, (*_OWN, *find_entries(GROUP)), UsageError)
     with blamed(GROUP, name):
         backend: Backend = load_entry(GROUP, name)()
     return backend

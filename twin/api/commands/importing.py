@@ -163,14 +163,14 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
     """
     from twin.attribution.compatibility import describe_unstated_clock
     from twin.attribution.folders import tell_library
-    from twin.deployment.choice import find_library, settle_release
+    from twin.deployment.choice import load_runtime, settle_release
 
     header = measurement.header
     remark: tuple[str, ...] = ()
     board = find_board(header.board)
     given = None
     if asked is not None:
-        known, remark = settle_release(asked, board) if board else (find_library(asked), ())
+        known, remark = settle_release(asked, board) if board else (load_runtime(asked), ())
         given = known.identity
     name = settle_runtime(header.runtime, given, where)
     hint = describe_open(name, board) if header.kind == "measured" else ""

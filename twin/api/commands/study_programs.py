@@ -9,7 +9,7 @@ from functools import partial
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
-from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.errors import TwinError, check_known, did_you_mean
 from twin.api.commands.program import LIMIT, read_program
 from twin.errors import StudyError, UsageError
 from twin.network.readers import read_model
@@ -114,9 +114,7 @@ def _choose(option: str, key: str, stated: str | None, values: Iterable[str],
     """Return the value of an axis a program is of: as stated, or the only one that fits."""
     values = [*values]
     if stated is not None:
-        if stated not in values:
-            raise UsageError(f"{option},{key}={stated}: the study has no such {key}; "
-                             + did_you_mean(stated, values))
+        check_known(f"{option}: the study has no such {key}:", stated, values, UsageError)
         return stated
     able = [one for one in values if fits(one)]
     if len(able) == 1:

@@ -14,7 +14,7 @@ from twin.api.live.state import State, check_names, tell_invalid
 from twin.api.live.uploads import LARGEST_BYTES, SUFFIXES
 from twin.api.requests import takes
 from twin.api.requests.serving import Serve
-from twin.deployment.choice import find_library
+from twin.deployment.choice import load_runtime
 from twin.errors import UsageError
 
 __all__ = ["is_loopback", "serve"]
@@ -65,7 +65,7 @@ def _write_query(upload: Callable[..., Mapping[str, object]], asked: Serve) -> s
     check_names(state)
     words = [("model", state.model), ("board", state.board)]
     if state.runtime is not None:
-        find_library(state.runtime)
+        load_runtime(state.runtime)
         words.append(("runtime", state.runtime))
     words += [("set", f"{path}={value}") for path, value in state.set.items()]
     return "?" + urlencode(words, quote_via=quote, safe=":=@+.")

@@ -11,8 +11,8 @@ from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hwmodels.errors import did_you_mean
-from hwmodels.files import JsonObject
+from hwmodels.errors import check_known
+from hwmodels.files import JsonObject, check_keys
 from hwmodels.frozen import frozen
 from twin.api import requests
 from twin.api.requests import Predict
@@ -77,26 +77,21 @@ def make_request(verb: str, arguments: Mapping[str, Any]) -> Request:
     SessionError
         For a verb that cannot be kept, or an argument that is missing, unknown or of another type.
     """
-    form = FORMS.get(verb)
     if arguments.get("accuracy") is not None:
         raise SessionError(f"{verb}.accuracy: its data and code are not kept; accepted: no "
                            "accuracy, or a study")
     if arguments.get("output") is not None:
         raise SessionError(f"{verb}.output: is not kept; accepted: no output")
-    if form is None:
-        raise SessionError(f"{verb}: runs of it are not kept; {did_you_mean(verb, tuple(FORMS))}")
+    check_known("no runs are kept of", verb, FORMS, SessionError)
+    form = FORMS[verb]
     options = form.list_options()
     given = {name: value for name, value in arguments.items() if value not in (None, (), [])
              and not (value == "" and name not in form.list_required())}
+    check_keys(f"{verb}.", given, options, SessionError, form.list_required())
     for name, value in given.items():
-        if name not in options:
-            raise SessionError(f"{verb}.{name}: unknown; {did_you_mean(name, tuple(options))}")
         expected, is_right = _judge(options[name][1], value)
         if not is_right:
             raise SessionError(f"{verb}.{name}: {str(value)[:60]!r} is not {expected}")
-    for name in form.list_required():
-        if name not in given:
-            raise SessionError(f"{verb}.{name}: is missing")
     return Request(verb=verb, arguments=given)
 
 

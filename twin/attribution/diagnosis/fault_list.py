@@ -34,7 +34,7 @@ from twin.attribution.diagnosis.remedies import (
     state_ticks,
     stop_others,
 )
-from twin.deployment.choice import find_library, list_releases
+from twin.deployment.choice import list_releases, load_runtime
 from twin.deployment.deployment import Deployment
 from twin.deployment.stated import is_known
 
@@ -317,7 +317,7 @@ def _other_levels(deployment: Deployment) -> Iterator[Fault]:
         if other != compiler or level == present:
             continue
         yield from change(
-            deployment, {"runtime": find_library(identity).identity}, kind="optimisation",
+            deployment, {"runtime": load_runtime(identity).identity}, kind="optimisation",
             name=f"built with -{level}", rebuilds=True, errors=COMPILED,
             remedy=f"build with -{present}, or say what it was built with: --runtime {identity}")
 

@@ -16,7 +16,7 @@ from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.folders import start_with_counter
 from twin.attribution.measured import read_folder
-from twin.deployment.choice import find_library, list_releases, runs
+from twin.deployment.choice import list_releases, load_runtime, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import take_built
@@ -205,7 +205,7 @@ def find_runtime(measurement: Measurement, model: str, board: str) -> str | None
     stem = label.partition("@")[0]
     for name in (label, stem):
         try:
-            find_library(name)
+            load_runtime(name)
             return name
         except RuntimeRefusedError:
             continue
@@ -216,7 +216,7 @@ def _find_candidate(stated: str, model: str, board: str) -> str | None:
     """Return the first library a log may be of that runs a network on a board."""
     graph, machine = read_model(model, assume_unsupported="copy"), load_board(board)
     return next((one.partition("@")[0] for one in list_candidates(stated, board=machine)
-                 if runs(graph, find_library(one), machine)), None)
+                 if runs(graph, load_runtime(one), machine)), None)
 
 
 def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:

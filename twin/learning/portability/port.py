@@ -20,7 +20,7 @@ from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
-from hwmodels.errors import BoardError, did_you_mean, reworded
+from hwmodels.errors import BoardError, check_known, reworded
 from twin.attribution.folders import warm_of_campaign
 from twin.attribution.observations import (
     PMU_SETUP,
@@ -99,9 +99,7 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (),
             found += observe_pmu_layers()
     known = {one.network for one in found if one.whole}
     for network in networks:
-        if name_network(network) not in known:
-            raise UsageError(f"--networks {network}: not measured there; "
-                             + did_you_mean(network, sorted(known)))
+        check_known("--networks: not measured there:", name_network(network), known, UsageError)
     wanted = {name_network(network) for network in networks}
     return tuple(one for one in found if not wanted or one.network in wanted)
 

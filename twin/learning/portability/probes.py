@@ -10,8 +10,8 @@ from calibration.microbench.probes import MAC_REPEATS, TAIL_BYTES, Probe, Rooms
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
-from hwmodels.errors import check_known, did_you_mean, reworded
-from hwmodels.files import DocumentError, JsonObject, read_yaml, write_whole
+from hwmodels.errors import check_known, reworded
+from hwmodels.files import DocumentError, JsonObject, check_keys, read_yaml, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
 from twin.pricing.roofs import mac_loop
@@ -283,9 +283,7 @@ def read_plan(text: str) -> PlanFile:
         document = read_yaml(text)
     if not isinstance(document, Mapping):
         raise UsageError(f"{text}: is not a plan; accepted: what `twin plan -o` writes")
-    for key in document:
-        if key not in _KEYS:
-            raise UsageError(f"{text}:{key}: is not known; {did_you_mean(str(key), _KEYS)}")
+    check_keys(f"{text}:", document, _KEYS, UsageError)
     if document.get("schema") != SCHEMA:
         raise UsageError(f"{text}:schema: is {document.get('schema')!r}; accepted: {SCHEMA}")
     names = document.get("benchmarks")

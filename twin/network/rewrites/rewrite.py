@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import did_you_mean, reworded
+from hwmodels.errors import check_known, check_word, reworded
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import Settings, list_by_key, read_quantity
 from twin.errors import AlreadySoError, ModelError, NotApplicableError, UsageError
@@ -97,8 +97,7 @@ def load_rewrite(name: str) -> Rewrite:
         When there is none of that name, with the nearest ones.
     """
     known = find_rewrites()
-    if name not in known:
-        raise UsageError(f"{name}: no such path; " + did_you_mean(name, known))
+    check_known("no such path", name, known, UsageError)
     rewrite: Rewrite = import_module(known[name]).REWRITE
     return rewrite
 
@@ -231,7 +230,6 @@ def read_choice(name: str, accepted: Iterable[str], text: str) -> str:
     UsageError
         Naming the path and what is accepted.
     """
-    words = tuple(accepted)
-    if text.lower() not in words:
-        raise UsageError(f"{name}: {text!r}; accepted: {', '.join(words)}")
-    return text.lower()
+    word = text.lower()
+    check_word(f"{name}:", word, tuple(accepted), UsageError)
+    return word

@@ -157,22 +157,16 @@ def _list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tup
     cache = board.cache(board.core.dcache)
     held = {memory.name for memory in board.memories
             if cache is not None and cache.enabled and cache.may_hold(memory)}
-    renamed = follow_aliases(graph)
-
-    def source(tensor: int) -> int:
-        while tensor in renamed:
-            tensor = renamed[tensor]
-        return tensor
-
+    sources = follow_aliases(graph)
     on_npu = [graph.layers[i] for step in steps if step.kind == "task" for i in step.layers]
-    written = {source(i) for layer in on_npu for i in layer.outputs}
-    read = {source(i) for layer in on_npu for i in layer.inputs}
+    written = {sources.get(i, i) for layer in on_npu for i in layer.outputs}
+    read = {sources.get(i, i) for layer in on_npu for i in layer.inputs}
     lines: list[tuple[CountLine, ...]] = []
     for step in steps:
         layer = graph.layers[step.layers[0]]
         shared: list[int] = []
         if step.kind == "host":
-            shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
+            shared = [i for i in dict.fromkeys(layer.inputs) if sources.get(i, i) in written]
             shared += [i for i in layer.outputs if i in read]
         elif step.stepped:
             shared = [i for i in dict.fromkeys(layer.tensors)

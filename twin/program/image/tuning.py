@@ -11,6 +11,7 @@ from typing import Any
 
 from calibration.virtual_board import check_virtual_board
 from hwmodels.board.facts import Board
+from hwmodels.errors import check_word
 from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -146,8 +147,7 @@ def tune(model: str | Graph, board: str | Board, predict: Callable[[Deployment],
     """
     tiles = tuple(tiles) or (1, 2, 4, 8, 16)
     for tile in tiles:
-        if str(tile) not in TILES:
-            raise UsageError(f"tile {tile}; accepted: {', '.join(TILES)}")
+        check_word("tile", str(tile), TILES, UsageError)
     if best < 1 or not levels:
         raise UsageError("tune: accepted: one level or more, and one build or more to run")
     check_virtual_board(virtual)  # Before what takes seconds.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any
 
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, check_word
 from twin.reports.page.parts import Page
 
 
@@ -24,8 +24,7 @@ def describe_result(found: Any, command: str = "") -> Page:
         For what has no page.
     """
     name = type(found).__name__
-    if name not in _PAGES:
-        raise TwinError(f"{name}: has no page; accepted: {', '.join(_PAGES)}")
+    check_word("no page of", name, _PAGES, TwinError)
     page: Page = resolve_name(f"twin.reports.page.{_PAGES[name]}")(found, command)
     return page
 

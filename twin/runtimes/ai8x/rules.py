@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import ClassVar
 
 from hwmodels.frozen import frozen
@@ -154,9 +153,10 @@ class Ai8x(UnitRules):
         kinds = {i: group.kind for group in grouping.groups for i in group.layers}
         off = {tensor for i, layer in enumerate(graph.layers) if kinds[i] == "task"
                for tensor in layer.outputs}
-        read = {find_source(graph, tensor) for i, layer in enumerate(graph.layers)
-                if kinds[i] == "host" for tensor in layer.inputs}
-        read |= {find_source(graph, tensor) for tensor in graph.outputs}
+        sources = follow_aliases(graph)
+        read = {sources.get(tensor, tensor) for tensor in (*graph.outputs, *(
+            i for place, layer in enumerate(graph.layers) if kinds[place] == "host"
+            for i in layer.inputs))}
         steps, inside = [], False
         for group in grouping.groups:
             first, last = (graph.layers[group.layers[place]] for place in (0, -1))
@@ -165,7 +165,7 @@ class Ai8x(UnitRules):
                 inside = inside and group.kind == "alias"
                 steps.append(self.leave_step(graph, group, planner.npu, name))
                 continue
-            given = [i for i in map(partial(find_source, graph), first.inputs[:2])
+            given = [i for i in (sources.get(i, i) for i in first.inputs[:2])
                      if i not in off and not graph.tensors[i].is_constant]
             taken = [i for i in last.outputs if i in read]
             over = planner.npu.hand_over
@@ -296,17 +296,10 @@ def _flattened_pixels(site: GraphLayer) -> int:
     """Pixels of the image a fully connected layer reads as one vector."""
     if site.op != "fully_connected":
         return 1
-    shape = site.graph.tensors[find_source(site.graph, site.layer.source_id)].shape
+    shape = site.graph.tensors[follow_aliases(site.graph).get(
+        site.layer.source_id, site.layer.source_id)].shape
     whole = site.source.channels
     return max(1, whole // shape[-1]) if len(shape) == 4 else 1
-
-
-def find_source(graph: Graph, tensor: int) -> int:
-    """Return the tensor another is under a shape of its own."""
-    renamed = follow_aliases(graph)
-    while tensor in renamed:
-        tensor = renamed[tensor]
-    return tensor
 
 
 def _count_words(graph: Graph, tensors: list[int]) -> int:

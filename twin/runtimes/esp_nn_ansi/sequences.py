@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hwmodels.errors import check_word
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Block
@@ -117,6 +118,5 @@ def check_core(site: Site) -> None:
     RuntimeRefusedError
         Naming those it is.
     """
-    if site.isa not in LEVELS["cores"]:
-        raise RuntimeRefusedError(f"layer {site.layer.name}: ESP-NN was not counted on {site.isa}; "
-                                  f"accepted: a board with a core of {', '.join(LEVELS['cores'])}")
+    check_word(f"layer {site.layer.name}: ESP-NN was not counted on a core of", site.isa,
+               LEVELS["cores"], RuntimeRefusedError)

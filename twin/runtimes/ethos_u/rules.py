@@ -321,8 +321,7 @@ def _list_buffers(graph: Graph, groups: Sequence[tuple[Group, int]],
 
     What another group reads, under whichever shape, is no such tensor.
     """
-    renamed = follow_aliases(graph)
-
+    sources = follow_aliases(graph)
     buffers: dict[int, TaskBuffer] = {}
     readers: dict[int, set[int]] = {}
     for place, (group, _) in enumerate(groups):
@@ -335,12 +334,9 @@ def _list_buffers(graph: Graph, groups: Sequence[tuple[Group, int]],
         ends = {_tensor_of(name) for name in (*stream.inputs, *stream.outputs)}
         ends |= {*graph.outputs, *(tensor for tensor, places in readers.items()
                                    if places != {place})}
-        for tensor in sorted(ends & renamed.keys(), reverse=True):
-            while tensor in renamed:
-                tensor = renamed[tensor]
-                ends.add(tensor)
+        ends = {sources.get(tensor, tensor) for tensor in ends}
         inner = [tensor for i in group.layers for tensor in graph.layers[i].outputs
-                 if tensor not in ends]
+                 if sources.get(tensor, tensor) not in ends]
         beside = sum(graph.tensors[tensor].size_bytes for name in (*stream.inputs, *stream.outputs)
                      if (tensor := _tensor_of(name)) >= 0)
         left = max(0, stream.arena_bytes - beside)

@@ -216,8 +216,8 @@ def test_a_refused_run_leaves_its_trail_without_a_result(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("verb, arguments, told", [
-    ("tune", {}, "tune: runs of it are not kept"),
-    ("predict", {"model": "kws"}, "predict.board: is missing"),
+    ("tune", {}, "no runs are kept of 'tune'"),
+    ("predict", {"model": "kws"}, "predict.board: missing"),
     ("predict", {"model": "kws", "board": "b", "modle": "x"}, "did you mean model"),
     ("predict", {"model": "kws", "board": "b", "clock_hz": -1.0}, "a number above zero"),
     ("attribute", {"predicted": "kws", "measured": "nowhere"}, "nowhere: does not exist"),
@@ -302,7 +302,7 @@ def test_a_compiler_is_called_only_where_that_is_asked_for(root, tmp_path) -> No
         model="inputs/../../../own.tflite")), "not below inputs/"),
     (lambda files: _head(files, lambda head: head["arguments"].update(
         board="/etc/hosts.yaml")), "not below inputs/"),
-    (lambda files: _head(files, lambda head: head.update(verb="__import__")), "not kept"),
+    (lambda files: _head(files, lambda head: head.update(verb="__import__")), "no runs are kept"),
     (lambda files: _head(files, lambda head: head.update(inputs={"../x": "0"})), "is not a name"),
     (lambda files: _head(files, lambda head: head.update(schema=2)), "schema 2"),
     (lambda files: _head(files, lambda head: head.update(files=[1])), "a mapping"),

@@ -309,7 +309,7 @@ def test_a_program_is_set_beside_libraries_as_built(image, libraries, tmp_path) 
     ("{0}", "accepted: NAME=FILE, then model="), ("m=/etc/hostname", "not an ELF file"),
     ("m={0}", "which model? it may be of kws, ad; accepted: --elf m="),
     ("m={0},model=ad", "which board? it may be of nucleo_f401re, nucleo_l4r5zi; accepted"),
-    ("m={0},model=vww", "the study has no such model; accepted: ad, kws"),
+    ("m={0},model=vww", "the study has no such model: 'vww'; accepted: ad, kws"),
     ("m={0},mdel=ad", "did you mean model"), ("m={0},model=ad,model=ad", "accepted: NAME=FILE"),
     ("tflm-reference@2026={0},model=ad", "the study has a tflm-reference@2026 already"),
     ("m={0},model=ad,board=esp32c3_devkitm", "machine code of arm"),
@@ -413,5 +413,5 @@ def test_features_are_cases_and_steps_work_on_the_rows(tmp_path) -> None:
             twin.run_study(tmp_path / "s.yaml", tmp_path / step)
         assert not (tmp_path / step).exists()
     (tmp_path / "s.yaml").write_text(text.replace("no_simd,", "no_simdd,"))
-    with pytest.raises(StudyError, match=r"s.yaml: features: 'no_simdd' is not a feature; did you"):
+    with pytest.raises(StudyError, match=r"s.yaml: features: no feature is 'no_simdd'; did you"):
         load_study(str(tmp_path / "s.yaml"))
