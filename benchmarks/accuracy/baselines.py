@@ -16,6 +16,7 @@ from calibration.errors import MeasurementError
 from calibration.fitting.cell import locate
 from hwmodels.errors import extra_missing
 from hwmodels.frozen import entity, frozen
+from hwmodels.quantities import list_by_key
 from twin.network.graph import Graph
 from twin.network.operators import is_alias, layer_macs
 from twin.network.rewrites.dead_channels import drop_dead_channels
@@ -176,9 +177,8 @@ def fit_linear(observations: Observations, grouping: Grouping) -> LinearBaseline
     errors are judged in per cent, so they are fitted in per cent.
     """
     refuse_sealed(observations.rows)
-    groups: dict[Group, list[int]] = {}
-    for position, row in enumerate(observations.rows):
-        groups.setdefault(grouping(row), []).append(position)
+    groups = list_by_key((grouping(row), position)
+                         for position, row in enumerate(observations.rows))
     fitted = {group: _solve(observations.select(chosen)) for group, chosen in groups.items()
               if len(chosen) > len(observations.names)}
     return LinearBaseline(names=observations.names, grouping=grouping, cycles_each=fitted,
@@ -229,9 +229,7 @@ def fit_power(rows: Sequence[PublishedRow]) -> PowerBaseline:
     this is a baseline.
     """
     refuse_sealed(rows)
-    ratios: dict[str, list[float]] = {}
-    for row in rows:
-        if row.judges_energy and row.energy_uj and row.latency_ms:
-            ratios.setdefault(row.board_name.upper(), []).append(row.latency_ms / row.energy_uj)
+    ratios = list_by_key((row.board_name.upper(), row.latency_ms / row.energy_uj) for row in rows
+                         if row.judges_energy and row.energy_uj and row.latency_ms)
     return PowerBaseline(power_mw={
         board: float(np.sum(found) / np.sum(np.square(found))) for board, found in ratios.items()})

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from hwmodels.errors import KernelError
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, record
 
 _TRIES = 6
 """Placements tried for each operation before the interval grows."""
@@ -57,7 +56,7 @@ class Operation:
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Edge:
     """A sink is issued at least `latency` after a source of `distance` trips before."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from calibration.fitting.intervals import Band, concentrate, even_sides
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import HeldOut, total_error
+from hwmodels.frozen import frozen
+from hwmodels.quantities import list_by_key
 from tests.oracles.fits import join_bands, predict_totals
 from twin.attribution.observations import Observation, observe_any, observe_pmu_layers
 from twin.attribution.published import build_published, deploy_row, find_refusal
@@ -31,7 +33,7 @@ from twin.learning.overlays import Learning, learn
 from twin.pricing.calibrated import predict_calibrated
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Guess:
     """What one fit says of one row it has not seen.
 
@@ -79,7 +81,7 @@ def _covered(error: float, sd: float, band: Band) -> bool:
     return -band.down * sd <= error <= band.up * sd
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A published row and what is counted behind it."""
 
@@ -87,7 +89,7 @@ class Case:
     observation: Observation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Validation:
     """Guesses by protocol, in the order they are reported, and the fit to everything.
 
@@ -172,21 +174,18 @@ def undescribe(cases: Iterable[Case]) -> tuple[Case, ...]:
 
 def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | None]]:
     """What is held out together, by protocol; None: never."""
-    boards_of: dict[str, set[str]] = {}
-    for case in cases:
-        cell = case.observation.cell
-        boards_of.setdefault(cell.core, set()).add(cell.board)
-    supplies: dict[str, set[float | None]] = {}
-    for case in _with_energy(cases):
-        supplies.setdefault(case.observation.cell.board, set()).add(_supply(case))
+    boards_of = list_by_key((cell.core, cell.board) for case in cases
+                            for cell in [case.observation.cell])
+    supplies = list_by_key((case.observation.cell.board, _supply(case))
+                           for case in _with_energy(cases))
 
     def board(case: Case) -> str | None:
         cell = case.observation.cell
-        return cell.board if len(boards_of[cell.core]) > 1 else None
+        return cell.board if len({*boards_of[cell.core]}) > 1 else None
 
     def supply(case: Case) -> tuple[str, float | None] | None:
         name = case.observation.cell.board
-        several = len(supplies.get(name, ())) > 1
+        several = len({*supplies.get(name, ())}) > 1
         return (name, _supply(case)) if several and _with_energy([case]) else None
 
     return {

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from calibration.datasets import published_rows, read_table
 from calibration.fitting.intervals import WAITING_SD, student_band
 from calibration.fitting.validation import total_error
+from hwmodels.frozen import entity
 from tests.oracles.fits import predict_totals
 from twin.attribution.observations import (
     PMU_SETUP,
@@ -34,7 +35,7 @@ from twin.pricing.design import make_design
 from twin.pricing.price_names import TIME_PRICES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@entity
 class LeftOut:
     """A core, and its rows predicted without it.
 

@@ -21,7 +21,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ import numpy as np
 import twin
 from calibration.datasets import read_table
 from hwmodels.errors import TwinError
+from hwmodels.frozen import frozen
 from hwmodels.schedule.run import run_tasks
 from twin.network import zoo
 from twin.network.graph import Graph
@@ -61,7 +62,7 @@ SMALLEST = 20_000
 """Cycles below which the grid of 1,000 of the published totals decides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Run:
     """One published run: what it is of, published and predicted cycles, Vela's estimate.
 

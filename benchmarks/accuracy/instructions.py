@@ -11,6 +11,7 @@ from hwmodels.core.schedule import BlockCounts, count_block
 from hwmodels.frozen import frozen
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
+from hwmodels.quantities import list_by_key
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 
@@ -80,11 +81,9 @@ def count_beats(block: Block) -> int:
 def check_pmu() -> tuple[Check, ...]:
     """Compare each distinct layer shape of kws with the Apollo510's counters."""
     ours = lower_layers("apollo510_evb", "tflm-cmsis-nn")
-    shapes: dict[tuple[object, ...], list[int]] = {}
     rows = read_table("apollo510_kws_pmu").rows
-    for row in rows:
-        key = (row["Tag"], row["OUTPUT_SHAPE"], row["FILTER_SHAPE"])
-        shapes.setdefault(key, []).append(row["Event"])
+    shapes = list_by_key(((row["Tag"], row["OUTPUT_SHAPE"], row["FILTER_SHAPE"]), row["Event"])
+                         for row in rows)
     checks = []
     for (tag, shape, window), layers in shapes.items():
         mine = ours[layers[0]]

@@ -11,7 +11,7 @@ import datetime
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 import twin
 from calibration.datasets import read_table
 from calibration.fitting.intervals import LAYER_REACH
+from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.network.graph import Graph
 from twin.network.zoo import build
@@ -32,7 +33,7 @@ PERSON_BLOCKS = ((1, 16), (2, 32), (1, 32), (2, 64), (1, 64), (2, 128), *((1, 12
 """Stride and channels of the blocks of MobileNetV1 at a width of 0.25."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Pair:
     """One layer or kernel, in cycles: published, predicted at both prices, and the interval."""
 
@@ -49,7 +50,7 @@ class Pair:
         return self.low <= self.published <= self.high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Judged:
     """One published table: its name, what had to be assumed, and its layers."""
 

@@ -28,14 +28,16 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from calibration.datasets.tables import read_table
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
+from hwmodels.frozen import frozen
 from hwmodels.kernel import Block, Kernel
+from hwmodels.quantities import list_by_key
 from hwmodels.simulator import simulate
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
@@ -74,7 +76,7 @@ _MEMORIES = {"ITCM": "itcm", "FLASH": "flash", "AXI SRAM": "sram", "SRAM1": "sra
 _WEIGHT_EVENTS = ("dcache_read_refill", "flash_wait", "external_wait")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Slowdown:
     """Code of one place with caches off or on, over the same code in ITCM."""
 
@@ -84,7 +86,7 @@ class Slowdown:
     predicted: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DenseLayer:
     """A dense layer on the N6's host, alone and again and again.
 
@@ -146,13 +148,11 @@ def _cycles(board: Board, kernel: Kernel, memory: str) -> float:
 
 def compare_dense() -> tuple[DenseLayer, ...]:
     """Set the wait for weights beside the vendor's dense layers, by the bytes of their weights."""
-    layers: dict[tuple[int, int], list[float]] = {}
-    for row in read_table("n6_snn_layers").rows:
-        if row["engine"] == "cpu_m55" and row["type"].startswith("Dense"):
-            macs = row["macc"]
-            inputs = int(row["input0"].rstrip(")").split("x")[-1])
-            layers.setdefault((inputs, macs // inputs), []).append(
-                row["cpu_cycles_core"] / macs)
+    layers = list_by_key(
+        ((inputs, row["macc"] // inputs), row["cpu_cycles_core"] / row["macc"])
+        for row in read_table("n6_snn_layers").rows
+        if row["engine"] == "cpu_m55" and row["type"].startswith("Dense")
+        for inputs in [int(row["input0"].rstrip(")").split("x")[-1])])
     return tuple(DenseLayer(weights_bytes=inputs * outputs, published=statistics.median(cycles),
                             low=min(waits), high=max(waits))
                  for (inputs, outputs), cycles in sorted(layers.items(), key=lambda item: (

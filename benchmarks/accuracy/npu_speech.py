@@ -11,11 +11,12 @@ from __future__ import annotations
 import math
 import sys
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from calibration.datasets.tables import read_table
+from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
@@ -26,7 +27,7 @@ ROWS, CHANNELS, EARLIER = 257, 96, 5
 """Frequency bins, channels, and feature columns a block is handed from earlier steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SpeechCase:
     """A published network and what is said of it.
 

@@ -14,6 +14,7 @@ from benchmarks.accuracy.judgement import (
     latency_errors,
     memory_errors,
 )
+from hwmodels.quantities import list_by_key
 
 Judge = Callable[[Iterable[Case]], Errors]
 
@@ -94,9 +95,7 @@ def _error_columns(uses: Sequence[str]) -> tuple[str, ...]:
 
 def _group_table(cases: Sequence[Case], judge: Judge, names: Sequence[str],
                  group: Callable[[Case], tuple[str, ...]]) -> str:
-    groups: dict[tuple[str, ...], list[Case]] = {}
-    for case in cases:
-        groups.setdefault(group(case), []).append(case)
+    groups = list_by_key((group(case), case) for case in cases)
     uses = _uses(cases)
     rows = [[*key, *_error_cells(groups[key], judge, uses)] for key in sorted(groups)
             if judge(groups[key]).count]

@@ -19,13 +19,14 @@ sections 4.2 and 6.2; Efron and Tibshirani, An Introduction to the Bootstrap, ch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
 
 from benchmarks.accuracy.calibrated import Guess
 from benchmarks.accuracy.specifications import REACH
+from hwmodels.frozen import frozen
+from hwmodels.quantities import list_by_key
 
 NAMES = ("interval score", "CRPS", "log score")
 DRAWS = 1000
@@ -33,7 +34,7 @@ _LEVELS = (np.arange(200) + 0.5) / 200
 _QUANTILES = np.array([NormalDist().inv_cdf(level) for level in _LEVELS])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Duel:
     """The twin against a baseline on the rows both predict.
 
@@ -90,9 +91,8 @@ def duel(guesses: Sequence[Guess], baseline: str) -> Duel | None:
     rival = np.array([(one.baselines[baseline], REACH * one.spreads[baseline],
                        REACH * one.spreads[baseline]) for one in both]).T
     ours, theirs = score(*twin), score(*rival)
-    clusters: dict[tuple[str, str], list[int]] = {}
-    for row, one in enumerate(both):
-        clusters.setdefault((one.observation.cell.board, one.observation.network), []).append(row)
+    clusters = list_by_key(((one.observation.cell.board, one.observation.network), row)
+                           for row, one in enumerate(both))
     sums = np.array([(ours - theirs)[:, rows].sum(axis=1) for rows in clusters.values()])
     sizes = np.array([len(rows) for rows in clusters.values()])
     drawn = np.random.default_rng(0).integers(0, len(sizes), (DRAWS, len(sizes)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
@@ -33,6 +33,7 @@ from benchmarks.accuracy.baselines import (
 from calibration.datasets import PublishedRow
 from calibration.fitting.cell import locate
 from calibration.fitting.networks import name_network
+from hwmodels.frozen import frozen
 from twin.attribution.published import build_published
 
 PER_MAC = "one constant"
@@ -53,7 +54,7 @@ COREMARK_PER_MHZ = {"cortex-m4": 3.42, "cortex-m33": 4.02, "cortex-m7": 5.01, "c
 """Arm's product pages of the cores."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Baselines:
     """Baselines fitted to some rows; `spreads` by baseline and level, of logarithms."""
 

@@ -14,13 +14,14 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.diagnosis.planted import Bench, Plant, list_plants, list_wider
 from benchmarks.diagnosis.score import Outcome, describe_outcomes, note_outcome
 from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
+from hwmodels.frozen import entity
 from twin.attribution.diagnosis.diagnosis import diagnose
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.faults import JOINED
@@ -48,7 +49,7 @@ Known are cycles per layer, what a Cortex-M4, M7 or M33 sends.
 """
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Judge:
     """Diagnoses the measurements of one bench, predictions made once.
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board
+from hwmodels.frozen import entity, frozen
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
@@ -37,7 +38,7 @@ SECOND_HZ = 16e6
 """Clock of a second measurement, as the diagnosis advises most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Plant:
     """What is wrong, and how it is planted.
 
@@ -85,7 +86,7 @@ class Plant:
             f"arena-{self.arena}" if self.arena else "")))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@entity
 class Bench:
     """A network on a board as asked for, and where images and counts are kept.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from hwmodels.frozen import frozen
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import Diagnosis
 
@@ -17,7 +17,7 @@ EDGES = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0)
 """Of the bins of stated probability."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Outcome:
     """One diagnosis.
 

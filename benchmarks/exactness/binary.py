@@ -31,6 +31,7 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.frozen import frozen
 from hwmodels.kernel import Kernel
+from hwmodels.quantities import list_by_key
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
 from twin.network.readers import read_model
@@ -183,9 +184,7 @@ def summarise(rows: Sequence[Row]) -> list[str]:
     """Markdown: worst and median error by network, core, level and quantity."""
     lines = ["| network | core | level | quantity | layers | median | worst | worst layer "
              "(read, counted) |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.network, row.core, row.level, row.quantity), []).append(row)
+    groups = list_by_key(((row.network, row.core, row.level, row.quantity), row) for row in rows)
     for key, members in groups.items():
         worst = max(members, key=lambda row: row.error)
         lines.append(f"| {' | '.join(key)} | {len(members)} "

@@ -31,9 +31,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from hwmodels.frozen import frozen
 
 KEPT = Path(__file__).parent / "results" / "gate.json.xz"
 
@@ -73,7 +75,7 @@ INTERVALS = ("interval", "low", "high", "deviation", "quantile", "probability", 
 """Words of keys whose figures come from a fit: ends of intervals and what is made of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Case:
     """A command whose document is compared.
 

@@ -13,7 +13,6 @@ import io
 import itertools
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
+from hwmodels.frozen import record
 from twin.network.graph import GraphLayer
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.table import LACKS, NEWER, REFERENCE
@@ -110,7 +110,7 @@ class Key(NamedTuple):
     variant: str
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """A counted row and the work it was."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.errors import LinkError
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.emulator_state import EmulatorState
+from hwmodels.frozen import frozen
 from hwmodels.isa import MACHINES
 from hwmodels.program.elf import read_elf_file
 from tests.oracles.recordings import minus
@@ -26,7 +27,7 @@ _RETURN = {MACHINES["arm"].elf_machine: b"\x70\x47", MACHINES["riscv"].elf_machi
 """`bx lr`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LayerMisses:
     """What the accesses of one layer met in a data cache.
 

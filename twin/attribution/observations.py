@@ -20,7 +20,7 @@ from calibration.measurement.measurement import MODEL_FILE, Measurement, read_me
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError, reworded
 from hwmodels.frozen import entity
-from hwmodels.quantities import format_frequency, format_time
+from hwmodels.quantities import format_frequency, format_time, list_by_key
 from twin.attribution.folders import start_with_counter
 from twin.attribution.lower_bound import find_impossible
 from twin.attribution.published import build_published, deploy_row
@@ -158,10 +158,8 @@ def observe_pmu_layers() -> tuple[Observation, ...]:
     deployment = deploy("kws", PMU_SETUP["board"], runtime=PMU_SETUP["runtime"],
                         weights=PMU_SETUP["weights"], arena=PMU_SETUP["arena"])
     rows = read_table(PMU_TABLE).rows
-    shapes: dict[str, list[int]] = {}
-    for row in rows:
-        shape = f"{row['Tag']} {row['FILTER_SHAPE']} to {row['OUTPUT_SHAPE']}"
-        shapes.setdefault(shape, []).append(int(str(row["Event"])))
+    shapes = list_by_key((f"{row['Tag']} {row['FILTER_SHAPE']} to {row['OUTPUT_SHAPE']}",
+                          int(str(row["Event"]))) for row in rows)
     measured = {shape: statistics.median(float(str(rows[layer]["ARM_PMU_CPU_CYCLES"]))
                                          for layer in layers)
                 for shape, layers in shapes.items()}

@@ -9,7 +9,7 @@ import yaml
 
 from hwmodels.files import JsonObject
 from hwmodels.frozen import frozen
-from hwmodels.quantities import write_setting
+from hwmodels.quantities import list_by_key, write_setting
 from twin.api.live.state import State, is_upload
 
 _NAME = "live what-if"
@@ -65,11 +65,9 @@ def write_studies(variants: Sequence[Variant], names: Mapping[str, str]) -> list
     list of dict
         "file" and its "text".
     """
-    groups: dict[tuple[str, ...], list[Variant]] = {}
-    for one in variants:
-        state = one.state
-        groups.setdefault((state.model, state.board, state.calibration, state.temperature,
-                           "" if state.runtime is None else "named"), []).append(one)
+    groups = list_by_key(
+        ((state.model, state.board, state.calibration, state.temperature, state.runtime is None),
+         one) for one in variants for state in [one.state])
     found: dict[str, str] = {}
     for group in groups.values():
         document = _write_study(group, names)

@@ -21,6 +21,7 @@ from calibration.microbench.probes import RUNTIME
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.errors import BoardError, check_known, reworded
+from hwmodels.quantities import list_by_key
 from twin.attribution.folders import warm_of_campaign
 from twin.attribution.observations import (
     PMU_SETUP,
@@ -270,9 +271,8 @@ def _make_up(calibration: Calibration, draw: Draw) -> Makeup:
 
 
 def _stand_behind(observations: Sequence[Observation]) -> tuple[Behind, ...]:
-    groups: dict[tuple[str, str, str, str], list[Observation]] = {}
-    for one in observations:
-        groups.setdefault((one.cell.board, one.cell.core, one.runtime, one.kind), []).append(one)
+    groups = list_by_key(((one.cell.board, one.cell.core, one.runtime, one.kind), one)
+                         for one in observations)
     return tuple(Behind(board=board, core=core, runtime=runtime, kind=kind, rows=len(members),
                         networks=tuple(sorted({one.network for one in members if one.whole})))
                  for (board, core, runtime, kind), members in sorted(groups.items()))

@@ -9,7 +9,7 @@ from functools import partial
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen, record
-from hwmodels.quantities import format_energy, format_time
+from hwmodels.quantities import format_energy, format_time, list_by_key
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
@@ -305,12 +305,9 @@ def _list_layers(made: Sequence[Made]) -> Section | None:
 
 
 def _warn(made: Sequence[Made]) -> Section | None:
-    reasons: dict[str, list[str]] = {}
-    for one in made:
-        idle = one.prediction.board.idle()
-        for warning in one.prediction.warnings:
-            if idle is None or warning != say_above_idle(idle):
-                reasons.setdefault(warning, []).append(one.label)
+    reasons = list_by_key(
+        (warning, one.label) for one in made for idle in [one.prediction.board.idle()]
+        for warning in one.prediction.warnings if idle is None or warning != say_above_idle(idle))
     return describe_warnings(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
                 for text, labels in reasons.items())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hwmodels.counts import Bill, merge_bills
-from hwmodels.quantities import apportion
+from hwmodels.quantities import apportion, list_by_key
 from twin.pricing.ledger import percentages
 from twin.pricing.prediction import Prediction
 from twin.reports.functions import list_costs
@@ -23,25 +23,21 @@ def functions_table(prediction: Prediction, console: Console) -> Table:
         Its width decides how long names may be.
     """
     clock = prediction.board.core.clock
-    sums: dict[str, list[int]] = {}
-    bills: dict[str, list[Bill]] = {}
-    for cost in list_costs(prediction):
-        row = sums.setdefault(cost.run.name, [0, 0])
-        row[0] += cost.run.calls
-        row[1] += cost.run.traffic.instructions
-        bills.setdefault(cost.run.name, []).append(cost.bill)
-    merged = {name: merge_bills(parts) for name, parts in bills.items()}
+    costs = list_by_key((cost.run.name, cost) for cost in list_costs(prediction))
+    merged = {name: merge_bills([cost.bill for cost in own]) for name, own in costs.items()}
+    instructions = {name: sum(cost.run.traffic.instructions for cost in own)
+                    for name, own in costs.items()}
     order = sorted(merged, key=lambda name: -merged[name].cycles(clock))
     cycles = dict(zip(order, apportion(merged[name].cycles(clock) for name in order), strict=True))
     shares = dict(zip(order, percentages([cycles[name] for name in order], decimals=1),
                       strict=True))
     rows: list[tuple[str, ...]] = [
-            (name, f"{sums[name][0]:,}", f"{sums[name][1]:,}", f"{cycles[name]:,}",
-             f"{shares[name]:.1f}", _largest(merged[name], clock))
+            (name, f"{sum(cost.run.calls for cost in costs[name]):,}", f"{instructions[name]:,}",
+             f"{cycles[name]:,}", f"{shares[name]:.1f}", _largest(merged[name], clock))
             for name in order[:MOST_ROWS]]
     rest = order[MOST_ROWS:]
     if rest:
-        rows.append((f"{len(rest)} more", "", f"{sum(sums[name][1] for name in rest):,}",
+        rows.append((f"{len(rest)} more", "", f"{sum(instructions[name] for name in rest):,}",
                      f"{sum(cycles[name] for name in rest):,}",
                      f"{sum(shares[name] for name in rest):.1f}", ""))
     longest = max((len(row[0]) for row in rows), default=NARROW)

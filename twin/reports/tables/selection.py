@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from hwmodels.quantities import format_power, format_size, format_time, list_first, significant
+from hwmodels.quantities import (
+    format_power,
+    format_size,
+    format_time,
+    list_by_key,
+    list_first,
+    significant,
+)
 from twin.pricing.variables import CAUSE
 from twin.reports.columns import Column, number
 from twin.reports.tables.advice import say_best
@@ -61,10 +68,9 @@ def say_picks(selection: Selection) -> tuple[str, ...]:
 
 def _say_together(selection: Selection) -> str:
     """Say which single board does all networks best: by the sum of its places among them."""
-    places: dict[str, list[tuple[int, Row]]] = {}
-    for mine in selection.networks.values():
-        for place, row in enumerate((one.row for one in mine if one.row.met), 1):
-            places.setdefault(row.board, []).append((place, row))
+    places = list_by_key(
+        (row.board, (place, row)) for mine in selection.networks.values()
+        for place, row in enumerate((one.row for one in mine if one.row.met), 1))
     networks = len(selection.networks)
     able = [each for each in places.values() if len(each) == networks]
     together = "both" if networks == 2 else f"all {networks}"
