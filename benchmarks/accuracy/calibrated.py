@@ -153,10 +153,7 @@ def validate(*, sealed: bool = False) -> Validation:
 
 def collect(rows: Iterable[PublishedRow]) -> tuple[Case, ...]:
     """Return the rows that can be deployed, each with what is counted behind it."""
-    cases = []
-    for row in rows:
-        cases += [Case(row=row, observation=one) for one in observe_any([row])]
-    return tuple(cases)
+    return tuple(Case(row=row, observation=one) for row in rows for one in observe_any([row]))
 
 
 def undescribe(cases: Iterable[Case]) -> tuple[Case, ...]:
@@ -164,12 +161,10 @@ def undescribe(cases: Iterable[Case]) -> tuple[Case, ...]:
 
     Left out are those that do not fit its board without what its file says of placement.
     """
-    found = []
-    for case in cases:
-        for one in observe_any([replace(case.row, runtime=UNSEEN_RUNTIME)]):
-            found.append(replace(case, observation=replace(
-                case.observation, design=one.design, arena=one.arena)))
-    return tuple(found)
+    return tuple(replace(case, observation=replace(case.observation, design=one.design,
+                                                   arena=one.arena))
+                 for case in cases
+                 for one in observe_any([replace(case.row, runtime=UNSEEN_RUNTIME)]))
 
 
 def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | None]]:

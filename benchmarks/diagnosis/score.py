@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import frozen
+from hwmodels.quantities import sum_by_key
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.diagnosis.finding import Diagnosis
 
@@ -79,9 +80,7 @@ class Outcome:
 
 def note_outcome(diagnosis: Diagnosis, **facts: Any) -> Outcome:
     """Return the outcome of a diagnosis of what is said beside it."""
-    single: dict[str, float] = {}
-    for one in diagnosis.findings:
-        single[one.fault.kind] = single.get(one.fault.kind, 0.0) + one.probability
+    single = sum_by_key((one.fault.kind, one.probability) for one in diagnosis.findings)
     return Outcome(kinds=diagnosis.kinds, likeliest=max(single, key=single.__getitem__),
                    together=tuple(one.fault.kind for one in diagnosis.members), **facts)
 

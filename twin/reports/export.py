@@ -235,14 +235,13 @@ def bill_rows(prediction: Prediction) -> Rows:
     ledger = make_ledger(prediction)
     accounts = [("invoke", layer.index, layer.bill, lines)
                 for layer, lines in zip(prediction.layers, ledger.layers, strict=True)]
-    rows: Rows = []
-    for phase, index, bill, lines in [*accounts, ("setup", None, prediction.setup, ledger.setup)]:
-        rows += [{
-            "phase": phase, "layer": index, "cause": cause, "clock": clock, "cycles": cycles,
-            "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
-            "energy_uj": line_energy_uj(bill, clock, cause),
-        } for (clock, cause), cycles in lines.items()]
-    return rows
+    return [{
+        "phase": phase, "layer": index, "cause": cause, "clock": clock, "cycles": cycles,
+        "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
+        "energy_uj": line_energy_uj(bill, clock, cause),
+    } for phase, index, bill, lines in [
+        *accounts, ("setup", None, prediction.setup, ledger.setup)]
+        for (clock, cause), cycles in lines.items()]
 
 
 def task_rows(prediction: Prediction) -> Rows:

@@ -327,10 +327,9 @@ def group_alike(nouns: Iterable[_Noun], key: Callable[[_Noun], object]) -> list[
     return [[*same] for _, same in itertools.groupby(nouns, key)]
 
 
-def list_failures(table: Table) -> list[Content]:
+def list_failures(table: Table) -> Sequence[Content]:
     """Return infeasible rows, equal reasons together."""
     reasons = Counter((row.failure, row.reason) for row in table.failed)
-    lines: list[Content] = []
-    for (kind, reason), count in reasons.most_common():
-        lines.append(Text(f"{count} infeasible ({kind}): {reason}", "red"))
-    return [Text(""), *lines] if lines else []
+    return [Text("")] * bool(reasons) + [
+        Text(f"{count} infeasible ({kind}): {reason}", "red")
+        for (kind, reason), count in reasons.most_common()]
