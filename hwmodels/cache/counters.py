@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 
 from hwmodels.board.facts import Cache
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.frozen import NamedTexts
 from hwmodels.kernel import Nests, Operand, Operands
-from hwmodels.nest.plan import Count, Plan
+from hwmodels.nest.plan import Plan
 from hwmodels.nest.traffic import Traffic, measure_traffic
 
 Owners = NamedTexts
 """(memory, role) of each owner number."""
 
 MOST_KEPT = 1 << 12
-"""Counts of owners kept, for most runs are made again."""
-
-MOST_MADE = 16
-"""Counts of a kernel that are kept, for most runs are made again."""
 
 
-def count_operands(plan: Plan, cache: Cache, operands: Sequence[Operand],
-                   looked_up: Sequence[bool]) -> tuple[Count, ...]:
-    """Return, per operand, what makes its counts of its misses."""
-    return tuple(_operand_counts(cache, *row)
-                 for row in zip(operands, looked_up, plan.traffic, strict=True))
-
-
-def make_counts(counts: Sequence[Count], owners: Owners, counters: Sequence[int]) -> AccessCounts:
+def make_counts(cache: Cache, plan: Plan, operands: Sequence[Operand], looked_up: Sequence[bool],
+                owners: Owners, counters: Sequence[int]) -> AccessCounts:
     """Make counters into counts.
 
     Parameters
     ----------
-    counts
-        Per operand, of `count_operands`.
+    plan
+        Of a kernel.
+    looked_up
+        Per operand.
     owners : tuple of (str, str)
         All there are.
     counters
@@ -47,12 +39,15 @@ def make_counts(counts: Sequence[Count], owners: Owners, counters: Sequence[int]
     AccessCounts
         Owners of which nothing left are not named.
     """
-    end = 3 * len(counts)
+    end = 3 * len(operands)
     return AccessCounts(
-        operands=tuple([count(*found) for count, *found in zip(
-            counts, counters[:end:3], counters[1:end:3], counters[2:end:3], strict=True)]),
-        owners=tuple([_count_owner(*owner, evicted, written) for owner, evicted, written
-                      in zip(owners, counters[end + 1::2], counters[end + 2::2], strict=True)
+        operands=tuple([_count_operand(operand, traffic, cached, cache.write, *misses)
+                        for operand, traffic, cached, *misses in zip(
+                            operands, plan.traffic, looked_up, counters[:end:3],
+                            counters[1:end:3], counters[2:end:3], strict=True)]),
+        owners=tuple([OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
+                      for (memory, role), evicted, written in zip(
+                          owners, counters[end + 1::2], counters[end + 2::2], strict=True)
                       if evicted]),
         simulated_touches=counters[end])
 
@@ -73,39 +68,17 @@ def count_uncached(nests: Nests, operands: Operands,
         Without touches, misses or owners.
     """
     return AccessCounts(operands=tuple([
-        OperandCounts(operand=operand.name, role=operand.role, memory=operand.memory, cached=False,
-                      reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
-                      write_bytes=traffic.write_bytes)
-        for operand, traffic in zip(operands, measure_traffic(nests, operands, line_bytes),
-                                    strict=True)]))
+        _count_operand(operand, traffic, False) for operand, traffic in zip(
+            operands, measure_traffic(nests, operands, line_bytes), strict=True)]))
 
 
-@lru_cache(maxsize=MOST_KEPT)
-def _count_owner(memory: str, role: str, evicted: int, written: int) -> OwnerCounts:
-    return OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
-
-
-def _operand_counts(cache: Cache, operand: Operand, cached: bool,
-                    traffic: Traffic) -> Callable[[int, int, int], OperandCounts]:
-    """Return what makes an operand's counts of its misses; the last ones made are kept."""
-    make = partial(
-        OperandCounts, operand=operand.name, role=operand.role, memory=operand.memory,
-        cached=cached, reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
-        write_bytes=traffic.write_bytes, read_touches=traffic.read_touches if cached else 0,
-        write_touches=traffic.write_touches if cached else 0)
-    # Under write-back bypasses alone are passed on.
-    passed = None if cached and cache.write == "back" else traffic.write_touches * cached
-
-    found: dict[tuple[int, int, int], OperandCounts] = {}
-
-    def count(read: int, write: int, bypass: int) -> OperandCounts:
-        made = found.get(key := (read, write, bypass))
-        if made is None:
-            if len(found) >= MOST_MADE:
-                found.clear()
-            made = found[key] = make(
-                read_misses=read, write_misses=write, write_bypasses=bypass,
-                write_throughs=bypass if passed is None else passed)
-        return made
-
-    return count
+def _count_operand(operand: Operand, traffic: Traffic, cached: bool, write: str = "back",
+                   read_misses: int = 0, write_misses: int = 0, bypasses: int = 0) -> OperandCounts:
+    """Return an operand's counts; under write-back its bypasses alone are passed on."""
+    return OperandCounts(
+        operand=operand.name, role=operand.role, memory=operand.memory, cached=cached,
+        reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
+        write_bytes=traffic.write_bytes, read_touches=traffic.read_touches * cached,
+        write_touches=traffic.write_touches * cached, read_misses=read_misses,
+        write_misses=write_misses, write_bypasses=bypasses,
+        write_throughs=bypasses if write == "back" else traffic.write_touches * cached)

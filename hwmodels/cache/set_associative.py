@@ -15,17 +15,14 @@ import numpy as np
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
 from hwmodels.cache.counts import AccessCounts
-from hwmodels.cache.running import Chain, make_chain, number_owners
+from hwmodels.cache.running import Call, number_owners, run_plans
 from hwmodels.errors import BoardError, KernelError, check_known, check_word
 from hwmodels.frozen import NamedTexts, entity
 from hwmodels.kernel import Kernel, Nest, Operand
-from hwmodels.nest.plan import MOST_PLANS, Plan, plan_nests
+from hwmodels.nest.plan import plan_nests
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
-
-MOST_CHAINS = 64
-"""Sequences of kernels that are kept one behind the other."""
 
 METHODS = ("runs", "accesses")
 """Ways to simulate, both exact: without iterations that change nothing; one access after the
@@ -168,8 +165,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     marks its line dirty under write-back and makes its operand the line's owner; a load owns
     only the line it fills. A store that does not allocate changes nothing.
     """
-    call = _find_call(cache, nests, operands, cached, method)
-    (counts,), state = _run_calls(cache, [call], [operands], state)
+    (counts,), state = _simulate(cache, [(nests, operands, cached)], state, method)
     return counts, state
 
 
@@ -194,79 +190,39 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     CacheState
         After the last.
     """
+    return _simulate(cache, [
+        (kernel.nests, kernel.operands, looked_up) for kernel, looked_up in zip(
+            kernels, cached or (None,) * len(kernels), strict=True)], state, method)
+
+
+def _simulate(
+        cache: Cache,
+        kernels: Sequence[tuple[Sequence[Nest], Sequence[Operand], Sequence[bool] | None]],
+        state: CacheState, method: str) -> tuple[tuple[AccessCounts, ...], CacheState]:
+    """Run accesses of kernels from a state; return what each counts and the state after them."""
     if not kernels:
         return (), state
-    calls = [_find_call(cache, kernel.nests, kernel.operands, looked_up, method)
-             for kernel, looked_up in zip(kernels, cached or (None,) * len(kernels), strict=True)]
-    return _run_calls(cache, calls, [kernel.operands for kernel in kernels], state)
-
-
-def _run_calls(cache: Cache, calls: Sequence[_Call], operands: Sequence[Sequence[Operand]],
-               state: CacheState) -> tuple[tuple[AccessCounts, ...], CacheState]:
-    """Run calls from a state; return what each counts and the state after them."""
+    check_known("method", method, METHODS, KernelError)
+    calls: list[Call] = []
+    for nests, operands, cached in kernels:
+        looked_up = (True,) * len(operands) if cached is None else tuple(cached)
+        if len(looked_up) != len(operands):
+            raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
+        if not cache.enabled:
+            looked_up = (False,) * len(operands)
+        plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, method)
+        calls.append((plan, operands, looked_up))
     if state.shape != _shape(cache):
         raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
                          f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
-    # Owners of all are numbered before the first runs, so that a second pass is the same chain.
-    owners = number_owners(state.owners, [one for own in operands for one in own],
-                           [chosen for call in calls for chosen in call.looked_up])[0]
-    key = owners, *map(id, calls)
-    known = _CHAINS.get(key)
-    if known is None:
-        while len(_CHAINS) >= MOST_CHAINS:
-            _CHAINS.pop(next(iter(_CHAINS)))
-        known = _CHAINS[key] = make_chain(cache, [
-            (call.plan, own, call.looked_up)
-            for call, own in zip(calls, operands, strict=True)], owners), calls
+    # Owners of all are numbered before the first runs.
+    owners, numbers = number_owners(
+        state.owners, [one for _, operands, _ in calls for one in operands],
+        [chosen for *_, looked_up in calls for chosen in looked_up])
     words = state.words.copy()
-    found = known[0].run(words)
+    found = run_plans(cache, calls, owners, numbers, words)
     words.flags.writeable = False
     return found, CacheState(shape=state.shape, words=words, owners=owners)
-
-
-@entity
-class _Call:
-    """What of a call of `simulate_nests` depends on no state.
-
-    Parameters
-    ----------
-    looked_up
-        Per operand.
-    given
-        What it was asked for, so that nothing else takes its identity.
-    """
-
-    plan: Plan
-    looked_up: tuple[bool, ...]
-    given: tuple[object, ...]
-
-
-_CALLS: dict[tuple[object, ...], _Call] = {}
-_CHAINS: dict[tuple[object, ...], tuple[Chain, Sequence[_Call]]] = {}
-"""By owners and calls, which stay alive, so that nothing else takes their identity."""
-
-
-def _find_call(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
-               cached: Sequence[bool] | None, method: str) -> _Call:
-    """Plan a call; tuples it was asked for before are known without a look."""
-    looked_up = None if cached is None else tuple(cached)
-    key = id(nests), id(operands), id(cache), looked_up, method
-    known = _CALLS.get(key)
-    if known is not None:
-        return known
-    check_known("method", method, METHODS, KernelError)
-    looked_up = (True,) * len(operands) if looked_up is None else looked_up
-    if len(looked_up) != len(operands):
-        raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
-    if not cache.enabled:
-        looked_up = (False,) * len(operands)
-    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, method)
-    call = _Call(plan=plan, looked_up=looked_up, given=(nests, operands, cache))
-    if isinstance(nests, tuple) and isinstance(operands, tuple):
-        if len(_CALLS) >= MOST_PLANS:
-            _CALLS.clear()
-        _CALLS[key] = call
-    return call
 
 
 def _shape(cache: Cache) -> tuple[int, int, int, str]:

@@ -44,7 +44,7 @@ OUTSIDE = {"memset", "memcpy"}
 CONVERSION = re.compile(r"= (?:[su]itofp|fpto[su]i) ")
 STEPS: list[Any] = []
 """Compiled replacement policies of other packages: their machine code lives as long as they."""
-WORD, BIT = ir.IntType(64), ir.IntType(1)
+WORD = ir.IntType(64)
 
 
 class BuildError(Exception):
@@ -53,17 +53,8 @@ class BuildError(Exception):
 
 @intrinsic
 def _count_zeros(context, value):  # type: ignore[no-untyped-def]
-    return types.uint64(value), lambda _, builder, __, values: builder.cttz(values[0], BIT(1))
-
-
-@intrinsic
-def _expect(context, held):  # type: ignore[no-untyped-def]
-    def write(_, builder, __, values):  # type: ignore[no-untyped-def]
-        expect = builder.module.declare_intrinsic(
-            "llvm.expect", [BIT], ir.FunctionType(BIT, [BIT, BIT]))
-        return builder.call(expect, [values[0], BIT(1)])
-
-    return types.boolean(types.boolean), write
+    return types.uint64(value), lambda _, builder, __, values: builder.cttz(
+        values[0], ir.IntType(1)(1))
 
 
 @intrinsic
@@ -90,7 +81,6 @@ def _read(context, address, size):  # type: ignore[no-untyped-def]
 
 
 overload(compiled.lowest_bit)(lambda value: lambda value: _count_zeros(value))
-overload(compiled.likely, inline="always")(lambda held: lambda held: _expect(held))
 overload(native.call_native)(lambda address, first, second, third:
                              lambda address, first, second, third:
                              _call(address, first, second, third))
@@ -266,13 +256,6 @@ def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix
     tuning.loop_vectorization, tuning.slp_vectorization = False, False
     tuning.loop_unrolling = False  # Their many short loops run no faster unrolled.
     builder = llvm.create_pass_builder(machine, tuning)
-    # What `likely` says is taken from branches that hang on it directly.
-    first = llvm.create_new_function_pass_manager()
-    first.add_sroa_pass()
-    first.add_instruction_combine_pass()
-    for one in module.functions:
-        if not one.is_declaration:
-            first.run(one, builder)
     builder.getModulePassManager().run(module, builder)
     needed = {one.name for one in module.functions if one.is_declaration
               and not one.name.startswith("llvm.")} - OUTSIDE

@@ -3,44 +3,28 @@
 Times are int64 ticks that divide every clock's period. `hwmodels.bus.events` states the rules; the
 kernel rests on three of them: a port presents one burst at a time, a granted burst is never
 interrupted, and a grant causes new requests only later than itself. So the next grant is at the
-least over the ports of max(arrival, slave free).
-
-Hardly anything in the loop hangs on what was drawn but where it is read: a wrong guess of the
-processor costs as much as half a burst. What the loop knows stands in one array, a record for each
-port and each slave: one address leads to all of it. Indices are uint64: a signed index costs a
-test for negatives, three times the whole loop.
+least over the ports of max(arrival, slave free). Indices are uint64: a signed index costs a test
+for negatives.
 """
 
 import numpy as np
 
-from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept, likely
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 
-NEVER = 1 << 62
+NEVER, LATER = 1 << 56, 1 << 62
+"""Arrival of a port that asks nothing more; above every key."""
 BY_FINISH = 0
+ONE = np.uint64(1)
 
-PERIOD, OUTSTANDING, PACING, FIRST, LAST = np.arange(5, dtype=np.uint64)
+PERIOD, OUTSTANDING, PACING, FIRST, LAST = range(5)
 """Columns of `ports`: ticks of a cycle, bursts in flight, pacing, and the range of the port's
 bursts."""
 
-THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
+THINK, TARGET, SERVICE, DELAY = range(4)
 """Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
 
-ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
+ISSUE, GRANT, FINISH, WAIT = range(4)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
-
-BURST = np.uint64(4)
-"""Words of a row of `bursts` and of `times`."""
-
-(ARRIVAL, SLAVE, CLOCK, PACE, AT, END, HELD, DELIVERED, PAID, BACK) = np.arange(10, dtype=np.uint64)
-"""Words of a port's record: when its burst arrives, as a key, and the slave's record; ticks of a
-cycle; pacing; rows of the burst and of the end of all; ticks the burst holds its slave; when the
-reply before was there; the first row that waits for a reply, and how far before it that one is."""
-FREE, TURN, BUSY, OWN = np.arange(4, dtype=np.uint64)
-"""Words of a slave's record: when it is free, as a key; where the ranks of who is next there stand;
-ticks it was held; where it stands until when each port held it."""
-PORT_BITS, SLAVE_BITS = 4, 2
-"""Room of a record, and of what a record keeps of each port, as powers of two."""
-
 
 @compile_inline
 def align(ticks: Integer, period: Integer) -> Integer:
@@ -52,150 +36,75 @@ def align(ticks: Integer, period: Integer) -> Integer:
 
 
 @compile_inline
-def find_least(count: Integer, state: Words) -> Integer:
-    """Key of the next grant: when, how far from its turn, and the port, without a branch.
+def present(port: Integer, row: Integer, after: Integer, ports: Table, bursts: Table,
+            bus_period: Integer, times: Table, arrivals: Words, slaves: Words) -> None:
+    """Issue a port's burst of a row, not before a time, and note when it arrives at its slave."""
+    if row == np.uint64(ports[port, LAST]):
+        arrivals[port] = NEVER
+        return
+    credit, flying = 0, np.uint64(ports[port, OUTSTANDING])
+    if row >= np.uint64(ports[port, FIRST]) + flying:
+        credit = times[row - flying, FINISH]
+    origin = credit if ports[port, PACING] == BY_FINISH else 0
+    issue = max(origin + bursts[row, THINK], credit)
+    if flying > ONE:  # Else the burst before is over, later than it was granted.
+        issue = max(issue, align(after, ports[port, PERIOD]))
+    times[row, ISSUE] = issue
+    arrivals[port], slaves[port] = align(issue, bus_period), bursts[row, TARGET]
+
+
+@compile_inline
+def find_next(in_turn: Integer, arrivals: Words, slaves: Words, free: Words,
+              granted: Words) -> Integer:
+    """Port that is granted next.
 
     Ports that wait for one slave have one start, when it is free: the least rank wins. Which of
     two slaves comes first makes no difference.
     """
-    least = NEVER
-    for port in range(count):
-        row: Integer = np.uint64(port << PORT_BITS)
-        slave: Integer = np.uint64(state[row + SLAVE])
-        key = max(state[row + ARRIVAL], state[slave + FREE])
-        key += state[np.uint64(state[slave + TURN] + port)]
-        least = min(least, key)
-    return least
-
-
-@compile_inline
-def lay_out(ports: Table, bursts: Words, bus_period: Integer, in_turn: Integer, times: Words,
-            slaves: Integer, state: Words) -> Integer:
-    """Write the records the loop begins with; how many bits of a key are below its time."""
-    count, bits = len(ports), 1
-    while 1 << bits < count:
-        bits += 1
-    scale = 2 * bits + PORT_BITS
-    of_slaves = count << PORT_BITS
-    ranks = of_slaves + (slaves << SLAVE_BITS)
-    for number in range(slaves):
-        slave: Integer = np.uint64(of_slaves + (number << SLAVE_BITS))
-        state[slave + TURN] = ranks + ((count - 1) << PORT_BITS)
-        state[slave + OWN] = ranks + (count + number << PORT_BITS)
-    for port in range(count):
-        row: Integer = np.uint64(port << PORT_BITS)
-        for last in range(count):
-            behind = port - last - 1
-            rank = behind + (count & (behind >> 63)) if in_turn else port
-            place = np.uint64(ranks + (last << PORT_BITS) + port)
-            state[place] = (rank << bits | port) << PORT_BITS
-        period, first = ports[port, PERIOD], np.uint64(ports[port, FIRST]) * BURST
-        state[row + CLOCK] = period
-        state[row + PACE], state[row + BACK] = ports[port, PACING], ports[port, OUTSTANDING] * 4
-        state[row + AT], state[row + END] = first, ports[port, LAST] * 4
-        state[row + PAID] = ports[port, FIRST] * 4 + state[row + BACK]
-        state[row + ARRIVAL], state[row + SLAVE] = NEVER, of_slaves
-        if ports[port, FIRST] < ports[port, LAST]:
-            issue = align(bursts[first + THINK], period)
-            times[first + ISSUE] = issue
-            state[row + ARRIVAL] = align(issue, bus_period) << scale
-            state[row + SLAVE] = of_slaves + (bursts[first + TARGET] << SLAVE_BITS)
-            state[row + HELD] = bursts[first + SERVICE]
-    return bits
-
-
-@compile_inline
-def reply(row: Integer, slave: Integer, at: Integer, came: Integer, now: Integer, end: Integer,
-          bursts: Words, transfer: Words, state: Words, many: Integer) -> tuple[Integer, Integer]:
-    """When a burst's reply is there, but for the port's clock, and how long it waited for others.
-
-    Of a port with one in flight the reply before is over, and none of its own bursts is waited for.
-    """
-    done, wait = end + bursts[at + DELAY], now - came
-    if many:
-        done = max(done, state[row + DELIVERED] + transfer[at >> np.uint64(2)])
-        state[row + DELIVERED] = done
-        held: Integer = np.uint64(state[slave + OWN]) + (row >> np.uint64(PORT_BITS))
-        wait -= max(0, min(state[held], now) - came)
-        state[held] = end
-    return done, wait
-
-
-@compile_inline
-def issue_next(row: Integer, at: Integer, now: Integer, finish: Integer, period: Integer,
-               bus_period: Integer, bursts: Words, times: Words, state: Words,
-               many: Integer) -> Integer:
-    """When the burst of a row is issued; the one before it was granted now."""
-    credit = finish
-    if many:
-        credit = 0
-        if at >= np.uint64(state[row + PAID]):
-            credit = times[at - np.uint64(state[row + BACK]) + FINISH]
-    origin = credit if state[row + PACE] == BY_FINISH else 0
-    issue = max(origin + bursts[at + THINK], credit)
-    if many:
-        issue = max(issue, now + bus_period)
-    return align(issue, period)
-
-
-@compile_inline
-def grant_all(count: Integer, slaves: Integer, bits: Integer, bursts: Words, transfer: Words,
-              bus_period: Integer, times: Words, state: Words, many: Integer) -> Integer:
-    """Grant bursts of ports with one in flight or, `many`, with any number.
-
-    Who is next among the other ports is known before it is known when the port just granted comes
-    again. Of three and more with one in flight that is seldom sooner: the processor guesses so.
-    """
-    scale, of_slaves, granted = 2 * bits + PORT_BITS, count << PORT_BITS, 0
-    low, ranks = ((1 << bits) - 1) << PORT_BITS, of_slaves + (slaves << SLAVE_BITS)
-    key = find_least(count, state)
-    while key < NEVER:
-        row: Integer = np.uint64(key & low)
-        now, slave = key >> scale, np.uint64(state[row + SLAVE])
-        at, period = np.uint64(state[row + AT]), state[row + CLOCK]
-        came, end = state[row + ARRIVAL] >> scale, now + state[row + HELD]
-        state[slave + FREE], state[slave + TURN] = end << scale, np.int64(row) + ranks
-        state[slave + BUSY] += state[row + HELD]
-        state[row + ARRIVAL] = NEVER
-        key = find_least(count, state)
-        done, wait = reply(row, slave, at, came, now, end, bursts, transfer, state, many)
-        finish = align(done, period)
-        times[at + GRANT], times[at + FINISH], times[at + WAIT] = now, finish, wait
-        granted += 1
-        at += BURST
-        state[row + AT] = at
-        if at == np.uint64(state[row + END]):
-            continue
-        issue = issue_next(row, at, now, finish, period, bus_period, bursts, times, state, many)
-        times[at + ISSUE] = issue
-        issue = align(issue, bus_period)
-        slave = np.uint64(of_slaves + (bursts[at + TARGET] << SLAVE_BITS))
-        arrival = issue << scale
-        state[row + ARRIVAL], state[row + SLAVE] = arrival, slave
-        state[row + HELD] = bursts[at + SERVICE]
-        rank = state[np.uint64(state[slave + TURN]) + (row >> np.uint64(PORT_BITS))]
-        again = max(arrival, state[slave + FREE]) + rank
-        if many or count == 2:
-            key = min(key, again)
-        elif not likely(key < again):
-            key = again
-    return granted
+    least, chosen = LATER, np.uint64(0)
+    count = np.int64(len(arrivals))
+    for port in range(np.uint64(len(arrivals))):
+        slave = np.uint64(slaves[port])
+        rank = np.int64(port)
+        if in_turn:
+            rank -= granted[slave] + 1
+            rank += count & (rank >> 63)
+        key = max(arrivals[port], free[slave]) * count + rank
+        sooner = key < least
+        least = key if sooner else least
+        chosen = port if sooner else chosen
+    return chosen
 
 
 @compile_kept
-def grant_bursts(ports: Table, bursts: Words, transfer: Words, bus_period: Integer,
-                  in_turn: Integer, times: Words, busy: Words, state: Words,
-                  many: Integer) -> Integer:
-    """Grant bursts until all are; `run_bursts` says what all this is."""
-    count = len(ports)
-    bits = lay_out(ports, bursts, bus_period, in_turn, times, len(busy), state)
-    if many:
-        granted = grant_all(count, len(busy), bits, bursts, transfer, bus_period, times, state, 1)
-    else:
-        granted = grant_all(count, len(busy), bits, bursts, transfer, bus_period, times, state, 0)
-    for number in range(len(busy)):
-        busy[number] += state[np.uint64((count << PORT_BITS) + (number << SLAVE_BITS)) + BUSY]
-    return granted
+def grant_bursts(ports: Table, bursts: Table, transfer: Words, bus_period: Integer,
+                 in_turn: Integer, times: Table, busy: Words, arrivals: Words, slaves: Words,
+                 rows: Words, delivered: Words, free: Words, granted: Words,
+                 own: Table) -> None:
+    """Grant bursts until all are; `run_bursts` says what all this is.
+
+    Of ports `arrivals` and `slaves` say when and where the next burst arrives, `rows` which it is,
+    `delivered` when the data of the reply before were there. Of slaves `free` says from when on
+    they are, `granted` to whom last, `own` until when each port held them.
+    """
+    for port in range(np.uint64(len(ports))):
+        rows[port] = ports[port, FIRST]
+        present(port, np.uint64(rows[port]), 0, ports, bursts, bus_period, times, arrivals, slaves)
+    for _ in range(len(bursts)):
+        port = find_next(in_turn, arrivals, slaves, free, granted)
+        slave, row, came = np.uint64(slaves[port]), np.uint64(rows[port]), arrivals[port]
+        now = max(came, free[slave])
+        end = now + bursts[row, SERVICE]
+        # A master's own earlier bursts are not waited for, and replies come in order.
+        times[row, WAIT] = now - came - max(0, min(own[slave, port], now) - came)
+        done = max(end + bursts[row, DELAY], delivered[port] + transfer[row])
+        times[row, GRANT], times[row, FINISH] = now, align(done, ports[port, PERIOD])
+        delivered[port], free[slave], own[slave, port] = done, end, end
+        granted[slave] = np.int64(port)
+        busy[slave] += bursts[row, SERVICE]
+        rows[port] += 1
+        present(port, row + ONE, now + bus_period, ports, bursts, bus_period, times, arrivals,
+                slaves)
 
 
 def run_bursts(ports: Table, bursts: Table, transfer: Words, bus_period: int, in_turn: int,
@@ -219,9 +128,8 @@ def run_bursts(ports: Table, bursts: Table, transfer: Words, bus_period: int, in
     busy : ndarray of int64, (slaves,)
         Added to: ticks each slave was held.
     """
-    count, slaves = len(ports), len(busy)
-    many = int((ports[:, OUTSTANDING] > 1).any())
-    records = (count << PORT_BITS) + (slaves << SLAVE_BITS)
-    state = np.zeros(records + (count + slaves << PORT_BITS), np.int64)
-    grant_bursts(ports, bursts.reshape(-1), transfer, bus_period, in_turn, times.reshape(-1), busy,
-                 state, many)
+    masters, slaves = len(ports), len(busy)
+    arrivals, targets, rows, delivered = np.zeros((4, masters), np.int64)
+    grant_bursts(ports, bursts, transfer, bus_period, in_turn, times, busy, arrivals, targets,
+                 rows, delivered, np.zeros(slaves, np.int64),
+                 np.full(slaves, masters - 1), np.zeros((slaves, masters), np.int64))

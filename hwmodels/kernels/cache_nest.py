@@ -9,6 +9,7 @@ from hwmodels.kernels.cache_policies import meet_set, set_among
 from hwmodels.kernels.cache_words import (
     ADDRESS,
     ALLOCATE,
+    BACK,
     BEFORE,
     BYPASS,
     CHANGES,
@@ -311,7 +312,7 @@ def close_loop(m: Words, op: Integer) -> bool:
 
 @compile_part
 def run_program(m: Words, geometry: Words, state: Words, counters: Words) -> None:
-    """Run a program; afterwards it is as it was."""
+    """Run a program."""
     code: Integer = np.uint64(m[CODE])
     op = code
     while op < np.uint64(m[CODE_END]):
@@ -325,17 +326,30 @@ def run_program(m: Words, geometry: Words, state: Words, counters: Words) -> Non
         op = following
 
 
+@compile_part
+def place_streams(m: Words, geometry: Words, bases: Words, owners: Words) -> None:
+    """Put the streams of a program where their operands are, and mark them with their owners."""
+    at, end = np.uint64(m[RECORDS]), np.uint64(m[STEPS])
+    while at < end:
+        operand = np.uint64(m[at + OPERAND])
+        m[at + ADDRESS] += bases[operand]
+        m[at + MARK] = owners[operand] << 1 | (m[at + WRITE] & geometry[BACK])
+        at += RECORD
+
+
 @compile_kept
-def run_programs(programs: Integer, m: Words, geometry: Words, state: Words,
-                 counters: Words) -> None:
+def run_programs(starts: Words, m: Words, bases: Words, owners: Words, geometry: Words,
+                 state: Words, counters: Words) -> None:
     """Run programs through a cache, one behind the other.
 
     Parameters
     ----------
-    programs : int
-        How many.
+    starts : ndarray of int64, (programs + 1,)
+        First operand of each.
     m : ndarray of int64
-        The programs; changed, and put back.
+        The programs; changed.
+    bases, owners : ndarray of int64, (operands,)
+        Address to add to those of an operand's streams; its owner's number.
     geometry : ndarray of int64
         Of the cache, as `cache_words` has it.
     state : ndarray of int64
@@ -344,7 +358,13 @@ def run_programs(programs: Integer, m: Words, geometry: Words, state: Words,
         Of each program fills for loads and for stores and bypasses by operand; touches; lines that
         left and those written back by owner; added to.
     """
-    at = ZERO
-    for _ in range(programs):
-        run_program(m[at:], geometry, state, counters)
-        at += np.uint64(m[at + SIZE])
+    at, programs = ZERO, len(starts) - 1
+    shared = (len(counters) - 3 * starts[programs]) // programs
+    for program in range(programs):
+        first, last = starts[program], starts[program + 1]
+        words = m[at:]
+        words[COUNTERS] = 3 * first + program * shared
+        words[LEAVING] = words[COUNTERS] + 3 * (last - first) + 1
+        place_streams(words, geometry, bases[first:], owners[first:])
+        run_program(words, geometry, state, counters)
+        at += np.uint64(words[SIZE])

@@ -96,28 +96,6 @@ def note_use(state: Words, word: Integer, way: Integer, found: Integer, ways: In
         state[word] = tree
 
 
-@compile_inline
-def move_among_four(line: Integer, write: Integer, entry: Integer, state: Words,
-                    base: Integer) -> tuple[Integer, Integer]:
-    """Look a line up under LRU in four ways, of which the first does not hold it.
-
-    On a hit they are moved without a branch: which of them holds the line cannot be predicted.
-    """
-    first, a, b, c = state[base], state[base + ONE], state[base + TWO], state[base + THREE]
-    in_a, in_b, in_c = a >> 8 == line, b >> 8 == line, c >> 8 == line
-    if not (in_a | in_b | in_c):
-        state[base], state[base + ONE] = entry, first
-        state[base + TWO], state[base + THREE] = a, b
-        return WRITE_FILL if write else READ_FILL, c
-    held = b if in_b else c
-    held = a if in_a else held
-    state[base] = entry if write else held
-    state[base + ONE] = first
-    state[base + TWO] = b if in_a else a
-    state[base + THREE] = b if in_c else c
-    return HIT, EMPTY
-
-
 @compile_part
 def move_to_front(line: Integer, write: Integer, entry: Integer, allocate: Integer, state: Words,
                   base: Integer, ways: Integer) -> tuple[Integer, Integer]:
@@ -203,8 +181,6 @@ def meet_set(line: Integer, write: Integer, entry: Integer, allocate: Integer, s
         return find_or_fill(line, write, entry, allocate, state, base, np.uint64(word),
                             np.uint64(register), ways, policy)
     if state[base] >> 8 != line:
-        if ways == 4 and (allocate or not write):
-            return move_among_four(line, write, entry, state, base)
         return move_to_front(line, write, entry, allocate, state, base, ways)
     if write:
         state[base] = entry

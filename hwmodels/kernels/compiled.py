@@ -55,32 +55,6 @@ class Kernel:
         """Run it; arrays are changed in place."""
         return self._run(*arguments)
 
-    def bind(self, *arguments: Any) -> Callable[[NDArray[np.int64]], None]:
-        """Give all arguments but one, an array, before it is called often.
-
-        Parameters
-        ----------
-        *arguments
-            As of a call; None for the array still to come, of one dimension. They stay alive as
-            long as what is returned does.
-
-        Returns
-        -------
-        callable
-            What runs it on that array, in one piece and writable; nothing is returned.
-        """
-        place = next(place for place, one in enumerate(arguments) if one is None)
-        before, after = arguments[:place], arguments[place + 1:]
-        if self._loaded is None:
-            return lambda array: self._run(*before, array, *after)
-        native, rows = self._loaded
-        first, last = self._flatten(rows[:place], before), self._flatten(rows[place + 1:], after)
-
-        def run(array: NDArray[np.int64], _kept: object = arguments) -> None:
-            native(*first, _addressof(_of_buffer(array)), len(array), *last)
-
-        return run
-
     @functools.cached_property
     def py_func(self) -> Callable[..., Any]:
         """Return the loop in Python."""
@@ -190,22 +164,6 @@ def lowest_bit(value: Integer) -> Integer:
         From zero.
     """
     return np.uint64((int(value) & -int(value)).bit_length() - 1)
-
-
-def likely(held: Integer) -> Integer:
-    """Return a condition of `if` or `while` that the processor shall guess holds.
-
-    Parameters
-    ----------
-    held : bool
-        Compiled, what depends on it stays a branch: what follows need not wait for it.
-
-    Returns
-    -------
-    bool
-        The condition.
-    """
-    return held
 
 
 def compile_part(function: Loop) -> Loop:

@@ -1,6 +1,6 @@
 """Compiled: NPU tasks as steps of nodes that share channels and pools, and what they waited for.
 
-`hwmodels.npu.timing` states the rules. A node is a stream engine or a group of units; its work is
+`hwmodels.schedule.timing` states the rules. A node is a stream engine or a group of units; its work is
 cut into steps. Every constraint on a start looks back at work that has started already, so the
 next to start is the least over the nodes whose constraints are known, the least recently served
 first. Times are int64 ticks. Tasks stand one behind the other in the tables; each is run alone.
@@ -41,11 +41,9 @@ IN_OWN, IN_POOL, IN_CHANNEL, IN_GRANT, IN_LATENCY = range(5)
 """Columns of `blame`: ticks of a node's own work, its pool, its channel, its channel while others
 waited for it, and latency."""
 
-(READY, SERVED, DONE, FROM, TO, BY, BY_WHO, BY_WHEN, CHANNEL_EACH, CHANNEL_REST, CHANNEL_OVER,
- POOL_EACH, POOL_REST, POOL_OVER, OWN_EACH, OWN_REST, OWN_OVER) = np.arange(17, dtype=np.uint64)
+READY, SERVED, DONE, FROM, TO, BY, BY_WHO, BY_WHEN = np.arange(8, dtype=np.uint64)
 """Columns of `state`, per node: least start but for channel and pool, and what set it; turn of its
-last step; steps started; the range of its rows in `edges`; and of each total the share of a step,
-what dividing leaves, and how much of that has added up."""
+last step; steps started; the range of its rows in `edges`."""
 
 OTHER, OFFSET, MOMENT, PLUS, REASON, TAIL = np.arange(6, dtype=np.uint64)
 """Columns of `edges`, a node's constraints in the order of links: the other node, which of its
@@ -182,16 +180,8 @@ def lay_edges(first: Integer, count: Integer, from_link: Integer, to_link: Integ
     edge, total = 0, 0
     for node in range(count):
         row = first + node
-        steps = nodes[row, STEPS]
-        total += steps
+        total += nodes[row, STEPS]
         state[node, DONE], state[node, FROM] = 0, edge
-        state[node, CHANNEL_EACH] = nodes[row, CHANNEL_TICKS] // steps
-        state[node, CHANNEL_REST] = nodes[row, CHANNEL_TICKS] % steps
-        state[node, POOL_EACH] = nodes[row, POOL_TICKS] // steps
-        state[node, POOL_REST] = nodes[row, POOL_TICKS] % steps
-        state[node, OWN_EACH] = nodes[row, OWN_TICKS] // steps
-        state[node, OWN_REST] = nodes[row, OWN_TICKS] % steps
-        state[node, CHANNEL_OVER], state[node, POOL_OVER], state[node, OWN_OVER] = 0, 0, 0
         for link in range(from_link, to_link):
             source, sink = links[link, SOURCE], links[link, SINK]
             if sink == np.int64(node):
@@ -212,13 +202,9 @@ def lay_edges(first: Integer, count: Integer, from_link: Integer, to_link: Integ
 
 
 @compile_inline
-def share(node: Integer, each: Integer, rest: Integer, over: Integer, steps: Integer,
-          state: Table) -> Integer:
-    """Share of a total that falls on the next step; shares add up to the total."""
-    left = state[node, over] + state[node, rest]
-    more = left >= steps
-    state[node, over] = left - steps if more else left
-    return state[node, each] + more
+def share(total: Integer, step: Integer, steps: Integer) -> Integer:
+    """Share of a total that falls on a step; shares add up to the total."""
+    return (step + 1) * total // steps - step * total // steps
 
 
 @compile_part
@@ -243,15 +229,14 @@ def start_task(first: Integer, count: Integer, from_link: Integer, to_link: Inte
         if pool:
             if start > time and start == free[pool, 3]:
                 why, who, when = BY_POOL, free[pool, 4], free[pool, 5]
-            free[pool, 3] = start + share(node, POOL_EACH, POOL_REST, POOL_OVER, steps, state)
+            free[pool, 3] = start + share(nodes[row, POOL_TICKS], step, steps)
             free[pool, 4], free[pool, 5] = np.int64(node), step
         if channel:
             if start > time and start == free[channel, 0] and why != BY_POOL:
                 why, who, when = BY_CHANNEL, free[channel, 1], free[channel, 2]
-            free[channel, 0] = start + share(node, CHANNEL_EACH, CHANNEL_REST, CHANNEL_OVER,
-                                             steps, state)
+            free[channel, 0] = start + share(nodes[row, CHANNEL_TICKS], step, steps)
             free[channel, 1], free[channel, 2] = np.int64(node), step
-        own = start + max(share(node, OWN_EACH, OWN_REST, OWN_OVER, steps, state), 1)
+        own = start + max(share(nodes[row, OWN_TICKS], step, steps), 1)
         end, late, late_when = find_end(node, step, steps, own, state, edges, log)
         at = np.uint64(step)
         log[node, at, 0], log[node, at, 1] = start, end
@@ -311,7 +296,7 @@ def make_room(spans: Table, nodes: Table, ports: int) -> tuple[NDArray[np.int64]
     longest = max(1, int(nodes[:, STEPS].max(initial=0)))
     edges = 2 * max(1, int(np.diff(spans[:, 1]).max(initial=0)))
     return tuple(np.zeros(shape, np.int64) for shape in (
-        (most, 17), (edges, 6), (ports + 1, 6), (most, longest, 7), most, most * longest))
+        (most, 8), (edges, 6), (ports + 1, 6), (most, longest, 7), most, most * longest))
 
 
 def run_tasks(spans: Table, nodes: Table, links: Table,

@@ -8,36 +8,16 @@ from typing import cast
 
 import numpy as np
 
-from hwmodels.frozen import entity
 from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree, moves_stream
 
 HEADER_WORDS, RECORD_WORDS = 15, 16
-COUNTERS_WORD, LEAVING_WORD = 10, 11
-WRITE_WORD, MARK_WORD, OPERAND_WORD = 3, 4, 5
-"""Places in the header and in a record, as `hwmodels.kernels.cache_words` has them."""
+"""Words of the header and of a record, as `hwmodels.kernels.cache_words` has them."""
 
 LOOP, END, INNERMOST = range(3)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams."""
 
 EVER = 1 << 60
-
-
-@entity
-class Program:
-    """A flattened tree for caches of some number of sets; all operands begin in line zero.
-
-    Parameters
-    ----------
-    words : ndarray of int64, read-only
-        What it works in, as it is before and after a run but for the header's `COUNTERS`,
-        the records' marks and where operands are.
-    records
-        Those of streams, `RECORD_WORDS` each.
-    """
-
-    words: np.ndarray
-    records: slice
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +30,7 @@ class _Flat:
     guards: list[Guard] = field(default_factory=list)
 
 
-def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
+def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> np.ndarray:
     """Flatten a tree of streams.
 
     Parameters
@@ -64,8 +44,10 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
 
     Returns
     -------
-    Program
-        Neighbouring streams outside a loop become an innermost loop of one iteration.
+    ndarray of int64, read-only
+        A program but for its `COUNTERS` and `LEAVING`, the marks of its streams, and where operands
+        are: all begin in line zero. Neighbouring streams outside a loop become an innermost loop of
+        one iteration.
     """
     flat = _Flat(in_order=in_order)
     _flatten_body(tree, 0, flat)
@@ -96,7 +78,7 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> Program:
               0, end, in_order, 0]
     words = np.concatenate([np.array(header, dtype=np.int64), *parts])
     words.flags.writeable = False
-    return Program(words=words, records=slice(at, moves_at))
+    return words
 
 
 def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:

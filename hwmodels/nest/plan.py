@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from hwmodels.board.facts import Cache
 from hwmodels.board.policies import policy_of
 from hwmodels.frozen import entity
 from hwmodels.kernel import Nests, Operand, Operands
-from hwmodels.nest.flattening import Program, flatten_tree
+from hwmodels.nest.flattening import flatten_tree
 from hwmodels.nest.rewrite import compact_tree
 from hwmodels.nest.stream import Tree, find_base, make_tree
 from hwmodels.nest.traffic import Traffic, measure_traffic
@@ -22,9 +20,6 @@ MOST_PLANS = 4096
 MOST_TREES = 256
 """Trees kept, those of a network or two: under another policy or size they come again at once."""
 
-Count = Callable[[int, int, int], Any]
-"""What makes an operand's counts of its misses: of loads, of stores, and bypasses."""
-
 
 @entity
 class Plan:
@@ -33,14 +28,14 @@ class Plan:
     Parameters
     ----------
     program
-        Flattened for a cache.
+        Of `flatten_tree`.
     traffic
         Per operand.
     bases : ndarray of int64, (operands,)
         Address of the line each operand begins in, or of more.
     """
 
-    program: Program
+    program: np.ndarray
     traffic: tuple[Traffic, ...]
     bases: np.ndarray
 
@@ -120,6 +115,6 @@ def _make_compact(nests: Nests, operands: Operands,
 
 
 @lru_cache(maxsize=MOST_TREES)
-def _flatten_kept(tree: Tree, sets: int) -> Program:
+def _flatten_kept(tree: Tree, sets: int) -> np.ndarray:
     """Flatten what is kept: most layers of a network come again, with other addresses."""
     return flatten_tree(tree, sets)

@@ -12,9 +12,6 @@ from functools import lru_cache
 from hwmodels.kernel import Guard
 from hwmodels.nest.stream import Repeat, Stream, Tree
 
-CROWD = 6
-"""Streams of an innermost loop beyond which they often meet in a set."""
-
 MOST_UNITS = 1 << 12
 
 UNROLL_STREAMS = 40
@@ -51,37 +48,6 @@ def _fix_stream(stream: Stream, depth: int, index: int) -> Stream | None:
                   guards=tuple(guards) if guards else ())
 
 
-def estimate_cost(tree: Tree, line_bytes: int) -> float:
-    """Estimate what simulating a tree costs, in nanoseconds.
-
-    Notes
-    -----
-    Measured: 10 for a loop's turn or an innermost loop, 4 for a stream, 3 for each of its runs
-    of accesses in one line; one too crowded to take its streams one by one costs 4 a stream
-    each time one of them enters a line. Only choices between exact ways depend on this.
-    """
-    streams = sum(isinstance(part, Stream) for part in tree)
-    cost = 10.0 + 7 * streams if streams else 0.0
-    for part in tree:
-        if isinstance(part, Repeat):
-            cost += _repeat_cost(part, line_bytes)
-    return cost
-
-
-def _repeat_cost(repeat: Repeat, line_bytes: int) -> float:
-    streams = [part for part in repeat.body if isinstance(part, Stream)]
-    if len(streams) < len(repeat.body):
-        return repeat.extent * (10 + estimate_cost(repeat.body, line_bytes))
-    rates = {(stream.steps_bytes[-1], stream.address % line_bytes):
-             min(1.0, abs(stream.steps_bytes[-1]) / line_bytes) for stream in streams}
-    turns = repeat.extent - 1
-    if len(streams) > CROWD:
-        events = 1 + turns * min(1.0, sum(rates.values()))
-        return 10 + 4 * len(streams) * (1 + events)
-    runs = sum(min(1.0, abs(stream.steps_bytes[-1]) / line_bytes) for stream in streams)
-    return 10 + 7 * len(streams) + 3 * turns * runs
-
-
 def compact_tree(tree: Tree, line_bytes: int, stores_settle: bool, depth: int = 0) -> Tree:
     """Write a tree so that innermost loops are long and no stream only repeats its neighbour.
 
@@ -107,33 +73,27 @@ def compact_tree(tree: Tree, line_bytes: int, stores_settle: bool, depth: int = 
         body = compact_tree(part.body, line_bytes, stores_settle, depth + 1)
         if part.extent == 1:
             parts += fix_index(body, depth, 0)
-            continue
-        parts.append(_unroll(Repeat(extent=part.extent, body=body), line_bytes, stores_settle,
-                             depth))
+        else:
+            flat = _drop_repeats(_unroll(body, depth + 1), line_bytes, stores_settle)
+            parts.append(Repeat(extent=part.extent, body=flat))
     return _drop_repeats(tuple(parts), line_bytes, stores_settle)
 
 
-def _unroll(repeat: Repeat, line_bytes: int, stores_settle: bool, depth: int) -> Repeat:
-    """Unroll all inner loops when that makes an innermost loop that is cheaper to run."""
-    if all(isinstance(part, Stream) for part in repeat.body):
-        return repeat
-    size = sum(1 if isinstance(part, Stream) else part.extent * len(part.body)
-               for part in repeat.body)
-    if size > UNROLL_STREAMS:
-        return repeat
-    body: list[Repeat | Stream] = []
-    for part in repeat.body:
+def _unroll(body: Tree, depth: int) -> Tree:
+    """Unroll the loops of a body, at a depth, where nothing but a few streams is left."""
+    loops = [part for part in body if isinstance(part, Repeat)]
+    if (any(isinstance(inner, Repeat) for loop in loops for inner in loop.body)
+            or len(body) + sum(loop.extent * len(loop.body) - 1 for loop in loops)
+            > UNROLL_STREAMS):
+        return body
+    flat: list[Repeat | Stream] = []
+    for part in body:
         if isinstance(part, Stream):
-            body.append(part)
-        elif all(isinstance(inner, Stream) for inner in part.body):
-            for index in range(part.extent):
-                body += fix_index(part.body, depth + 1, index)
+            flat.append(part)
         else:
-            return repeat
-    flat = Repeat(extent=repeat.extent, body=_drop_repeats(tuple(body), line_bytes, stores_settle))
-    if not flat.body or _repeat_cost(flat, line_bytes) >= _repeat_cost(repeat, line_bytes):
-        return repeat
-    return flat
+            for index in range(part.extent):
+                flat += fix_index(part.body, depth, index)
+    return tuple(flat) or body
 
 
 def _drop_repeats(body: Tree, line_bytes: int, stores_settle: bool) -> Tree:
