@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
-from hwmodels.cache.running import describe_cache
+from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache.lookup import Lookup
+from hwmodels.cache.running import number_owners
 from hwmodels.cache.set_associative import CacheState
-from hwmodels.cache.touches import BYPASS, HIT, READ_FILL, WRITE_FILL, Touches, visit_touches
+from hwmodels.cache.touches import walk_touches
 from hwmodels.kernel import Kernel
-
-Owner = tuple[str, str]
-"""(memory, role)."""
 
 
 def look_below(board: Board, upper: Cache, lower: Cache, kernel: Kernel, state: CacheState,
@@ -47,80 +45,23 @@ def look_below(board: Board, upper: Cache, lower: Cache, kernel: Kernel, state: 
     miss of that read is of a store where it is a store that fills the line above. A store that
     bypasses or writes through the upper cache is a store below.
     """
-    from hwmodels.kernels import touch_stream
+    mine = [(operand.memory, operand.role) for operand in kernel.operands]
+    before, _ = number_owners(state.owners, kernel.operands, chosen)
+    owners = tuple(dict.fromkeys((*held.owners, *before, *mine)))
+    looked_up = {owner for owner, asked in zip(mine, chosen, strict=True) if asked}
 
-    words = held.words.copy()
-    geometry, run = describe_cache(lower), _Below(board, upper, lower, kernel, state, held, chosen)
+    def serve(served: Sequence[bool]) -> np.ndarray:
+        return np.repeat(np.array(served, dtype=np.int64), 4)
 
-    def visit(touches: Touches) -> None:
-        lines, owners, writes, filling = run.select(touches)
-        marks = owners << 1 | writes
-        found, left = np.empty_like(lines), np.empty_like(lines)
-        touch_stream.meet_touches(len(lines), lines, marks, run.numbers, geometry, words, found,
-                                  left)
-        run.count(owners, writes, filling, found, left)
-
-    visit_touches(upper, kernel.nests, kernel.operands, state, visit, chosen)
-    words.flags.writeable = False
-    return run.total(), replace(held, words=words, owners=run.owners)
-
-
-class _Below:
-    """Which touches reach the lower cache, and what its touches add up to."""
-
-    def __init__(self, board: Board, upper: Cache, lower: Cache, kernel: Kernel,
-                 state: CacheState, held: CacheState, chosen: Sequence[bool]) -> None:
-        self.kernel = kernel
-        self.through = upper.write == "through"
-        self.back = lower.write == "back"
-        self.shift = (lower.line_bytes // upper.line_bytes).bit_length() - 1
-        mine: list[Owner] = [(operand.memory, operand.role) for operand in kernel.operands]
-        # `visit_touches` numbers owners of the upper cache in this order, too.
-        before = tuple(dict.fromkeys((*state.owners, *(
-            owner for owner, looked_up in zip(mine, chosen, strict=True) if looked_up))))
-        self.owners = tuple(dict.fromkeys((*held.owners, *before, *mine)))
-        served = [lower.may_hold(board.memory(memory)) for memory, _ in self.owners]
-        self.numbers = np.where(served, np.arange(len(self.owners)), -1)
-        self.of_operand = np.array([self.owners.index(owner) for owner in mine], dtype=np.int64)
-        self.of_upper = np.array([self.owners.index(owner) for owner in before], dtype=np.int64)
-        self.sums = np.zeros((len(self.owners), 5), dtype=np.int64)
-        self.leaving = np.zeros((len(self.owners), 2), dtype=np.int64)
-
-    def select(self, touches: Touches) -> tuple[np.ndarray, ...]:
-        """Return lines, owners, directions of the touches below, and which fill for a store."""
-        down = touches.found != HIT
-        if self.through:
-            down = down | touches.writes
-        stored = (touches.found == BYPASS) | (touches.writes & self.through)
-        owners = self.of_operand[touches.operands]
-        lines = np.stack([touches.lines, touches.left], axis=1)
-        both = np.stack([owners, self.of_upper[np.minimum(touches.left_owners,
-                                                          len(self.of_upper) - 1)]], axis=1)
-        writes = np.stack([stored, np.ones_like(stored)], axis=1).astype(np.int64)
-        kept = np.stack([down, touches.left >= 0], axis=1) & (self.numbers[both] >= 0)
-        filling = np.stack([touches.found == WRITE_FILL, np.zeros_like(stored)], axis=1)
-        return lines[kept] >> self.shift, both[kept], writes[kept], filling[kept]
-
-    def count(self, owners: np.ndarray, writes: np.ndarray, filling: np.ndarray,
-              found: np.ndarray, left: np.ndarray) -> None:
-        """Add up what touches met."""
-        filled_for_store = (found == WRITE_FILL) | filling & (found == READ_FILL)
-        for column, chosen in enumerate((writes == 0, writes == 1,
-                                         (found == READ_FILL) & ~filling, filled_for_store,
-                                         found == BYPASS)):
-            self.sums[:, column] += np.bincount(owners[chosen], minlength=len(self.owners))
-        gone = left[left >= 0]
-        for column, entries in enumerate((gone, gone[gone & 1 == 1])):
-            self.leaving[:, column] += np.bincount((entries >> 1) & 127, minlength=len(self.owners))
-
-    def total(self) -> AccessCounts:
-        """Return the sums, by operand where its owner is one of the kernel's."""
-        names = {(operand.memory, operand.role): operand.name for operand in self.kernel.operands}
-        rows = [OperandCounts(
-            operand=names.get(owner, ""), role=owner[1], memory=owner[0], cached=True,
-            read_touches=row[0], write_touches=row[1], read_misses=row[2], write_misses=row[3],
-            write_bypasses=row[4], write_throughs=row[4] if self.back else row[1])
-            for owner, row in zip(self.owners, self.sums.tolist(), strict=True) if sum(row)]
-        return AccessCounts(operands=tuple(rows), owners=tuple(
-            OwnerCounts(memory=owner[0], role=owner[1], evictions=row[0], write_backs=row[1])
-            for owner, row in zip(self.owners, self.leaving.tolist(), strict=True) if row[0]))
+    below = Lookup(lower, serve([lower.may_hold(board.memory(memory)) for memory, _ in owners]),
+                   np.arange(len(owners)), None, words=held.words)
+    above = Lookup(upper, serve([owner in looked_up for owner in owners]),
+                   np.array([before.index(owner) if owner in before else -1 for owner in owners]),
+                   below, words=state.words)
+    marks_of = np.array([owners.index(owner) << 12 | 1 << 2 for owner in mine], dtype=np.int64)
+    for _, lines, marks in walk_touches(kernel.nests, kernel.operands, upper.line_bytes):
+        above.meet(np.stack([lines * upper.line_bytes, marks_of[marks >> 1] | marks & 1], axis=1))
+    below.words.flags.writeable = False
+    names = {(operand.memory, operand.role): operand.name for operand in kernel.operands}
+    return (below.count_lower(0, [(names.get(owner, ""), *owner) for owner in owners], owners),
+            replace(held, words=below.words, owners=owners))

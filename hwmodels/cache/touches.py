@@ -8,7 +8,7 @@ which is many times faster and knows no order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -84,26 +84,39 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
     from hwmodels.kernels import touch_stream
 
     looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
-    walk = _plan_walk(tuple(nests), tuple(operands), cache.line_bytes)
     owners, numbers = number_owners(state.owners, operands, looked_up)
     geometry, words = describe_cache(cache), state.words.copy()
-    cursor = np.array([0, 0, -1], dtype=np.int64)
-    indices = np.zeros(walk.steps.shape[1], dtype=np.int64)
-    room = [np.empty(PIECE, dtype=np.int64) for _ in range(5)]
-    while cursor[0] < len(walk.code):
-        accesses, lines, marks, found, left = room
-        count = touch_stream.fill_touches(
-            walk.code, walk.streams, walk.steps, walk.values, walk.limits, walk.guard_steps,
-            int(geometry[2]), cursor, indices, accesses, lines, marks)
-        touch_stream.meet_touches(count, lines, marks, numbers, geometry, words, found, left)
-        dirty = (left[:count] >= 0) & (left[:count] & 1 == 1)
+    for accesses, lines, marks in walk_touches(nests, operands, cache.line_bytes):
+        found, left = np.empty_like(lines), np.empty_like(lines)
+        touch_stream.meet_touches(len(lines), lines, marks, numbers, geometry, words, found, left)
         visit(Touches(
-            accesses=accesses[:count], lines=lines[:count], operands=marks[:count] >> 1,
-            writes=marks[:count] & 1 == 1, found=found[:count],
-            left=np.where(dirty, left[:count] >> 8, -1),
-            left_owners=(left[:count] >> 1) & 127))
+            accesses=accesses, lines=lines, operands=marks >> 1, writes=marks & 1 == 1, found=found,
+            left=np.where((left >= 0) & (left & 1 == 1), left >> 8, -1),
+            left_owners=(left >> 1) & 127))
     words.flags.writeable = False
     return replace(state, words=words, owners=owners)
+
+
+def walk_touches(nests: Sequence[Nest], operands: Sequence[Operand],
+                 line_bytes: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield touches in order, up to `PIECE` at a time, in arrays that are filled again.
+
+    Yields
+    ------
+    accesses, lines, marks : ndarray of int64, (touches,)
+        Number of the access, its line, operand << 1 | write.
+    """
+    from hwmodels.kernels import touch_stream
+
+    walk = _plan_walk(tuple(nests), tuple(operands), line_bytes)
+    cursor = np.array([0, 0, -1], dtype=np.int64)
+    indices = np.zeros(walk.steps.shape[1], dtype=np.int64)
+    accesses, lines, marks = np.empty((3, PIECE), dtype=np.int64)
+    while cursor[0] < len(walk.code):
+        count = touch_stream.fill_touches(
+            walk.code, walk.streams, walk.steps, walk.values, walk.limits, walk.guard_steps,
+            line_bytes.bit_length() - 1, cursor, indices, accesses, lines, marks)
+        yield accesses[:count], lines[:count], marks[:count]
 
 
 @entity

@@ -12,7 +12,7 @@ READ, WRITE, FETCH, FILL = 0, 1, 2, 3
 """Kinds of access; FILL is a read for a store that fills a line above."""
 (READ_TOUCHES, WRITE_TOUCHES, READ_MISSES, WRITE_MISSES, BYPASSES, FETCH_MISSES) = range(6)
 """Rows of sums."""
-MOST_OWNERS = 64
+MOST_OWNERS = 128
 
 
 @compile_inline

@@ -61,7 +61,8 @@ def find_next(in_turn: Integer, arrivals: Words, slaves: Words, free: Words,
     Ports that wait for one slave have one start, when it is free: the least rank wins. Which of
     two slaves comes first makes no difference.
     """
-    least, chosen = LATER, np.uint64(0)
+    least = LATER
+    chosen: Integer = np.uint64(0)
     count = np.int64(len(arrivals))
     for port in range(np.uint64(len(arrivals))):
         slave = np.uint64(slaves[port])

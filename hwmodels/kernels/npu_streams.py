@@ -1,7 +1,7 @@
 """Compiled: NPU tasks as steps of nodes that share channels and pools, and what they waited for.
 
-`hwmodels.schedule.timing` states the rules. A node is a stream engine or a group of units; its work is
-cut into steps. Every constraint on a start looks back at work that has started already, so the
+`hwmodels.schedule.timing` states the rules. A node is a stream engine or a group of units; its work
+is cut into steps. Every constraint on a start looks back at work that has started already, so the
 next to start is the least over the nodes whose constraints are known, the least recently served
 first. Times are int64 ticks. Tasks stand one behind the other in the tables; each is run alone.
 """

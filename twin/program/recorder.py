@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hwmodels.board.facts import FLASH_ROLES, Board, Cache, Memory
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
-from hwmodels.cache.running import describe_cache
+from hwmodels.cache.counts import AccessCounts, OperandCounts
+from hwmodels.cache.lookup import Lookup, count_owners
 from hwmodels.cache.set_associative import line_buffer_of, new_state
 from hwmodels.frozen import frozen
 from hwmodels.kernels.access_stream import (
@@ -19,7 +18,6 @@ from hwmodels.kernels.access_stream import (
     MOST_OWNERS,
     READ,
     WRITE,
-    meet_accesses,
 )
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
@@ -81,37 +79,6 @@ def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
     return tuple(found)
 
 
-class _Lookup:
-    """One cache or line buffer: contents, and what each function met in it."""
-
-    def __init__(self, cache: Cache, serves: np.ndarray, owners: np.ndarray,
-                 below: _Lookup | None) -> None:
-        self.cache, self.serves, self.owners, self.below = cache, serves, owners, below
-        self.geometry = describe_cache(cache)
-        self.regions = len(owners)
-        self.homes = np.zeros(MOST_OWNERS, dtype=np.int64)
-        self.homes[owners[::-1]] = np.arange(len(owners))[::-1]
-        self.words = new_state(cache).words.copy()
-        self.down = np.zeros((0, 2), dtype=np.int64)
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin to count again."""
-        cells = MOST_FUNCTIONS * self.regions
-        self.sums = np.zeros((6, cells), dtype=np.int64)
-        self.leaving = np.zeros((2, MOST_FUNCTIONS * MOST_OWNERS), dtype=np.int64)
-
-    def meet(self, accesses: np.ndarray) -> None:
-        """Look accesses up in order, those that straddle a line once for each."""
-        if self.below is not None and len(self.down) < 4 * len(accesses):
-            # Two rows for each line; an access of a core straddles at most one border.
-            self.down = np.zeros((4 * len(accesses), 2), dtype=np.int64)
-        written = meet_accesses(accesses, self.serves, self.owners, self.regions, self.geometry,
-                                self.words, self.sums, self.leaving, self.homes, self.down)
-        if self.below is not None and written:
-            self.below.meet(self.down[:written])
-
-
 class Recorder:
     """Caches of a board while a program runs.
 
@@ -123,7 +90,7 @@ class Recorder:
 
     def __init__(self, board: Board, regions: tuple[Region, ...]) -> None:
         self.board, self.regions = board, regions
-        self.owners = list(dict.fromkeys((one.memory.name, one.role) for one in regions))
+        self.owners = tuple(dict.fromkeys((one.memory.name, one.role) for one in regions))
         numbers = np.array([self.owners.index((one.memory.name, one.role)) for one in regions],
                            dtype=np.int64)
         self.data: list[Cache | None] = [data_cache(board, one.memory) for one in regions]
@@ -131,7 +98,7 @@ class Recorder:
         self.buffers = [None if cache is not None or not one.memory.line_buffer
                         or one.memory.role != "flash" else f"{one.memory.name} line buffer"
                         for one, cache in zip(regions, self.data, strict=True)]
-        self.lookups: dict[str, _Lookup] = {}
+        self.lookups: dict[str, Lookup] = {}
         self.lower: dict[str, Cache] = {}
         for cache in dict.fromkeys((*self.data, *self.code)):
             if cache is not None:
@@ -147,9 +114,10 @@ class Recorder:
                 serves[4 * place + kind] = self.data[place] is cache or (
                     self.buffers[place] == name and kind == READ)
             serves[4 * place + FETCH] = self.code[place] is cache
-        self.lookups[name] = _Lookup(cache, serves, numbers, self._add_below(cache, numbers))
+        self.lookups[name] = Lookup(cache, serves, numbers, self._add_below(cache, numbers),
+                                    MOST_FUNCTIONS)
 
-    def _add_below(self, upper: Cache, numbers: np.ndarray) -> _Lookup | None:
+    def _add_below(self, upper: Cache, numbers: np.ndarray) -> Lookup | None:
         """Return what misses of a cache look up, as far as there is something."""
         lower = self.board.cache(upper.below)
         if lower is None or not lower.enabled:
@@ -159,7 +127,7 @@ class Recorder:
             if lower_cache(self.board, upper, region.memory) is lower:
                 serves[[4 * place + kind for kind in (READ, WRITE, FILL)]] = 1
         name = f"{lower.name} below {upper.name}"
-        self.lookups[name] = _Lookup(lower, serves, numbers, None)
+        self.lookups[name] = Lookup(lower, serves, numbers, None, MOST_FUNCTIONS)
         self.lower[name] = upper
         return self.lookups[name]
 
@@ -236,42 +204,14 @@ class Recorder:
             buffer = self.buffers[place]
             array_reads.append(reads if buffer is None else self._met(function, place, buffer)[2])
         names = sorted({cache.name for cache in self.data if cache is not None})
+        regions = [(one.operand, one.memory.name, one.role) for one in self.regions]
         return DataTraffic(
-            counts=AccessCounts(operands=tuple(rows), owners=self._owners(function, names)),
-            lower=tuple((self.lookups[name].cache.name, upper.name, self._below(function, name))
+            counts=AccessCounts(operands=tuple(rows), owners=count_owners(
+                [self.lookups[name] for name in names], function, self.owners)),
+            lower=tuple((self.lookups[name].cache.name, upper.name,
+                         self.lookups[name].count_lower(function, regions, self.owners))
                         for name, upper in self.lower.items()),
             array_reads=tuple(array_reads))
 
-    def _below(self, function: int, name: str) -> AccessCounts:
-        """Return what lines on their way to and from a cache met in the one below it."""
-        lookup = self.lookups[name]
-        back, rows = lookup.cache.write == "back", []
-        for place, region in enumerate(self.regions):
-            met = self._met(function, place, name)
-            if any(met):
-                rows.append(OperandCounts(
-                    operand=region.operand, role=region.role,
-                    memory=region.memory.name, cached=True, read_touches=met[0],
-                    write_touches=met[1], read_misses=met[2], write_misses=met[3],
-                    write_bypasses=met[4], write_throughs=met[4] if back else met[1]))
-        return AccessCounts(operands=tuple(rows), owners=self._owners(function, [name]))
-
     def _met(self, function: int, place: int, name: str | None) -> list[int]:
-        if name is None:
-            return [0] * 5
-        column: list[int] = self.lookups[name].sums[
-            :5, function * len(self.regions) + place].tolist()
-        return column
-
-    def _owners(self, function: int, names: Sequence[str]) -> tuple[OwnerCounts, ...]:
-        """Lines that left caches while a function ran."""
-        found: dict[tuple[str, str], list[int]] = {}
-        for name in names:
-            first = MOST_OWNERS * function
-            rows = self.lookups[name].leaving[:, first:first + MOST_OWNERS]
-            for number in np.flatnonzero(rows[0]).tolist():
-                cell = found.setdefault(self.owners[number], [0, 0])
-                cell[0] += int(rows[0, number])
-                cell[1] += int(rows[1, number])
-        return tuple(OwnerCounts(memory=memory, role=role, evictions=row[0], write_backs=row[1])
-                     for (memory, role), row in found.items())
+        return [0] * 5 if name is None else self.lookups[name].met(function, place)
