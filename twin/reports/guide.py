@@ -9,7 +9,7 @@ from hwmodels.quantities import format_energy, format_frequency, format_time, li
 from twin.reports.charts import Axis, Chart, Curve
 from twin.reports.columns import Column, number
 from twin.reports.page.charts import plot_chart
-from twin.reports.page.parts import Notes, Page, Section, Table, make_table
+from twin.reports.page.parts import Notes, Page, Table, make_section, make_table
 from twin.reports.palette import BLUE, GREY
 from twin.studies.decisions import INFEASIBLE, Decision
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf, StudyEffect
@@ -39,7 +39,7 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
         Findings of studies by key of `SECTIONS`.
     """
     sections = [
-        Section("decisions", "Which hardware meets what", tuple(
+        make_section("decisions", "Which hardware meets what", *(
             item for network, leaves in guide.decisions.items() if leaves
             for item in (plot_chart(chart_decisions(network, leaves),
                                     height_px=80 + 44 * len(leaves), least_px=900),
@@ -48,23 +48,22 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
                  "rows, each given the row that meets it: the cheapest chip, then that with least "
                  "energy. A leaf cites the rows it stands on by number and study; right: of the "
                  "requirements that lead there."),
-        Section("classes", "Classes of hardware", (
-            _list_uses(guide.classes), *(item for one in guide.classes
-                                         for item in _class(one, causes.get(one.core, [])))),
+        make_section("classes", "Classes of hardware", _list_uses(guide.classes), *(
+            item for one in guide.classes for item in _class(one, causes.get(one.core, []))),
             lead="Best for: networks no other class runs in less time or with less energy. Avoid "
                  "when: what its boards cannot do, or how far behind they are. Use case: how often "
                  "its fastest row runs a network, and with which energy."),
-        *(Section(name, title, (Notes(tuple(wording[name])),))
+        *(make_section(name, title, Notes(tuple(wording[name])))
           for name, title in SECTIONS.items() if wording.get(name)),
-        Section("pitfalls", "Pitfalls", (
-            Notes(tuple(_list_pitfalls(guide.effects))),),
+        make_section(
+            "pitfalls", "Pitfalls", Notes(tuple(_list_pitfalls(guide.effects))),
             lead=f"Changes that cost more than x{COSTLY} in the median over all pairs of runs that "
                  "differ in nothing else."),
-        Section("checklist", "Checklist", (
-            Notes(tuple(_checklist(guide.effects))),),
-            lead="Changes by what they save in the median over such pairs."),
-        Section("costs", "Which time, which energy", (
-            *_tree("core cycles", guide.time_tree), *_tree("pJ", guide.energy_tree)),
+        make_section("checklist", "Checklist", Notes(tuple(_checklist(guide.effects))),
+                     lead="Changes by what they save in the median over such pairs."),
+        make_section(
+            "costs", "Which time, which energy", *_tree("core cycles", guide.time_tree),
+            *_tree("pJ", guide.energy_tree),
             lead="Time is core cycles per multiply-accumulate (MAC) x MACs / clock, or per layer x "
                  "layers / clock; energy is pJ per MAC x MACs, or per layer x layers. Errors are "
                  "of the runs of a leaf, predicted by a tree that never saw their network (median "

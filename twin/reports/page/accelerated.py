@@ -8,7 +8,7 @@ from twin.pricing.prediction import Prediction
 from twin.reports.bars import chart_spans, chart_tasks
 from twin.reports.columns import Column, number
 from twin.reports.page.bars import plot_bars
-from twin.reports.page.parts import Section, Table, make_table, notes
+from twin.reports.page.parts import Section, Table, make_section, make_table, notes
 from twin.reports.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 _POOLS = tuple(zip((BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY), "/\\x-|+", strict=True))
@@ -28,9 +28,10 @@ def describe_tasks(prediction: Prediction) -> Section | None:
         for name, fill in prediction.deployment.plan.filled.items())
     chart = chart_spans(prediction, list_spans(prediction, steps=False), _POOLS)
     name = f"{prediction.compiler.task_name}s"
-    return Section(name, name.capitalize(), lead=caption, items=(
-        plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
-        plot_bars(chart_tasks(prediction), height_px=340), list_tasks(prediction), *notes(*pools)))
+    return make_section(
+        name, name.capitalize(), plot_bars(chart, height_px=110 + 22 * len(chart.rows)),
+        plot_bars(chart_tasks(prediction), height_px=340), list_tasks(prediction), *notes(*pools),
+        lead=caption)
 
 
 TASKS = (

@@ -28,7 +28,7 @@ from twin.reports.beside import (
 from twin.reports.columns import Cell, Column, number, write_cells
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Notes, Plot, Section, Table, make_table, notes
+from twin.reports.page.parts import Plot, Section, Table, make_section, make_table, notes
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.published import OF_ROW, SET_UP, note_row
 
@@ -43,19 +43,15 @@ def describe_comparison(view: View) -> Section:
     difference = view.difference
     kinds = list_kinds(difference)
     main = difference.main
-    items: list[Table | Plot | Notes] = [list_totals(difference)]
-    if main.parts:
-        items += [draw_beside(main, kinds), list_parts(main, kinds)]
-    if main.total.moved:
-        items.append(draw_gap(main, kinds))
-    if view.diagnosis is not None:
-        items.append(list_faults(view.diagnosis))
-    items += notes(*dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note]))))
     title = "Before and after" if kinds[0].endswith("before") else \
         f"{kinds[0].capitalize()} beside {kinds[1]}"
-    return Section("beside", title,
-                   lead=f"{tell_gap(difference, main)} From {difference.second.label}.",
-                   items=tuple(items))
+    return make_section(
+        "beside", title, list_totals(difference),
+        *((draw_beside(main, kinds), list_parts(main, kinds)) if main.parts else ()),
+        draw_gap(main, kinds) if main.total.moved else None,
+        None if view.diagnosis is None else list_faults(view.diagnosis),
+        *notes(*dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note])))),
+        lead=f"{tell_gap(difference, main)} From {difference.second.label}.")
 
 
 def tell_gap(difference: Difference, account: Account) -> str:
@@ -113,10 +109,10 @@ def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
     known = any(map(say_reason, account.rows))
     columns = (number("#", "index", "{}"), *head_sides(kinds),
                number("gap", lambda row: _cell(row, row.gap, "+")),
-               *([number("unexplained", lambda row: _cell(row, row.unexplained, "+"))]
-                 if any(row.unexplained for row in account.rows) else []),
+               number("unexplained", lambda row: _cell(row, row.unexplained, "+"))
+               if any(row.unexplained for row in account.rows) else None,
                Column("operator", "op"),
-               *([Column("largest cause of the gap", say_reason)] if known else []),
+               Column("largest cause of the gap", say_reason) if known else None,
                Column("name", lambda row: row.name or row.op))
     return make_table(
         "beside-table",
@@ -125,7 +121,7 @@ def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
            if known or not account.total.unexplained else
            "no cause of the gap was counted: all of it is unexplained"),
         columns, account.rows, details=lambda row: _causes(row, account.unit),
-        total=("total", *write_cells(columns[1:-1], account.total), ""))
+        total=("total", *write_cells(filter(None, columns[1:-1]), account.total), ""))
 
 
 def _causes(row: Beside, unit: str) -> NamedTexts:
@@ -209,9 +205,10 @@ def describe_published(view: PublishedView) -> Section:
     table = make_table("published-table", "One warm inference", PUBLISHED, rows,
                        details=lambda one: (("why not", one.reason),) if one.reason else (
                            ("set up", note_row(one)),) if note_row(one) else ())
-    plots = (_draw_published(view),) if any(one.latency_ratio for one in rows) else ()
-    return Section("published", "Predicted beside published", lead=lead, items=(
-        *((table,) if rows else ()), *plots, *notes(*describe_sealed(view.comparisons))))
+    return make_section(
+        "published", "Predicted beside published", table if rows else None,
+        _draw_published(view) if any(one.latency_ratio for one in rows) else None,
+        *notes(*describe_sealed(view.comparisons)), lead=lead)
 
 
 def tell_coverage(view: PublishedView) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.pricing.prediction import Prediction
 from twin.reports.columns import Column, number
-from twin.reports.page.parts import Section, make_table
+from twin.reports.page.parts import Section, make_section, make_table
 from twin.reports.page.power import with_idle
 from twin.studies.change import Change
 from twin.studies.remedies import NOTABLE
@@ -50,14 +50,8 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
     """Return the changes that were tried, best first, with what each does."""
     idle = prediction.board.idle()
     energy_uj = with_idle(prediction, prediction.energy_uj, prediction.time_us)
-    return Section(
-        "what-if", "What if", lead="Each change alone, predicted again; none has a "
-        "factor of its own. Add --set PATH=VALUE to the command to keep one."
-        + ("" if idle is None or energy_uj is None else
-           f" Energy in this table holds the {idle} the idle board draws meanwhile, "
-           "as in advise, sweep and limits; elsewhere on this page it is above idle where it does "
-           "not say 'with idle'."),
-        items=(make_table("change-table", "Changes that were tried", (
+    return make_section(
+        "what-if", "What if", make_table("change-table", "Changes that were tried", (
             Column("change", lambda one: ", ".join(
                 map("=".join, one.settings))),
             Column("effort", "effort"),
@@ -73,7 +67,13 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
                 if text),
             total=("as it is", "", format_time(prediction.time_us), "", format_energy(energy_uj),
                    "", format_size(prediction.ram_bytes), format_size(prediction.flash_bytes),
-                   "")),))
+                   "")),
+        lead="Each change alone, predicted again; none has a factor of its own. Add --set "
+             "PATH=VALUE to the command to keep one." + (
+            "" if idle is None or energy_uj is None else
+            f" Energy in this table holds the {idle} the idle board draws meanwhile, as in "
+            "advise, sweep and limits; elsewhere on this page it is above idle where it does not "
+            "say 'with idle'."))
 
 
 def _ratio(header: str, name: str) -> Column:

@@ -47,6 +47,7 @@ from twin.reports.page.parts import (
     Section,
     Table,
     describe_warnings,
+    make_section,
     make_table,
 )
 from twin.reports.page.power import Recording, describe_power
@@ -119,9 +120,8 @@ def describe_report(report: Report) -> Page:
 def describe_refusal(title: str, reason: str, command: str) -> Page:
     """Return the page of what does not fit: why, and what would make it fit."""
     return Page(title=title, subtitle="nothing was predicted", verdict="Does not fit", tone="bad",
-                sentence=reason, sections=(Section(
-                    "provenance", "Made by", (
-                        Notes((command,), kind="code"),)),))
+                sentence=reason, sections=(make_section(
+                    "provenance", "Made by", Notes((command,), kind="code")),))
 
 
 def _list_sections(report: Report) -> Sequence[Section | None]:
@@ -132,29 +132,30 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
 
         tasks = describe_tasks(prediction)
     return (
-        Section("limits", "Limits", (
-            list_requirements(report), *([] if report.row is None else [
-                Notes((f"Duty: {say_duty(report.row)}",))])))
+        make_section(
+            "limits", "Limits", list_requirements(report), None if report.row is None else
+            Notes((f"Duty: {say_duty(report.row)}",)))
         if report.requirements else None,
         describe_warnings((*prediction.warnings, *report.remarks)),
         None if report.measured is None else describe_comparison(report.measured),
         None if report.published is None else describe_published(report.published),
-        Section("bill", "Where it goes", list_bill_plots(prediction),
-                lead="One inference, itemised. Every event has one cause; lines sum to the total."),
-        Section("layers", "Layers", (list_layers(prediction), Notes(
-            list_bill_notes(prediction, make_ledger(prediction))),),
+        make_section("bill", "Where it goes", *list_bill_plots(prediction), lead=(
+            "One inference, itemised. Every event has one cause; lines sum to the total.")),
+        make_section(
+            "layers", "Layers", list_layers(prediction),
+            Notes(list_bill_notes(prediction, make_ledger(prediction))),
             lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
-        tasks, Section("memory", "Memory", _memory_items(report)),
-        Section("roofline", "Roofline", tuple(
+        tasks, make_section("memory", "Memory", *_memory_items(report)),
+        make_section("roofline", "Roofline", *(
             plot_chart(chart_roofline(prediction, side, place), height_px=440)
             for place, side in enumerate(list_sides(prediction)) if side.points),
-                lead="What each layer attains under what core and memories allow. Areas are "
-                     "shares of the time."),
+            lead="What each layer attains under what core and memories allow. Areas are "
+                 "shares of the time."),
         None if report.power is None else describe_power(report.power, prediction),
         None if report.changes is None else describe_changes(report.changes, prediction),
         describe_certainty(prediction, report.measured, report.published),
-        Section("deployment", "Deployment", folded=True, items=(Pairs(
-            tuple(_name_pairs(header_pairs(prediction)))),)),
+        make_section("deployment", "Deployment", Pairs(
+            tuple(_name_pairs(header_pairs(prediction)))), folded=True),
         describe_provenance(prediction, report.command, report.measured, report.published))
 
 

@@ -14,8 +14,8 @@ from twin.reports.page.parts import (
     Page,
     Pairs,
     Plot,
-    Section,
     describe_warnings,
+    make_section,
     present,
 )
 from twin.reports.page.provenance import made_by
@@ -53,14 +53,13 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
          or f"{diagnosis.quantity} alone, as any core with a cycle counter sends"),
         ("pattern", diagnosis.left_out), ("to tell", diagnosis.telling),
         ("no visible effect", diagnosis.unseen)) if text]
-    effects = draw_effects(diagnosis)
     sections = [
         describe_warnings(cautions),
-        Section("faults-found", "What may explain it", (
-            draw_chances(diagnosis), *([effects] if effects else []), list_faults(diagnosis))),
-        Section("observed", "Observed besides", (
-            Notes(diagnosis.observations),)) if diagnosis.observations else None,
-        Section("evidence", "What it rests on", (Pairs(tuple(pairs)),)),
+        make_section("faults-found", "What may explain it", draw_chances(diagnosis),
+                     draw_effects(diagnosis), list_faults(diagnosis)),
+        make_section("observed", "Observed besides", Notes(
+            diagnosis.observations)) if diagnosis.observations else None,
+        make_section("evidence", "What it rests on", Pairs(tuple(pairs))),
         made_by(command)]
     return Page(
         title=_name(diagnosis), subtitle=f"diagnosis over {len(diagnosis.findings)} "

@@ -38,6 +38,7 @@ from twin.reports.page.parts import (
     Pairs,
     Section,
     describe_warnings,
+    make_section,
     make_table,
     notes,
     present,
@@ -143,8 +144,8 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
     settings = ", ".join(starmap(write_setting, changed.changes.items()))
     deployment = changed.before.deployment
     odds = f" It is {odds}." if (odds := say_odds(changed)) else ""
-    sentences = Section("why", "Why", (Pairs((
-        ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
+    sentences = make_section("why", "Why", Pairs((
+        ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))))
     warnings = describe_warnings(changed.remarks)
     return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {settings}",
                    subtitle=f"{deployment.runtime.identity} · one change, predicted again"
@@ -189,13 +190,13 @@ SIDES: dict[str, Callable[[Side], str]] = {
 def list_sides(difference: Difference) -> Section:
     """Return what both sides are of, and what differs in how they were set up."""
     rows = [(name, tell(difference.first), tell(difference.second)) for name, tell in SIDES.items()]
-    return Section("sides", "Set-up of both sides", folded=True, items=(
-        make_table("side-table", "As stated by each", (
+    return make_section(
+        "sides", "Set-up of both sides", make_table("side-table", "As stated by each", (
             Column("what", itemgetter(0)), Column("first", itemgetter(1)),
             Column("second", itemgetter(2)),
             Column("", lambda row: "differs" if row[1] != row[2] and row[1] and row[2] else "",
                    tone="dim")), [row for row in rows if row[1] or row[2]]),
-        *notes(*map(str, difference.findings))))
+        *notes(*map(str, difference.findings)), folded=True)
 
 
 def list_task_pairs(report: TaskReport) -> Section:
@@ -209,15 +210,15 @@ def list_task_pairs(report: TaskReport) -> Section:
         part = pair.first or pair.second
         core = pair.lines.get("core, NPU cycles") or next(iter(pair.lines.values()), nothing)
         pairs.append(("" if part is None else part.name or str(part.index), core, pair.lines))
-    return Section(f"{word}s", f"{word.capitalize()}s",
-                   lead=f"Paired by {report.paired_by}.", items=(
-        make_table(f"{word}-table", "NPU cycles; every line of the report folds out",
-                   (Column(word, itemgetter(0)), *heads), pairs, details=lambda row: (
-                       (name, f"{_write(one.first)} and {_write(one.second)}")
-                       for name, one in row[2].items())),
+    return make_section(
+        f"{word}s", f"{word.capitalize()}s", make_table(
+            f"{word}-table", "NPU cycles; every line of the report folds out",
+            (Column(word, itemgetter(0)), *heads), pairs, details=lambda row: (
+                (name, f"{_write(one.first)} and {_write(one.second)}")
+                for name, one in row[2].items())),
         make_table(f"{word}-totals", "The whole inference", (Column("line", itemgetter(0)), *heads),
                    {**report.whole, **report.stated}.items()),
-        *notes(*report.gaps)))
+        *notes(*report.gaps), lead=f"Paired by {report.paired_by}.")
 
 
 def _write(value: float | None) -> str:
@@ -231,9 +232,9 @@ def list_splits(view: View) -> Section:
         f"{split.shares[resource]:+,}", split.shares[resource])
         if resource in split.shares else Cell(f"{split.work:,}", split.work))
         for name, split in view.splits.items()]
-    return Section("ideal", "What each resource costs", lead="Predicted ns shared by "
-                   "Shapley value: what a resource saves depends on which others are ideal, a "
-                   "share is the mean over all orders. A view, not the bill.", items=(
-                       make_table("split-table", "Resource made ideal",
-                                  (Column("resource", str), *columns),
-                                  (*first.shares, "work that remains")),))
+    return make_section(
+        "ideal", "What each resource costs", make_table(
+            "split-table", "Resource made ideal", (Column("resource", str), *columns),
+            (*first.shares, "work that remains")),
+        lead="Predicted ns shared by Shapley value: what a resource saves depends on which others "
+             "are ideal, a share is the mean over all orders. A view, not the bill.")

@@ -179,6 +179,15 @@ class Page:
     answers: tuple[Answer, ...] = ()
 
 
+Item = Table | Plot | Pairs | Notes
+
+
+def make_section(name: str, title: str, *items: Item | None, lead: str = "",
+                 folded: bool = False) -> Section:
+    """Return a section of what there is: an item that is None is omitted."""
+    return Section(name, title, tuple(one for one in items if one is not None), lead, folded)
+
+
 def present(sections: Iterable[Section | None]) -> tuple[Section, ...]:
     """Return the sections there is something in."""
     return tuple(one for one in sections if one is not None)
@@ -187,16 +196,17 @@ def present(sections: Iterable[Section | None]) -> tuple[Section, ...]:
 def describe_warnings(remarks: Iterable[str]) -> Section | None:
     """Return the section of warnings, each once; None where there are none."""
     distinct = tuple(dict.fromkeys(remarks))
-    return Section(name="warnings", title="Warnings", items=(
-        Notes(notes=distinct, kind="warning"),)) if distinct else None
+    return make_section("warnings", "Warnings",
+                        Notes(distinct, kind="warning")) if distinct else None
 
 
-def make_table(name: str, caption: str, columns: Sequence[Column], nouns: Iterable[Any], *,
+def make_table(name: str, caption: str, columns: Iterable[Column | None], nouns: Iterable[Any], *,
                details: Callable[[Any], Iterable[tuple[str, str]]] = lambda noun: (),
                total: Sequence[str] = ()) -> Table:
-    """Return a table with a row for each noun, and texts below it."""
-    return Table(name=name, caption=caption, columns=tuple(columns), rows=tuple(
-        Row(cells=tuple(column.cell(noun) for column in columns), details=tuple(details(noun)))
+    """Return a table with a row for each noun, and texts below it; a column may be None."""
+    shown = tuple(one for one in columns if one is not None)
+    return Table(name=name, caption=caption, columns=shown, rows=tuple(
+        Row(cells=tuple(column.cell(noun) for column in shown), details=tuple(details(noun)))
         for noun in nouns), total=tuple(Cell(text) for text in total))
 
 

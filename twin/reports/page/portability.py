@@ -11,7 +11,7 @@ from twin.reports.bars import Bar, BarChart
 from twin.reports.page.bars import plot_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.memory import find_locality
-from twin.reports.page.parts import Notes, Page, Plot, Section, make_table
+from twin.reports.page.parts import Notes, Page, Plot, Section, make_section, make_table
 from twin.reports.palette import BLUE, GREEN, SKY
 from twin.reports.tables.portability import BEHIND, NARROWING, say_behind, say_best, say_makeup
 
@@ -30,9 +30,8 @@ def describe_port(ported: Ported, command: str = "") -> Page:
                 f"physics says "
                 f"{format_time(ported.physics_us)}, and boards that were measured took "
                 f"{factor:.2f} times what their datasheets say.")
-    sections = [_describe_steps(ported), Section(
-        "behind", "What it rests on", (make_table(
-            "behind-table", say_behind(ported), BEHIND, ported.behind),))]
+    sections = [_describe_steps(ported), make_section("behind", "What it rests on", make_table(
+            "behind-table", say_behind(ported), BEHIND, ported.behind))]
     if ported.ranking is not None:
         sections.append(describe_narrowing(ported.ranking))
     best = None if ported.ranking is None else max(
@@ -52,9 +51,10 @@ def describe_port(ported: Ported, command: str = "") -> Page:
 
 def _describe_steps(ported: Ported) -> Section:
     """Return physics, what was learnt, and what shipped prices say."""
-    return Section("steps", "Physics first, experience second", (
-        draw_steps(ported), Notes((f"beside twin predict: {ported.difference}",
-                                         f"the interval is {say_makeup(ported)}"))))
+    return make_section(
+        "steps", "Physics first, experience second", draw_steps(ported),
+        Notes((f"beside twin predict: {ported.difference}",
+               f"the interval is {say_makeup(ported)}")))
 
 
 def draw_steps(ported: Ported) -> Plot:
@@ -77,6 +77,6 @@ def draw_steps(ported: Ported) -> Plot:
 def describe_narrowing(ranking: Ranking) -> Section:
     """Return what each measurement would leave of the interval, most first."""
     found = sorted((*ranking.single, *ranking.runs), key=lambda one: -one.narrowing)
-    return Section("narrowing-section", "What would narrow it", (make_table(
+    return make_section("narrowing-section", "What would narrow it", make_table(
         "narrowing-table", f"Expected before it is measured; what to take next: "
-        f"{say_best(ranking)}", NARROWING, found),))
+        f"{say_best(ranking)}", NARROWING, found))

@@ -13,7 +13,7 @@ from twin.pricing.ledger import whole_energy
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.columns import Column, number
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Plot, Section, Table, make_table
+from twin.reports.page.parts import Plot, Section, Table, make_section, make_table
 from twin.reports.page.styles import INK
 from twin.reports.palette import BLUE, VERMILION
 
@@ -31,8 +31,9 @@ class Recording:
 
 def describe_power(recording: Recording, prediction: Prediction) -> Section:
     """Return the trace with the layers' marks, and the energy of each beside the prediction."""
-    return Section("power", "Power over time", (
-        draw_power(recording.excerpt, prediction), list_energies(recording.energies, prediction)))
+    return make_section(
+        "power", "Power over time", draw_power(recording.excerpt, prediction),
+        list_energies(recording.energies, prediction))
 
 
 def draw_power(excerpt: Excerpt, prediction: Prediction) -> Plot:

@@ -14,7 +14,7 @@ from twin.reports.columns import Column
 from twin.reports.intervals import chart_intervals
 from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.charts import plot_chart
-from twin.reports.page.parts import Notes, Pairs, Section, make_table, notes
+from twin.reports.page.parts import Notes, Pairs, Section, make_section, make_table, notes
 from twin.reports.tables.header import calibration_pairs, describe_rest, interval_pairs
 from twin.studies.study.tasks import find_versions
 
@@ -48,8 +48,7 @@ def describe_certainty(prediction: Prediction, measured: View | None,
     if sure is not None and any(one.time_us is not None for one in sure.layers):
         chart = chart_intervals(prediction, most=MOST_DRAWN)
         plots.append(plot_chart(chart, height_px=100 + 20 * len(chart.y.ticks)))
-    return Section("calibration", "Certainty", lead=lead, items=(
-        *plots, Pairs(tuple(pairs))))
+    return make_section("calibration", "Certainty", *plots, Pairs(tuple(pairs)), lead=lead)
 
 
 def describe_provenance(prediction: Prediction, command: str, measured: View | None,
@@ -79,17 +78,17 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
                                                          else sure.calibration),
               ("made with", ", ".join((*list_versions(), f"Python {platform.python_version()}")))]
     facts = make_table("fact-table", f"Facts of {board.name}", FACTS, board.facts)
-    return Section("provenance", "Sources", folded=True, items=(
-        Pairs((*figures, *hashes)), *_note_command(command), facts))
+    return make_section("provenance", "Sources", Pairs((*figures, *hashes)),
+                        *_note_command(command), facts, folded=True)
 
 
 def made_by(command: str, *inputs: tuple[str, str]) -> Section:
     """Return the command, the versions and the inputs that made a page of several predictions."""
-    return Section("provenance", "Sources", folded=True, items=(
-        Pairs((("figures", "predicted: events counted by models of core, caches and "
-                                 "memories, times learnt or stated prices; each row names which"),
-                     *inputs, ("made with", ", ".join(list_versions())))),
-        *_note_command(command)))
+    return make_section("provenance", "Sources", Pairs((
+        ("figures", "predicted: events counted by models of core, caches and "
+                    "memories, times learnt or stated prices; each row names which"),
+        *inputs, ("made with", ", ".join(list_versions())))),
+        *_note_command(command), folded=True)
 
 
 def list_versions() -> list[str]:

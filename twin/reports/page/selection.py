@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from twin.reports.columns import Column, number
-from twin.reports.page.parts import Notes, Page, Section, Table, make_table
+from twin.reports.page.parts import Notes, Page, Section, Table, make_section, make_table
 from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar
 from twin.reports.page.rivals import (
@@ -38,8 +38,7 @@ def describe_selection(selection: Selection, command: str = "") -> Page:
         answers += [replace(one, name=head + one.name)
                     for one in list_answers(rivals, selection.find_less)]
         sections += _describe_network(selection, mine, rivals, head, mark)
-    sections.append(Section("notes", "How to read it", (
-        Notes(tuple(list_notes(selection))),)))
+    sections.append(make_section("notes", "How to read it", Notes(tuple(list_notes(selection)))))
     return Page(
         title=f"Hardware for {', '.join(called)}",
         subtitle=f"choice of {boards} boards · {len(selection.table.predicted)} configurations "
@@ -59,21 +58,19 @@ def _describe_network(selection: Selection, mine: Sequence[Choice], rivals: Sequ
         ranked = [rival for _, rival in runs]
         front = choose_objectives([one.row for one in ranked], selection.table.objectives)
         radar = draw_radar([one for one in ranked if one.row.met] or ranked)
-        plots = [*([radar] if radar else []), *draw_dashboard(ranked, selection.limits),
-                 *([draw_front(ranked, front, selection.limits)] if front else [])]
+        plots = [radar, *draw_dashboard(ranked, selection.limits),
+                 draw_front(ranked, front, selection.limits) if front else None]
         sections = [
-            Section(f"ranking{mark}", f"{head}Ranking", (
-                list_choices(runs, selection, mark),)),
-            Section(f"beside{mark}", f"{head}Beside each other", tuple(
-                replace(plot, name=plot.name + mark) for plot in plots))]
+            make_section(f"ranking{mark}", f"{head}Ranking", list_choices(runs, selection, mark)),
+            make_section(f"beside{mark}", f"{head}Beside each other", *(
+                replace(plot, name=plot.name + mark) for plot in plots if plot is not None))]
     missing = [one for one in mine if not one.row.met]
     if missing:
-        sections.append(Section(f"missing{mark}", f"{head}What does not meet the "
-                                "limits, or may", (
-            make_table(f"missing-table{mark}",
+        sections.append(make_section(f"missing{mark}", f"{head}What does not meet the "
+                                "limits, or may", make_table(f"missing-table{mark}",
                        "Why, and what would help where that was looked for", (
                            Column("board", "row.board"), SCORE, number("meets", meets_cell),
-                           Column("why, and what would help", explain_miss)), missing),)))
+                           Column("why, and what would help", explain_miss)), missing)))
     return sections
 
 

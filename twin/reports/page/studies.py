@@ -22,6 +22,7 @@ from twin.reports.page.parts import (
     Plot,
     Section,
     Table,
+    make_section,
     make_table,
     notes,
     present,
@@ -99,11 +100,12 @@ def describe_study(session: Session, command: str = "") -> Page:
              ("twin", str(head["twin"])), ("python", str(head.get("python", ""))),
              *((name, str(version)) for name, version in dict(head.get("packages", {})).items())]
     commands = [" ".join(map(str, one)) for one in head["commands"]]
-    found_out = Section("finding", "What it found", tuple(found))
+    found_out = make_section("finding", "What it found", *found)
     file = read_regular_text(session.folder / "study.yaml", LARGEST_YAML_BYTES)
-    sources = Section("provenance", "Sources", folded=True, items=(
-        Pairs(tuple(pairs)), Notes((*commands, *([command] if command else [])),
-                                         kind="code"), Notes((file,), kind="code")))
+    sources = make_section(
+        "provenance", "Sources", Pairs(tuple(pairs)),
+        Notes((*commands, *filter(None, [command])), kind="code"),
+        Notes((file,), kind="code"), folded=True)
     return _describe(table, title=study.question or study.name,
                      subtitle=f"study {study.name} · {len(table.rows)} configurations",
                      sentence=sentences[1] + "." if len(sentences) > 1 else sentences[0],
@@ -147,11 +149,10 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
             ("rows of each task by content address, in parts/", (session.folder / "parts").is_dir())
             ]
     check = tuple(f"[{'x' if done else ' '}] {what}" for what, done in facts)
-    return (Section("method", "Methods", (Pairs(tuple(method)),)),
-            Section("boards", "Boards", (boards,)),
-            Section("limits", "Limits", (Notes(tuple(limits)),)),
-            Section("checklist", "Checklist of reproducibility", (
-                Notes(check),)))
+    return (make_section("method", "Methods", Pairs(tuple(method))),
+            make_section("boards", "Boards", boards),
+            make_section("limits", "Limits", Notes(tuple(limits))),
+            make_section("checklist", "Checklist of reproducibility", Notes(check)))
 
 
 def describe_table(table: Points, command: str = "") -> Page:
@@ -235,18 +236,19 @@ def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
         return cell
 
     metrics = dict.fromkeys(won.words for rivals in networks for won, _ in list_winners(rivals))
-    nearest = [Column("where none meets, nearest", lambda rivals: "" if list_winners(rivals) else
-                      _say_nearest(rivals))] if not all(map(list_winners, networks)) else []
-    return Section(
-        "networks", "The best of each network",
+    nearest = None if all(map(list_winners, networks)) else Column(
+        "where none meets, nearest",
+        lambda rivals: "" if list_winners(rivals) else _say_nearest(rivals))
+    return make_section(
+        "networks", "The best of each network", make_table(
+            "network-table", ("Least of each figure" + ", of those that meet the limits" * any(
+                not one.row.met for rivals in networks for one in rivals)) if metrics else
+            "None meets the limits", (
+                Column("network", lambda rivals: name_network(rivals[0].row)),
+                *(Column(metric, best(metric)) for metric in metrics), nearest),
+            networks[:MOST_ROWS]),
         lead="Networks are not compared: a narrower one needs less of everything that is "
-             "predicted, but how much accuracy it loses is not known.", items=(make_table(
-                 "network-table", ("Least of each figure" + ", of those that meet the limits" * any(
-                     not one.row.met for rivals in networks for one in rivals)) if metrics else
-                 "None meets the limits", (
-                     Column("network", lambda rivals: name_network(rivals[0].row)), *(
-                         Column(metric, best(metric)) for metric in metrics), *nearest),
-                 networks[:MOST_ROWS]),))
+             "predicted, but how much accuracy it loses is not known.")
 
 
 def _say_nearest(rivals: Sequence[Rival]) -> str:
@@ -271,16 +273,16 @@ def _compare(table: Points) -> list[Section]:
     networks = _list_networks(table)
     many = len(networks) > 1
     found = [_list_best(networks)] if many else []
-    found.append(Section("front", "What trades for what", tuple(plots)))
+    found.append(make_section("front", "What trades for what", *plots))
     for place, mine in enumerate(networks[:MOST_NETWORKS]):
         if len(mine) > 1:
             radar, mark = draw_radar(mine), f"-{place}" if place else ""
-            found.append(Section(
+            found.append(make_section(
                 f"best{mark}", "The best beside each other"
-                + (f": {name_network(mine[0].row)}" if many else ""),
-                lead="Those that meet the limits first, then by the first objective.",
-                items=tuple(replace(plot, name=plot.name + mark) for plot in (
-                    *draw_dashboard(mine, table.limits), *([radar] if radar else [])))))
+                + (f": {name_network(mine[0].row)}" if many else ""), *(
+                    replace(plot, name=plot.name + mark) for plot in (
+                        *draw_dashboard(mine, table.limits), radar) if plot is not None),
+                lead="Those that meet the limits first, then by the first objective."))
     return found
 
 
@@ -304,16 +306,16 @@ def _list_all(table: Points) -> Section | None:
     if len(rivals) > len(shown):
         sentences.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
                        "table of results")
-    return Section("rows", "Configurations", (make_table(
+    return make_section("rows", "Configurations", make_table(
         "row-table", "Best first" + " within each network" * (len(least) > 1)
         + f"; {say_best_mark(ranked)}", (
             Column("configuration", "label"),
             *head_figures(lambda row: least[network_of(row)], ranked),
-            *([number("meets", meets_cell)] if table.limits else []),
+            number("meets", meets_cell) if table.limits else None,
             Column("front", lambda one: FRONTS.get(one.row.front)),
             *head_placement(rows, "row.placement")), shown,
         details=lambda one: (*one.row.inputs, ("library", one.row.runtime),
-                             *row_details(one.row))), *notes(*sentences)))
+                             *row_details(one.row))), *notes(*sentences))
 
 
 def describe_failures(table: Points) -> Section | None:
@@ -321,10 +323,10 @@ def describe_failures(table: Points) -> Section | None:
     if not table.failed:
         return None
     reasons = Counter((row.failure, row.reason) for row in table.failed)
-    return Section("failed", "Infeasible", (make_table(
+    return make_section("failed", "Infeasible", make_table(
         "failed-table", f"{len(table.failed)} of {len(table.rows)} configurations refused", (
             number("how many", itemgetter(1), "{}"), Column("kind", lambda one: one[0][0]),
-            Column("why", lambda one: one[0][1])), reasons.most_common(MOST_ROWS)),))
+            Column("why", lambda one: one[0][1])), reasons.most_common(MOST_ROWS)))
 
 
 def list_effect_rows(effects: Sequence[Effect], finding: Finding, table: Points) -> Table:

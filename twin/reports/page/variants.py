@@ -21,9 +21,9 @@ from twin.reports.page.changes import judge_ratio, write_change
 from twin.reports.page.parts import (
     Answer,
     Page,
-    Plot,
     Section,
     describe_warnings,
+    make_section,
     make_table,
     notes,
     present,
@@ -102,7 +102,7 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
     chain = chain and len(made) > 1
     verdict, tone = _judge(rivals, chain=chain)
     sections = [
-        Section("stages", "Stage by stage", (draw_timeline(rivals),))
+        make_section("stages", "Stage by stage", draw_timeline(rivals))
         if chain else None,
         _list_variants(variants, rivals), _compare(rivals, limits), _describe_bills(made),
         *_describe_moves(made, chain=chain), _list_layers(made), _warn(made),
@@ -169,26 +169,24 @@ def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Sect
         return replace(column, take=lambda one: column.cell(one) if isinstance(one, Made)
                        else Cell("" if place else "cannot be", tone="" if place else "bad"))
 
-    return Section("variants", "Beside each other", (make_table(
+    return make_section("variants", "Beside each other", make_table(
         "variant-table", say_best_mark(rows), (Column("variant", "label"), *(
             known(place, column) for place, column in enumerate(head_figures(
                 lambda row: least, rows)))),
         variants, details=lambda one: (("why not", one.row.reason),) if not isinstance(one, Made)
         else (("where it goes", explain_time(one.prediction)), ("board", one.row.board),
               ("library", one.row.runtime), *row_details(one.row))),
-        *notes(*say_idle(rows))))
+        *notes(*say_idle(rows)))
 
 
 def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
     if len(rivals) < 2:
         return None
     objectives, radar = choose_objectives([one.row for one in rivals]), draw_radar(rivals)
-    plots: list[Plot] = list(draw_dashboard(rivals, limits))
-    if radar is not None:
-        plots.append(radar)
-    if objectives is not None:
-        plots.append(draw_front(rivals, objectives, limits, half=radar is not None))
-    return Section("dashboard", "At a glance", tuple(plots))
+    return make_section(
+        "dashboard", "At a glance", *draw_dashboard(rivals, limits), radar,
+        None if objectives is None else
+        draw_front(rivals, objectives, limits, half=radar is not None))
 
 
 def _describe_bills(made: Sequence[Made]) -> Section:
@@ -197,9 +195,9 @@ def _describe_bills(made: Sequence[Made]) -> Section:
     if all(one.prediction.energy_uj is not None for one in made):
         plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one)) for one in made]))
     added = len(plots) > 1 and any(one.row.idle_mw is not None for one in made)
-    return Section("bills", "Where it goes", tuple(plots),
-                   lead="The bill of each, itemised by the same causes." + (
-                       " What an idle board draws meanwhile is under idle." if added else ""))
+    return make_section(
+        "bills", "Where it goes", *plots, lead="The bill of each, itemised by the same causes." + (
+            " What an idle board draws meanwhile is under idle." if added else ""))
 
 
 def _energies_with_idle(one: Made) -> dict[str, float]:
@@ -257,10 +255,10 @@ def _describe_moves(made: Sequence[Made], *, chain: bool) -> list[Section]:
     whole = _differ(made[0], made[-1] if chain else fastest)
     plots = [] if whole is None or not whole.account.total.moved else [
         draw_moves(whole.account, whole.before.label, whole.after.label)]
-    return [Section("moved", "What moved", lead="Time after less time before, cause by "
-                    "cause; the causes sum to the whole of it.", items=(*plots, make_table(
-                        "move-table", "Largest causes first", MOVES, moves, details=lambda move: (
-                            (line.label, write_gap(line)) for line in move.lines))))
+    return [make_section("moved", "What moved", *plots, make_table(
+        "move-table", "Largest causes first", MOVES, moves, details=lambda move: (
+            (line.label, write_gap(line)) for line in move.lines)),
+        lead="Time after less time before, cause by cause; the causes sum to the whole of it.")
             ] if moves else []
 
 
@@ -296,12 +294,14 @@ def _list_layers(made: Sequence[Made]) -> Section | None:
     def first(name: str) -> Callable[[Mapping[str, LayerPrediction]], object]:
         return lambda found: getattr(next(iter(found.values())), name)
 
-    return Section("layers", "Layers", lead="Milliseconds of each layer.", items=(
-        make_table("layer-table", f"Layers in the order they run; {BEST} takes least", (
-            number("layer", first("index"), "{}"), Column("operator", first("op")),
-            *(number(one.label, time_of(one.label), kind="predicted") for one in shown),
-            Column("name", first("name"), tone="dim")),
-            [layers[index] for index in sorted(layers)]),)) if len(shown) > 1 else None
+    return make_section(
+        "layers", "Layers", make_table(
+            "layer-table", f"Layers in the order they run; {BEST} takes least", (
+                number("layer", first("index"), "{}"), Column("operator", first("op")),
+                *(number(one.label, time_of(one.label), kind="predicted") for one in shown),
+                Column("name", first("name"), tone="dim")),
+            [layers[index] for index in sorted(layers)]),
+        lead="Milliseconds of each layer.") if len(shown) > 1 else None
 
 
 def _warn(made: Sequence[Made]) -> Section | None:

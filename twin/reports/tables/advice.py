@@ -187,10 +187,10 @@ def _change_table(changes: Sequence[Change]) -> Content:
         *(number(name, f"row.{quantity}", format_size) for name, quantity in (
             ("RAM", "ram_bytes"), ("flash", "flash_bytes")) if any(
                 quantity in one.row.violations for one in changes)),
-        *([number("mean power", "row.mean_mw", format_power)] if any(
-            one.row.sleep for one in changes) else []),
-        *([number("days", "row.life_days", lambda days: significant(days) if days else "?")]
-          if any(one.row.life_days for one in changes) else []),
+        number("mean power", "row.mean_mw", format_power) if any(
+            one.row.sleep for one in changes) else None,
+        number("days", "row.life_days", lambda days: significant(days) if days else "?")
+        if any(one.row.life_days for one in changes) else None,
         number("meets", lambda one: say_meets(one.row), "{}")),
         changes, gap=1, drops=("effort", "flash", "mean power"),
         style=lambda one: "" if one.row.met else "dim")

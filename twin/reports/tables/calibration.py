@@ -105,7 +105,7 @@ def _factors(names: Sequence[str], learnt: Learnt, what: str,
     return tabulate((
         Column(f"price of {what}", lambda place: names[place]),
         number("x stated", lambda place: math.exp(learnt.log[place]), "{:.3f}"),
-        *([number("x before", lambda place: ratios[place], "{:.3f}")] if ratios else []),
+        number("x before", lambda place: ratios[place], "{:.3f}") if ratios else None,
         number("sd, %", lambda place: 100 * math.sqrt(max(variances[place], 0.0)), "{:.1f}"),
         number("stated sd, %", lambda place: 100 * learnt.prior_sd[place], "{:.1f}"),
         Column("", lambda place: doubtful.get(names[place]))), range(len(names)))

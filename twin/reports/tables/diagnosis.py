@@ -94,7 +94,7 @@ def _answer(diagnosis: Diagnosis) -> Pairs:
     return lines
 
 
-def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
+def _weigh_faults(diagnosis: Diagnosis) -> list[Content | None]:
     """Return the likeliest faults; under them once the evidence of the verdict that rows repeat."""
     shown = list_likeliest(diagnosis.findings, MOST_FAULTS)
     common = [text for text in shown[0].evidence[1:]
@@ -114,12 +114,12 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content]:
         number(f"{diagnosis.origin} /\npredicted",
                lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
         number(SPREAD, lambda one: "".join(one.evidence[:1]).rpartition(APART)[2], "{}"),
-        *([Column("evidence", lambda one: "; ".join(own[id(one)]))] if any(own.values()) else [])]
+        Column("evidence", lambda one: "; ".join(own[id(one)])) if any(own.values()) else None]
     table = tabulate(columns, shown, "what explains the pattern", drops=(SPREAD,),
                      style=lambda one: "bold" if one is diagnosis.verdict else "")
     alike = "unless its row says otherwise" if any(own.values()) else "alike"
-    return [table, *([f"of each {alike}: {'; '.join(common)}"] if common else []),
-            *([f"two at once: {ADDED}"] if any(ADDED in one.evidence for one in shown) else [])]
+    return [table, f"of each {alike}: {'; '.join(common)}" if common else None,
+            f"two at once: {ADDED}" if any(ADDED in one.evidence for one in shown) else None]
 
 
 def _say_chance(chance: float) -> str:

@@ -96,31 +96,26 @@ def attribute_report(view: View, console: Console | None = None) -> Content:
     table = make_rows()
     if console is not None and natural_width(table) > console.width:
         table = make_rows(narrow=True)
-    parts: list[Content] = [_sides(difference), table, _causes(difference), _totals(difference)]
-    if view.possible and abs(sum(row.unexplained for row in list_open(main))) > (
-            REPEATS_FLOOR * main.total.first):
-        parts.append(possible_table(view.possible, main))
-    if view.diagnosis is not None:
-        parts.append(diagnosis_report(view.diagnosis))
-    if view.splits:
-        parts.append(split_table(view.splits, difference))
-    return spaced(parts)
+    unclear = abs(sum(row.unexplained for row in list_open(main))) > (
+        REPEATS_FLOOR * main.total.first)
+    return spaced([
+        _sides(difference), table, _causes(difference), _totals(difference),
+        possible_table(view.possible, main) if view.possible and unclear else None,
+        None if view.diagnosis is None else diagnosis_report(view.diagnosis),
+        split_table(view.splits, difference) if view.splits else None])
 
 
 def difference_report(difference: Difference, limit: float | None = None) -> Content:
     """Return set-ups, totals, parts and causes; `limit` marks what exceeds it."""
-    parts = [_sides(difference), _totals(difference, limit)]
-    if difference.main.parts:
-        parts.append(_rows(difference, difference.second.part, difference.main.parts,
-                           ("gap", "%", "mostly")))
-    if difference.main.total.moved:
-        parts.append(_causes(difference))
-    if difference.counters:
-        names = (*name_sides(difference), "gap")
-        parts.append(new_table(("counted, in events", *names), names, rows=(
-            (line.counter, *_line_cells(line, difference.main.total)[:3])
-            for line in difference.counters)))
-    return spaced(parts)
+    main, names = difference.main, (*name_sides(difference), "gap")
+    return spaced([
+        _sides(difference), _totals(difference, limit),
+        _rows(difference, difference.second.part, main.parts, ("gap", "%", "mostly"))
+        if main.parts else None,
+        _causes(difference) if main.total.moved else None,
+        new_table(("counted, in events", *names), names, rows=(
+            (line.counter, *_line_cells(line, main.total)[:3]) for line in difference.counters))
+        if difference.counters else None])
 
 
 def what_if_report(changed: WhatIf) -> Content:
@@ -138,14 +133,11 @@ def what_if_report(changed: WhatIf) -> Content:
                 name_energies(side)["energy with idle"] for side in (before, after))]
         pairs.append(("energy", f"above idle; with the board's {' -> '.join(idle)}, which limits, "
                                 f"advise, sweep and select count: {' -> '.join(whole)}"))
-    parts: list[Content] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
-    parts.append(_causes(difference) if moved else Text("no cause moved"))
-    if odds := say_odds(changed):
-        parts.append(Text(odds))
-    parts.append(spaced([Text("before: " + explain_side(before)),
-                         Text("after:  " + explain_side(after), "bold")]))
-    return spaced(parts)
+    return spaced([
+        new_pairs(pairs), _totals(difference),
+        _causes(difference) if moved else "no cause moved", say_odds(changed) or None,
+        Text("before: " + explain_side(before)), Text("after:  " + explain_side(after), "bold")])
 
 
 def say_odds(changed: WhatIf) -> str:

@@ -18,8 +18,8 @@ def doctor_report(found: Checkup) -> Content:
             packages[by] = f"{packages.get(by, f'{by} install')} {package}"
     steps = [line for step, what in found.steps for line in (f"# {what}", step)]
     return spaced([new_pairs([("there", ""), *there]),
-                   *([new_pairs([("missing", ""), *missing])] if missing else []),
-                   *(["installs what is needed: " + " && ".join(packages.values())]
-                     if packages else []),
+                   new_pairs([("missing", ""), *missing]) if missing else None,
+                   "installs what is needed: " + " && ".join(packages.values())
+                   if packages else None,
                    "\n".join(["type:" if found.is_ready else
                               "type; what is missing fails the steps that use it:", *steps])])

@@ -28,7 +28,7 @@ def build_report(build: Any) -> Content:
         table,
         f"RAM: arena, {sizes.bss_bytes + sizes.data_bytes:,} of the run loop with {build.samples:,}"
         f" samples and a copy of the input, {sizes.stack_bytes:,} of stack{where}",
-        *([f"by memory: {', '.join(lines)} bytes"] if lines else []))
+        f"by memory: {', '.join(lines)} bytes" if lines else None)
 
 
 def run_report(run: Any) -> Content:

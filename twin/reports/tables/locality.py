@@ -36,12 +36,10 @@ def locality_report(locality: Locality, policies: ReplacementRange, sweep: Seque
     prices
         At which times were predicted: "stated", or what learnt ones rest on.
     """
-    parts: list[Content] = [
+    return spaced([
         new_pairs(header_pairs(locality)), layer_table(locality, console),
-        Text(policy_line(policies, prices))]
-    if sweep:
-        parts.append(sweep_table(sweep, [cache.name for cache in locality.caches]))
-    return spaced(parts)
+        policy_line(policies, prices),
+        sweep_table(sweep, [cache.name for cache in locality.caches]) if sweep else None])
 
 
 def header_pairs(locality: Locality) -> Pairs:

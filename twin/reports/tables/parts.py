@@ -179,10 +179,10 @@ class Table:
 
 
 class Group:
-    """Parts under each other."""
+    """Parts under each other; a part that is None is omitted."""
 
-    def __init__(self, *parts: Content) -> None:
-        self.parts = parts
+    def __init__(self, *parts: Content | None) -> None:
+        self.parts = [one for one in parts if one is not None]
 
     def __rich__(self) -> RenderableType:
         """Return it as rich draws it."""
@@ -240,23 +240,23 @@ def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = 
     return table
 
 
-def tabulate(columns: Iterable[Column], nouns: Iterable[Any], title: str = "",
+def tabulate(columns: Iterable[Column | None], nouns: Iterable[Any], title: str = "",
              drops: Sequence[str] = (), gap: int = 2,
              style: Callable[[Any], str] = lambda noun: "") -> Table:
-    """Return a table with a row for each noun; the others as of `new_table`."""
-    columns = list(columns)
-    return Table(columns=columns, title=Text(title, "bold") if title else None, drops=drops,
-                 gap=gap, rows=[(write_cells(columns, noun), style(noun)) for noun in nouns])
+    """Return a table with a row for each noun; a column may be None; others as of `new_table`."""
+    shown = [one for one in columns if one is not None]
+    return Table(columns=shown, title=Text(title, "bold") if title else None, drops=drops,
+                 gap=gap, rows=[(write_cells(shown, noun), style(noun)) for noun in nouns])
 
 
 Pairs = list[tuple[str, str]]
 """Rows of a table of names and values."""
 
 
-def new_pairs(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Return labels and what they stand for, one pair a line."""
+def new_pairs(pairs: Iterable[tuple[str, str] | None]) -> Table:
+    """Return labels and what they stand for, one pair a line; a pair may be None."""
     return Table(columns=[Column(style="dim", no_wrap=True, overflow="ellipsis"), Column()],
-                 headed=False, rows=[(pair, "") for pair in pairs])
+                 headed=False, rows=[(pair, "") for pair in pairs if pair is not None])
 
 
 def natural_width(table: Table) -> int:
@@ -279,9 +279,6 @@ def draw_bar(share: float, console: Console, cells: int = BAR_CELLS) -> str:
     return full * whole + (eighths[rest - 1] if rest else "")
 
 
-def spaced(parts: Sequence[Content]) -> Group:
-    """Put parts under each other with an empty line between."""
-    lines: list[Content] = []
-    for position, part in enumerate(parts):
-        lines += [Text(""), part] if position else [part]
-    return Group(*lines)
+def spaced(parts: Iterable[Content | None]) -> Group:
+    """Put parts under each other with an empty line between; a part may be None."""
+    return Group(*[line for part in Group(*parts).parts for line in (Text(""), part)][1:])

@@ -84,12 +84,10 @@ def ported_report(ported: Ported) -> Content:
         ("twin predict", f"{_ms(shipped.time_us)} ms"
          + (f", {interval_text(shipped.certainty.time_us)}" if shipped.certainty else "")
          + f": {ported.difference}"),
-        ("energy", energy), *([("voltage", shipped.voltage)] if shipped.voltage else []),
+        ("energy", energy), ("voltage", shipped.voltage) if shipped.voltage else None,
         ("interval of", say_makeup(ported))])
-    parts: list[Content] = [pairs, tabulate(BEHIND, ported.behind, say_behind(ported))]
-    if ported.ranking is not None:
-        parts.append(narrowing_table(ported.ranking))
-    return spaced(parts)
+    return spaced([pairs, tabulate(BEHIND, ported.behind, say_behind(ported)),
+                   None if ported.ranking is None else narrowing_table(ported.ranking)])
 
 
 def say_makeup(ported: Ported) -> str:

@@ -101,7 +101,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Co
         number("predicted", "predicted_ms", lambda ms: f"{_milliseconds(ms)} ms"),
         number("ratio", "latency_ratio", "{:.2f}"), number("of uJ", "energy_ratio", "{:.2f}")),
         shown, drops=("MHz", "of uJ", "published", "predicted"))
-    return Group(table, *([Text("")] if content else []), *content)
+    return Group(table, Text("") if content else None, *content)
 
 
 def note_row(item: Comparison) -> str:

@@ -26,10 +26,9 @@ def scenarios_table(scenarios: Mapping[str, Scenario]) -> Table:
 
 def scenario_report(outcome: Outcome) -> Content:
     """Return what happened, the time and energy of every state, and the clocks it had."""
-    parts: list[Content] = [new_pairs(_summary(outcome)), _states(outcome)]
-    if len(outcome.machine.speeds) > 1 or outcome.scenario.loads:
-        parts.append(tabulate(SPEEDS, outcome.machine.speeds))
-    return spaced(parts)
+    several = len(outcome.machine.speeds) > 1 or outcome.scenario.loads
+    return spaced([new_pairs(_summary(outcome)), _states(outcome),
+                   tabulate(SPEEDS, outcome.machine.speeds) if several else None])
 
 
 def _summary(outcome: Outcome) -> Pairs:

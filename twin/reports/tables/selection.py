@@ -260,12 +260,13 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
     chosen, left_out = fit_widths(columns, rows, console, selection.limits)
     spread = [Text(note, "dim") for note in say_spread([str(one.header) for one in chosen],
                                                              rows)]
-    return Group(draw_columns(chosen, rows), *spread, *(
-        [Text(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or --json has them",
-              "dim")] if left_out else []), *(
-        [Text("mostly " + "; ".join(f"{name}: {list_first(boards, 2)}" for name, boards in (
-            group_by((say_mostly(row).partition(" ")[0], row.board) for row in rows)).items()))]
-        if "mostly" in left_out else []))
+    return Group(
+        draw_columns(chosen, rows), *spread,
+        Text(f"not shown at {console.width} columns: {', '.join(left_out)}; -o or --json has them",
+             "dim") if left_out else None,
+        Text("mostly " + "; ".join(f"{name}: {list_first(boards, 2)}" for name, boards in (
+            group_by((say_mostly(row).partition(" ")[0], row.board) for row in rows)).items()))
+        if "mostly" in left_out else None)
 
 
 def say_mostly(row: Row) -> str:

@@ -35,10 +35,10 @@ def study_report(session: Session, table: Table, console: Console, rows: int) ->
     study = session.study
     pairs = [("study", f"{study.name}: {study.question}" if study.question else study.name),
              ("twin", str(session.head["twin"]))]
-    parts: list[Content] = [new_pairs(pairs), Group(*map(Text, tell(study, table)))]
-    if study.notes:
-        parts.append(Group(*(Text(note, "dim") for note in study.notes)))
-    return spaced([*parts, sweep_report(table, console, rows)])
+    return spaced([
+        new_pairs(pairs), Group(*map(Text, tell(study, table))),
+        Group(*(Text(note, "dim") for note in study.notes)) if study.notes else None,
+        sweep_report(table, console, rows)])
 
 
 def study_diff_report(pairs: Sequence[RowPair]) -> Content:
