@@ -216,6 +216,13 @@ def test_clocks_without_a_ratio_are_refused():
         replace(make_bus(), masters=odd).clock_periods()
 
 
+def test_a_slave_by_a_number_beyond_the_last_is_refused():
+    bus = make_bus(slaves="st")
+    merge_streams(bus, [ask("a", np.array([0, 1]))])
+    with pytest.raises(KernelError, match="slave 2; accepted: 0 to 1"):
+        merge_streams(bus, [ask("a", np.array([0, 2]))])
+
+
 def test_a_bank_beyond_those_of_its_own_slave_names_that_slave():
     bus = replace(make_bus(), slaves=(Slave(name="s", banks=4), Slave(name="t", banks=2)))
     with pytest.raises(KernelError, match="bank 2; accepted: 0 to 1 of 't'"):

@@ -335,6 +335,20 @@ def test_a_boards_clock_is_told_by_the_hosts(monkeypatch, rate):
     assert found.uncertainty == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_clock_is_judged_by_the_span_the_board_claims(monkeypatch):
+    """A board that spins 10 % longer than asked, and says so, has no other clock."""
+    clock = MadeClock()
+
+    class MadeSession:
+        def request(self, name, payload, **waits):
+            ticks = int.from_bytes(payload, "little") * 11 // 10
+            clock.sleep(3e-3 + 1e-6 * ticks)
+            return wire.BoardTime(ticks=ticks, hz=10**6, clock=0).pack()
+
+    monkeypatch.setattr(calibration.collecting.clock_check, "time", clock)
+    assert check_clock(MadeSession()).ratio == pytest.approx(1)
+
+
 def test_a_line_that_answers_by_a_timer_is_timed_for_longer(monkeypatch):
     """Answers leave an adapter every 16 ms: 200 ms are too short to know a clock by."""
     clock, asked = MadeClock(), []

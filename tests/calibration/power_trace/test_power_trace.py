@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from calibration.errors import LinkError, MeasurementError
-from calibration.power_trace.alignment import align_by_correlation, align_by_marks, step_profile
+from calibration.power_trace.alignment import (
+    _correlation,
+    _resample,
+    align_by_correlation,
+    align_by_marks,
+    step_profile,
+)
 from calibration.power_trace.board_energy import (
     energy_samples,
     find_windows,
@@ -112,6 +118,21 @@ def test_a_trace_without_noise_is_placed_to_a_sample_whatever_its_scale():
     assert found.offset_us == pytest.approx(1000.0) and found.quality == pytest.approx(1.0)
     assert (found.rate, found.rate_sd, found.method) == (1.0, 0.0, "correlation")
     assert found.shift_sd_us == pytest.approx(10 / np.sqrt(24))
+
+
+def test_scores_of_a_shape_are_pearsons_of_each_stretch():
+    random = np.random.default_rng(4)
+    power, shape = 40 + random.normal(0, 3, 30).cumsum(), random.normal(0, 1, 8)
+    shape -= shape.mean()
+    expected = [np.corrcoef(power[place:place + 8], shape)[0, 1] for place in range(23)]
+    assert _correlation(power, shape) == pytest.approx(expected)
+
+
+def test_a_trace_is_resampled_within_its_span():
+    trace = PowerTrace(time_us=np.array([0.0, 10.0, 20.0, 30.0]), meter=Meter(name="made"),
+                       power_mw=np.array([1.0, 2.0, 4.0, 8.0]))
+    assert _resample(trace, 10.0).tolist() == [1.0, 2.0, 4.0, 8.0]
+    assert _resample(trace, 5.0)[::2].tolist() == [1.0, 2.0, 4.0, 8.0]
 
 
 def test_differencing_finds_a_layer_shorter_than_a_sample():

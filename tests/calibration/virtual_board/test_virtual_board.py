@@ -31,6 +31,7 @@ from calibration.virtual_board import launch, list_virtual_boards
 from calibration.virtual_board.costs import Costs, Span, costs_of
 from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
+from calibration.virtual_board.unicorn_board import DWT_EVENTS
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import change_board, load_board
 from hwmodels.board.policies import POLICIES
@@ -116,7 +117,7 @@ def test_qemu_counts_instructions_exactly(images, port):
 
 
 @pytest.mark.parametrize("port", UNICORNS)
-def test_planted_costs_are_what_the_firmware_counts(images, port):
+def test_planted_costs_are_what_the_firmware_counts(images, port, monkeypatch):
     costs = Costs(core=f"cortex-{port.split('-')[1]}", spans=(FLASH, RAM), data=SMALL,
                   write_back_cycles=5)
     from tests.oracles.recordings import layer_spans, run_recorded
@@ -148,6 +149,9 @@ def test_planted_costs_are_what_the_firmware_counts(images, port):
     assert 2048 <= spans[0].loads <= 2048 + 60 and 16 <= spans[0].stores <= 16 + 20
     assert spans[0].accesses == spans[0].loads + spans[0].stores
     check_against_reference(board.costs, readings, trace)
+    monkeypatch.setattr(type(board), "dwt_events", lambda _: (1, 2, 3, 4, 0x105))
+    assert [board._read_private(None, DWT_EVENTS + 4 * number, 4, None) for number in range(5)] == [
+        1, 2, 3, 4, 5]
 
 
 def check_against_reference(costs, readings, trace):

@@ -11,7 +11,7 @@ from hwmodels.board.file import load_board
 from hwmodels.quantities import format_time
 from twin.attribution.diagnosis.faults import BINARY, PRICE_SD
 from twin.attribution.difference import Account, Line, Row
-from twin.attribution.possible import KERNELS, explain_gap, price_sds
+from twin.attribution.possible import KERNELS, explain_gap, list_open, price_sds
 from twin.pricing.calibration import shipped_calibration
 from twin.reports.tables.diagnosis import possible_table
 
@@ -21,6 +21,15 @@ KERNEL_ERRORS = dataclasses.replace(BINARY, common=0.05, family=0.01, layer=0.01
 OPS = ("conv_2d", "depthwise_conv_2d") * 4
 rng = np.random.default_rng(3)
 AMOUNTS = rng.uniform(0.1, 1.0, (8, 3)) * rng.uniform(1e5, 1e6, (8, 1))
+
+
+def test_rows_of_which_nothing_was_measured_have_no_price():
+    measured, nothing = account().rows[:2]
+    nothing = dataclasses.replace(nothing, second=0)
+    outside = dataclasses.replace(measured, first=0)
+    assert nothing.first + nothing.unexplained == 0
+    rows = (measured, nothing, outside)
+    assert list_open(dataclasses.replace(account(), rows=rows)) == [measured]
 
 
 def explain(made, **settled):

@@ -114,6 +114,14 @@ def test_the_graph_computes_what_the_file_computes(case, tmp_path):
     assert_computes_the_same(path, x, tmp_path, plain=case == "exported channels last")
 
 
+def test_padding_of_named_axes_is_of_those(tmp_path):
+    path = save(tmp_path, [node("Pad", "x amounts value axes", "y")], {"x": [1, 3, 8, 6]},
+                {"y": [1, 3, 11, 9]}, {"amounts": np.array([1, 0, 2, 3]), "value": np.float32(0),
+                                       "axes": np.array([2, 3])}, opset=18)
+    (layer,) = read_model(path).layers
+    assert sorted(layer.option("paddings", ())) == [(0, 0), (0, 0), (0, 3), (1, 2)]
+
+
 def test_recurrent_gates_are_reordered(tmp_path):
     w, r, b = weights(1, 16, 3), weights(1, 16, 4), weights(1, 32)
     path = save(tmp_path, [node("LSTM", "x w r b", "Y Yh", hidden_size=4),

@@ -11,7 +11,7 @@ from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.arithmetic import find_operation
 from twin.network.graph import GraphLayer
 from twin.network.operators import graph_macs, list_states
-from twin.network.readers import read_model
+from twin.network.readers import budget, read_model
 from twin.network.readers.tflite_control import MAX_TURNS
 from twin.network.writers.tflite import encode_tflite
 from twin.pricing.prediction import predict
@@ -74,6 +74,15 @@ def test_loops_have_a_budget(tmp_path):
     assert read_model(path).layers
     with pytest.raises(ModelError, match=r"a loop of .* turns; at most"):
         read_model(write_subgraphs(tmp_path / "b.tflite", endless))
+
+
+def test_tensors_of_all_subgraphs_share_one_bound(tmp_path, monkeypatch):
+    graphs = keras_lstm()
+    path = write_subgraphs(tmp_path / "a.tflite", graphs)
+    main, _, body = (len(graph.tensors) for graph in graphs)
+    monkeypatch.setattr(budget, "MAX_TENSORS", main + body - 1)
+    with pytest.raises(ModelError, match=rf"a\.tflite: {main + body} tensors; at most "):
+        read_model(path)
 
 
 def calls(depth):

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import astuple
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_graphs import one_layer, tensor
 from made_outlines import compare_kept, outline
@@ -13,6 +14,7 @@ from made_outlines import compare_kept, outline
 from hwmodels.kernel import walk_accesses
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
+from twin.network.graph import Quantization
 from twin.runtimes.file import load_runtime
 
 KEPT = Path(__file__).parent / "kept"
@@ -58,6 +60,20 @@ def test_matrix_products(adj, dtype) -> None:
     layer, = lower_network(deploy(graph, "nucleo_l4r5zi", runtime=runtime))
     assert sum(kernel.useful_macs for kernel in layer) == 2 * 4 * 3 * 5
     compare_kept(KEPT / f"matmul-{dtype}-{adj}.txt", outline([describe(one) for one in layer], 20))
+
+
+def test_products_of_a_library_with_scales_of_their_own_and_of_two_activations() -> None:
+    """CMSIS-NN's: five rows of weights, each with its scale; two pairs of matrices."""
+    scales = Quantization(scales=(0.1, 0.2, 0.3, 0.4, 0.5), zero_points=(0,) * 5, axis=0)
+    dense = one_layer("fully_connected", [
+        tensor((1, 8)), tensor((5, 8), data=np.ones((5, 8), np.int8), quantization=scales)],
+        [tensor((1, 5))])
+    batched = one_layer("batch_matmul", [tensor((1, 2, 4, 3)), tensor((1, 2, 5, 3))],
+                        [tensor((1, 2, 4, 5))], options={"adj_x": False, "adj_y": True})
+    found = [[describe(kernel) for kernel in layer] for graph in (dense, batched)
+             for layer in lower_network(deploy(graph, "nucleo_l4r5zi", runtime="cmsis-nn"))]
+    assert [sum(kernel[2] for kernel in layer) for layer in found] == [5 * 8, 2 * 4 * 3 * 5]
+    compare_kept(KEPT / "cmsis-nn-products.txt", outline(found, 20))
 
 
 @pytest.mark.parametrize("name", ["cmsis-nn", "neural-art", "tflm-esp-nn"])

@@ -62,6 +62,14 @@ def test_samples_fill_ranges_and_are_the_same_again(method: str) -> None:
     assert {point["y"] for point in points} == {"a", "b"}
 
 
+@pytest.mark.parametrize("method", ["sobol", "lhs", "random"])
+def test_a_sample_has_as_many_points_as_asked_for(method: str) -> None:
+    for count in (1, 2, 5, 9):
+        points = make_space(["m"], ["b"], settings={"x": "0..1"},
+                            sample=f"{method}:{count}").list_points()
+        assert len(points) == count
+
+
 def test_a_sample_of_few_values_holds_none_twice() -> None:
     points = make_space(["m"], ["b"], settings={"y": "a,b"}, sample="sobol:64").list_points()
     assert [point["y"] for point in points] in (["a", "b"], ["b", "a"])

@@ -109,4 +109,7 @@ def _lower_mve(site: Site) -> Lowered:
 
 _BOTH: Codes = {"c": Lowering(lower=_lower), "mve": Lowering(lower=_lower_mve)}
 
-KERNELS: Kernels = {"add": _BOTH, "mul": _BOTH}
+KERNELS: Kernels = {
+    "add": _BOTH,
+    "mul": _BOTH,
+}

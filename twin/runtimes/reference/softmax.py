@@ -50,4 +50,6 @@ def _lower(site: Site) -> Lowered:
                       load("output", 4, 0, **steps), write)))
 
 
-KERNELS: Kernels = {"softmax": {"c": Lowering(lower=_lower)}}
+KERNELS: Kernels = {
+    "softmax": {"c": Lowering(lower=_lower)},
+}

@@ -30,4 +30,6 @@ def _lower(site: Site) -> Lowered:
         assumed=True)
 
 
-KERNELS: Kernels = {"abs": {"c": Lowering(lower=_lower)}}
+KERNELS: Kernels = {
+    "abs": {"c": Lowering(lower=_lower)},
+}
