@@ -103,14 +103,8 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     timing, _, code, data = _empty(kernels, board, code_address, code_memory)
     issued = [_issue(kernel.blocks, kernel.useful_macs, timing) for kernel in kernels]
     if not cold:
-        _warm(kernels, [one.core_cycles for one in issued], timing, code, data)
-    if loads or _share_lines(code, data):
-        return tuple([_run_kernel(kernel, one, code.fetch(kernel, timing), data, loads)
-                      for kernel, one in zip(kernels, issued, strict=True)])
-    fetched = code.run(kernels, timing)
-    met = data.run(kernels, [one.core_cycles for one in issued])
-    return tuple([replace(one, code=of_code, data=of_data)
-                  for one, of_code, of_data in zip(issued, fetched, met, strict=True)])
+        _run_kernels(kernels, issued, timing, code, data)
+    return _run_kernels(kernels, issued, timing, code, data, loads)
 
 
 def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -131,8 +125,8 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
     """
     timing, states, code, data = _empty(kernels, board, code_address, code_memory)
     run = (*(() if cold else kernels), *kernels[:stop])
-    _warm(run, [_issue(kernel.blocks, kernel.useful_macs, timing).core_cycles for kernel in run],
-          timing, code, data)
+    _run_kernels(run, [_issue(kernel.blocks, kernel.useful_macs, timing) for kernel in run],
+                 timing, code, data)
     return dict(states)
 
 
@@ -148,18 +142,17 @@ def _empty(kernels: Sequence[Kernel], board: Board, code_address: int, code_memo
             CodePath(kernels, board, code_address, code_memory, states), DataPath(board, states))
 
 
-def _warm(kernels: Sequence[Kernel], core_cycles: Sequence[float], timing: CoreTiming,
-          code: CodePath, data: DataPath) -> None:
-    """Run kernels for what they leave in caches alone."""
-    if _share_lines(code, data):
-        # Fetching comes first.
-        for kernel, cycles in zip(kernels, core_cycles, strict=True):
-            code.fetch(kernel, timing)
-            data.access(kernel, cycles)
-        return
-    if code.cache is not None:
-        code.run(kernels, timing)
-    data.warm(kernels, core_cycles)
+def _run_kernels(kernels: Sequence[Kernel], issued: Sequence[KernelTraffic], timing: CoreTiming,
+                 code: CodePath, data: DataPath, loads: Sequence[Load] = (),
+                 ) -> tuple[KernelTraffic, ...]:
+    """Add what each kernel's fetches, loads and stores meet to what the core does."""
+    if loads or _share_lines(code, data):
+        return tuple([_run_kernel(kernel, one, code.run([kernel], timing)[0], data, loads)
+                      for kernel, one in zip(kernels, issued, strict=True)])
+    fetched = code.run(kernels, timing)
+    met = data.run(kernels, [one.core_cycles for one in issued])
+    return tuple([replace(one, code=of_code, data=of_data)
+                  for one, of_code, of_data in zip(issued, fetched, met, strict=True)])
 
 
 def _share_lines(code: CodePath, data: DataPath) -> bool:

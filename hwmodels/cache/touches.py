@@ -19,10 +19,12 @@ from hwmodels.cache.running import describe_cache, number_owners
 from hwmodels.cache.set_associative import CacheState
 from hwmodels.frozen import entity
 from hwmodels.kernel import Nest, Nests, Operand, Operands
-from hwmodels.nest.stream import Repeat, Stream, Tree, check_nests, make_tree
+from hwmodels.kernels.cache_words import CODE, CODE_END
+from hwmodels.nest.flattening import RECORD_WORDS, flatten_tree
+from hwmodels.nest.stream import check_nests, make_tree
 
 PIECE = 1 << 18
-"""Touches given to a visitor at a time."""
+"""Touches given to a visitor at a time, but for those of one iteration."""
 
 HIT, READ_FILL, WRITE_FILL, BYPASS = range(4)
 """What a touch met."""
@@ -108,66 +110,18 @@ def walk_touches(nests: Sequence[Nest], operands: Sequence[Operand],
     """
     from hwmodels.kernels import touch_stream
 
-    walk = _plan_walk(tuple(nests), tuple(operands), line_bytes)
-    cursor = np.array([0, 0, -1], dtype=np.int64)
-    indices = np.zeros(walk.steps.shape[1], dtype=np.int64)
-    accesses, lines, marks = np.empty((3, PIECE), dtype=np.int64)
-    while cursor[0] < len(walk.code):
-        count = touch_stream.fill_touches(
-            walk.code, walk.streams, walk.steps, walk.values, walk.limits, walk.guard_steps,
-            line_bytes.bit_length() - 1, cursor, indices, accesses, lines, marks)
+    program = _flatten_nests(tuple(nests), tuple(operands), line_bytes).copy()
+    cursor = np.array([program[CODE], 0, 0])
+    accesses, lines, marks = np.empty((3, PIECE + len(program) // RECORD_WORDS), dtype=np.int64)
+    while cursor[0] < program[CODE_END]:
+        count = touch_stream.fill_touches(program, line_bytes.bit_length() - 1, cursor, accesses,
+                                          lines, marks)
         yield accesses[:count], lines[:count], marks[:count]
 
 
-@entity
-class _Walk:
-    """Nests as the arrays `fill_touches` walks."""
-
-    code: np.ndarray
-    streams: np.ndarray
-    steps: np.ndarray
-    values: np.ndarray
-    limits: np.ndarray
-    guard_steps: np.ndarray
-
-
 @lru_cache(maxsize=512)
-def _plan_walk(nests: Nests, operands: Operands, line_bytes: int) -> _Walk:
+def _flatten_nests(nests: Nests, operands: Operands, line_bytes: int) -> np.ndarray:
+    """Return nests as a program in which operands are where they are."""
     check_nests(nests, operands)
-    tree = make_tree(nests, operands, (True,) * len(operands), line_bytes)
-    code: list[list[int]] = []
-    found: list[Stream] = []
-    _flatten(tree, 0, code, found)
-    depths = max([1, *(len(stream.steps_bytes) for stream in found)])
-    guards = [guard for stream in found for guard in stream.guards]
-    ends = np.cumsum([0, *(len(stream.guards) for stream in found)])
-    return _Walk(
-        code=_table(code, 4),
-        streams=_table([[stream.address, stream.operand, stream.write, stream.follows,
-                         int(ends[row]), int(ends[row + 1])]
-                        for row, stream in enumerate(found)], 6),
-        steps=_table([_pad(stream.steps_bytes, depths) for stream in found], depths),
-        values=np.array([guard.offset for guard in guards], dtype=np.int64),
-        limits=np.array([guard.limit for guard in guards], dtype=np.int64),
-        guard_steps=_table([_pad(guard.steps, depths) for guard in guards], depths))
-
-
-def _flatten(tree: Tree, depth: int, code: list[list[int]], found: list[Stream]) -> None:
-    for part in tree:
-        if isinstance(part, Repeat):
-            start = len(code)
-            code.append([0, part.extent, depth, 0])
-            _flatten(part.body, depth + 1, code, found)
-            code[start][3] = len(code)
-            code.append([1, part.extent, depth, start])
-        else:
-            code.append([2, len(found), depth, 0])
-            found.append(part)
-
-
-def _pad(steps: tuple[int, ...], depths: int) -> list[int]:
-    return [*steps, *[0] * (depths - len(steps))]
-
-
-def _table(rows: list[list[int]], columns: int) -> np.ndarray:
-    return np.array(rows, dtype=np.int64).reshape(len(rows), columns)
+    return flatten_tree(make_tree(nests, operands, (True,) * len(operands), line_bytes), 0,
+                        in_order=True)

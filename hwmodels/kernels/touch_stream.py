@@ -6,94 +6,108 @@ are those of `cache_nest`; lines are kept in order of touch under LRU.
 
 import numpy as np
 
+from hwmodels.kernels.cache_nest import close_loop, enter_loop, set_ranges
 from hwmodels.kernels.cache_policies import meet_set, set_among
 from hwmodels.kernels.cache_words import (
+    ADDRESS,
     ALLOCATE,
     BACK,
+    CODE,
+    CODE_END,
+    DEPTH,
     EMPTY,
+    EXTENT,
+    FIRST,
+    FOLLOWS,
+    HIGH,
     HIT,
+    INNERMOST,
+    LAST,
+    LOOP,
+    LOW,
     MASK,
+    OPERAND,
+    OPERATION_WORDS,
+    PARTNER,
     POLICY,
+    RECORD,
+    RECORDS,
     SETS,
     STATE_HEAD,
+    STEP,
     WAYS,
+    WRITE,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
+from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_kept, compile_part
 
-LOOP, END, STREAM = 0, 1, 2
+OPERATION, ITERATION, ACCESSES = range(3)
+"""Of a cursor: the next operation, an iteration of it, and accesses so far."""
 
 
-@compile_inline
-def holds(first: Integer, last: Integer, indices: Words, values: Words, limits: Words,
-          guard_steps: Table) -> bool:
-    """Whether all guards of a stream hold."""
-    for guard in range(first, last):
-        value = values[guard]
-        for depth in range(len(indices)):
-            value += guard_steps[guard, depth] * indices[depth]
-        if value < 0 or value >= limits[guard]:
-            return False
-    return True
+@compile_part
+def fill_innermost(m: Words, op: Integer, shift: Integer, cursor: Words, count: Integer,
+                   accesses: Words, lines: Words, marks: Words) -> Integer:
+    """Write touches of an innermost loop, as many iterations as there is room for, behind others.
+
+    Returns how many touches there are then; the cursor is at iteration zero of the next operation,
+    or at one of this.
+    """
+    streams = m[op + LAST] - m[op + FIRST]
+    first = np.uint64(m[RECORDS]) + np.uint64(m[op + FIRST]) * RECORD
+    end = first + np.uint64(streams) * RECORD
+    turn, access = cursor[ITERATION], cursor[ACCESSES]
+    if m[op + PARTNER]:
+        set_ranges(m, 0, m[op + EXTENT], np.uint64(m[op + DEPTH]), first, end)
+    while turn < m[op + EXTENT] and count + streams <= len(lines):
+        at, line = first, -1
+        while at < end:
+            if m[at + LOW] <= turn < m[at + HIGH]:
+                before, line = line, (m[at + ADDRESS] + turn * m[at + STEP]) >> shift
+                access += 1 - m[at + FOLLOWS]
+                if not m[at + FOLLOWS] or line != before:
+                    accesses[count], lines[count] = access - 1, line
+                    marks[count] = m[at + OPERAND] << 1 | m[at + WRITE]
+                    count += 1
+            at += RECORD
+        turn += 1
+    cursor[ACCESSES] = access
+    if turn < m[op + EXTENT]:
+        cursor[ITERATION] = turn
+    else:
+        cursor[ITERATION] = 0
+        cursor[OPERATION] += np.int64(OPERATION_WORDS)
+    return count
 
 
 @compile_kept
-def fill_touches(code: Table, streams: Table, steps: Table, values: Words, limits: Words,
-                 guard_steps: Table, shift: Integer, cursor: Words, indices: Words, accesses: Words,
-                 lines: Words, marks: Words) -> Integer:
-    """Write touches to a buffer until it is full or the nest is over; return how many.
+def fill_touches(m: Words, shift: Integer, cursor: Words, accesses: Words, lines: Words,
+                 marks: Words) -> Integer:
+    """Write touches to a buffer until it is full or the program is over; return how many.
 
     Parameters
     ----------
-    code : ndarray of int64, (operations, 4)
-        LOOP: extent, depth, position of its END. END: extent, depth, position of its LOOP.
-        STREAM: number.
-    streams : ndarray of int64, (streams, 6)
-        Address, operand, write, follows, first guard, guard after the last.
-    steps, values, limits, guard_steps
-        Address steps by depth; offset, limit and index steps of guards.
+    m : ndarray of int64
+        A program whose operands are where its streams say; changed.
     shift : int
         Log2 of the line.
     cursor : ndarray of int64, (3,)
-        Position in the code, accesses so far, line of the stream before; kept between calls.
-    indices : ndarray of int64, (depths,)
-        Kept between calls.
+        Begins with the program's `CODE` and zeros; kept between calls.
     accesses, lines, marks : ndarray of int64, (room,)
-        Number of the access, its line, operand << 1 | write.
+        Number of the access, its line, operand << 1 | write; room for those of any iteration.
     """
-    place, access, before = cursor[0], cursor[1], cursor[2]
-    count = 0
-    while place < len(code) and count < len(lines):
-        operation = code[place, 0]
-        if operation == LOOP:
-            indices[code[place, 2]] = 0
-            place += 1
-        elif operation == END:
-            depth = code[place, 2]
-            indices[depth] += 1
-            if indices[depth] < code[place, 1]:
-                place = code[place, 3]
-            else:
-                indices[depth] = 0
-            place += 1
-        else:
-            stream = code[place, 1]
-            place += 1
-            if holds(streams[stream, 4], streams[stream, 5], indices, values, limits,
-                     guard_steps):
-                address = streams[stream, 0]
-                for depth in range(len(indices)):
-                    address += steps[stream, depth] * indices[depth]
-                line = address >> shift
-                follows = streams[stream, 3]
-                access += 1 - follows
-                if not follows or line != before:
-                    accesses[count] = access - 1
-                    lines[count] = line
-                    marks[count] = streams[stream, 1] << 1 | streams[stream, 2]
-                    count += 1
-                before = line
-    cursor[0], cursor[1], cursor[2] = place, access, before
+    count, stopped = 0, False
+    while not stopped and cursor[OPERATION] < m[CODE_END]:
+        op = np.uint64(cursor[OPERATION])
+        if m[op] == INNERMOST:
+            count = fill_innermost(m, op, shift, cursor, count, accesses, lines, marks)
+            stopped = cursor[OPERATION] == np.int64(op)
+            continue
+        cursor[OPERATION] += np.int64(OPERATION_WORDS)
+        if m[op] == LOOP:
+            enter_loop(m, op)
+        elif close_loop(m, op):
+            cursor[OPERATION] = m[CODE] + (m[op + PARTNER] + 1) * np.int64(OPERATION_WORDS)
     return count
 
 

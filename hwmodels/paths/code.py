@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.facts import Board, Memory
 from hwmodels.board.memory import banks_of
-from hwmodels.cache.set_associative import CacheState, new_state, simulate_kernels, simulate_nests
+from hwmodels.cache.set_associative import CacheState, new_state, simulate_kernels
 from hwmodels.core.schedule import count_block
 from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code
@@ -51,18 +51,18 @@ class CodePath:
                     name="code", role="code", memory=memory, address=address, size_bytes=size)
                 address += size
 
-    def fetch(self, kernel: Kernel, timing: CoreTiming) -> CodeTraffic:
-        """Fetch a kernel's code.
+    def run(self, kernels: Sequence[Kernel], timing: CoreTiming) -> tuple[CodeTraffic, ...]:
+        """Fetch kernels' code, one kernel behind the other.
 
         Parameters
         ----------
         timing
-            Of the core, for the time its blocks take.
+            Of the core, for the time blocks take.
 
         Returns
         -------
-        CodeTraffic
-            Lines filled; without a cache the blocks that are fetched.
+        tuple of CodeTraffic
+            Of each, lines filled; without a cache the blocks that are fetched.
 
         Notes
         -----
@@ -70,37 +70,13 @@ class CodePath:
         stay in it.
         """
         if self.cache is None:
-            return self._fetch_directly(kernel, timing)
-        walk = self.find_walk(kernel)
-        if walk is None:
-            return CodeTraffic()
-        counts, self.states[self.cache.name] = simulate_nests(
-            self.cache, walk.nests, walk.operands, self._state(self.cache))
-        return CodeTraffic(misses=counts.total("read_misses"))
-
-    def run(self, kernels: Sequence[Kernel], timing: CoreTiming) -> tuple[CodeTraffic, ...]:
-        """Fetch kernels' code, one kernel behind the other.
-
-        Parameters
-        ----------
-        kernels, timing
-            As for `fetch`.
-
-        Returns
-        -------
-        tuple of CodeTraffic
-            Of each.
-        """
-        if self.cache is None:
             return tuple([self._fetch_directly(kernel, timing) for kernel in kernels])
         walks = [self.find_walk(kernel) for kernel in kernels]
         counts, self.states[self.cache.name] = simulate_kernels(
-            self.cache, [walk for walk in walks if walk is not None], self._state(self.cache))
+            self.cache, [walk for walk in walks if walk is not None],
+            self.states.get(self.cache.name) or new_state(self.cache))
         misses = iter([one.total("read_misses") for one in counts])
         return tuple([CodeTraffic(misses=0 if walk is None else next(misses)) for walk in walks])
-
-    def _state(self, cache: Cache) -> CacheState:
-        return self.states.get(cache.name) or new_state(cache)
 
     def find_walk(self, kernel: Kernel) -> Kernel | None:
         """Return the walk over a kernel's code, line by line, as a kernel; None for none."""

@@ -77,45 +77,20 @@ class DataPath:
             What those of each met.
         """
         rows = [self._serving(kernel) for kernel in kernels]
-        if self._is_coupled(rows):
+        used = list(dict.fromkeys([cache for row in rows for cache in row if cache is not None]))
+        if any(cache.streaming_lines or cache.below for cache in used):
+            # What a cache does depends on more than what looked it up before.
             return tuple([self.access(kernel, cycles)
                           for kernel, cycles in zip(kernels, core_cycles, strict=True)])
-        met = self._look_up_all(kernels, rows)
+        met: dict[Cache, tuple[AccessCounts, ...]] = {}
+        for cache in used:
+            flags = [tuple([one is cache for one in row]) for row in rows]
+            met[cache], self.states[cache.name] = simulate_kernels(
+                cache, kernels, self.states.get(cache.name) or new_state(cache), flags)
         return tuple([self._join(kernel, row, {
             cache: (met[cache][number] if cache else self._count_directly(kernel), {})
             for cache in dict.fromkeys(row)})
             for number, (kernel, row) in enumerate(zip(kernels, rows, strict=True))])
-
-    def warm(self, kernels: Sequence[Kernel], core_cycles: Sequence[float]) -> None:
-        """Run kernels' accesses, one kernel behind the other, for what they leave in caches.
-
-        Parameters
-        ----------
-        kernels, core_cycles
-            As for `access`, of each.
-        """
-        rows = [self._serving(kernel) for kernel in kernels]
-        if self._is_coupled(rows) or any(
-                memory.line_buffer and data_cache(self.board, memory) is None
-                for memory in self.board.memories):
-            self.run(kernels, core_cycles)
-        else:
-            self._look_up_all(kernels, rows)
-
-    def _is_coupled(self, rows: Sequence[Sequence[Cache | None]]) -> bool:
-        """Whether what a cache does depends on more than what looked it up before."""
-        return any(cache.streaming_lines or cache.below for row in rows for cache in row
-                   if cache is not None)
-
-    def _look_up_all(self, kernels: Sequence[Kernel], rows: Sequence[Sequence[Cache | None]],
-                     ) -> dict[Cache | None, tuple[AccessCounts, ...]]:
-        """Run all kernels through each cache that is looked up."""
-        met: dict[Cache | None, tuple[AccessCounts, ...]] = {}
-        for cache in dict.fromkeys([one for row in rows for one in row if one is not None]):
-            flags = [tuple([one is cache for one in row]) for row in rows]
-            met[cache], self.states[cache.name] = simulate_kernels(
-                cache, kernels, self.states.get(cache.name) or new_state(cache), flags)
-        return met
 
     def _join(self, kernel: Kernel, caches: Sequence[Cache | None],
               met: Mapping[Cache | None, tuple[AccessCounts, Mapping[Cache, AccessCounts]]],

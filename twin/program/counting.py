@@ -117,7 +117,8 @@ def _count(machine: Machine, number: int, function: Function,
             if region.operand == one.operand))
     code = (CodeTraffic(misses=machine.recorder.fetched(number))
             if code_cache(board, memory) is not None
-            else CodePath([kernel], board, function.start, memory.name, {}).fetch(kernel, timing))
+            else CodePath([kernel], board, function.start, memory.name, {}).run(
+                [kernel], timing)[0])
     return FunctionRun(
         name=function.name, family=kernel.family, code_memory=memory.name,
         calls=sum(run.count for run in runs if run.address == function.start),
