@@ -74,6 +74,11 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
     show_view(found, "limits:requirement_table", found.requirements, as_json=as_json)
     if found.prediction.voltage and not as_json:
         show(open_console(), f"voltage {found.prediction.voltage}")
+    if found.probability is not None and not as_json:
+        from twin.reports.tables.limits import format_chance
+
+        show(open_console(), "all limits  met together with a probability of "
+                             f"{format_chance(found.probability)}")
     if found.row is not None and not as_json:
         from twin.reports.tables.study_sentences import say_duty
 

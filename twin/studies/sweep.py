@@ -14,9 +14,11 @@ from typing import TypeVar
 import numpy as np
 
 from hwmodels.processes import map_forked
+from hwmodels.quantities import list_by_key
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite, makes_another
+from twin.pricing.certainty import probability_faster, read_draw
 from twin.studies.axes import Point, Space, label
-from twin.studies.limits import Limits
+from twin.studies.limits import Limits, probability_within
 from twin.studies.points import Deployer
 from twin.studies.results import Table
 from twin.studies.rows import NAMED, UNCERTAIN, Row, Rows, judge
@@ -260,11 +262,46 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
     axes
         Paths that vary.
     """
-    judged = [judge(row, limits) for row in rows]
+    judged = share_draws([judge(row, limits) for row in rows], limits)
     known = tuple(name for name in objectives if (all if name == "price_usd" else any)(
         getattr(row, name) is not None for row in judged if not row.failure))
     return Table(rows=mark_front(judged, known), limits=limits, objectives=known or tuple(
         objectives), axes=tuple(axes))
+
+
+def share_draws(rows: Sequence[Row], limits: Limits) -> list[Row]:
+    """Return judged rows, none of which meets a time more surely than a faster one allows.
+
+    Parameters
+    ----------
+    rows
+        Of any networks; only those of one network on one board are compared.
+    limits
+        As they were judged by.
+
+    Notes
+    -----
+    The ends of an interval do not say how far its tails reach; that of a row whose waits may be
+    long is as wide below as its interval. What two such rows have in common is drawn once
+    for both, so a limit below both is met by the slower one hardly more often:
+    P(slow <= limit) <= P(fast <= limit) + P(slow < fast).
+    """
+    found = [*rows]
+    known = [((row.model, row.board), place) for place, row in enumerate(rows)
+             if row.draw and row.time]
+    for places in list_by_key(known).values():
+        fast, least = rows[places[0]], 1.0
+        for place in sorted(places, key=lambda place: rows[place].time_us or 0.0):
+            row, time_us = rows[place], rows[place].time_us or 0.0
+            limit = dict(limits.after(row.wake_up_us).list_limits()).get("time_us", math.inf)
+            chance = probability_within(limit, time_us, row.time) or 0.0
+            if chance < least:
+                fast, least = row, chance
+            elif row.probability and limit < time_us:
+                slower = probability_faster(fast.time_us or 0.0, time_us,
+                                            *map(read_draw, (fast.draw, row.draw)))
+                found[place] = replace(row, probability=min(row.probability, least + slower))
+    return found
 
 
 def hold(table: Table, limits: Limits, objectives: Sequence[str] | None = None) -> Table:

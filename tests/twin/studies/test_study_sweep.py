@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from twin.studies.axes import make_space
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import read_objectives
-from twin.studies.sweep import cut_chunks, hold, sweep_space
+from twin.studies.rows import judge
+from twin.studies.sweep import cut_chunks, hold, share_draws, sweep_space
 from twin.studies.table_files import read_table
 
 
@@ -194,3 +196,31 @@ def test_an_error_of_a_forked_process_is_raised_here(monkeypatch) -> None:
         made.throw(KeyboardInterrupt)  # ends though nobody writes what the others wait for
     os.close(reading)
     os.close(writing)
+
+
+def test_a_slower_placement_never_meets_a_time_more_surely_than_a_faster_one() -> None:
+    """Its waits may be long, so its interval, and the tail below it, is the wider by far."""
+    found = twin.sweep("ad", "rpi_pico2", settings={"placement.weights": "flash,sram"}, max_ms=3)
+    slow, fast = found.rows
+    assert slow.time_us > 2 * fast.time_us and slow.time.high > 10 * fast.time.high
+    alone = judge(slow, found.limits).probability
+    assert alone > 1.5 * fast.probability
+    assert fast.probability <= slow.probability <= fast.probability + 1e-5
+    assert fast == replace(judge(fast, found.limits), front=fast.front)
+    there = share_draws([judge(slow, found.limits), replace(fast, board="another")], found.limits)
+    assert there[0].probability == alone
+
+
+def test_check_says_what_a_row_says_of_several_limits() -> None:
+    deployment = twin.deploy("kws", "nucleo_l4r5zi")
+    limits = {"max_ms": 45, "max_uj": "1.9mJ"}
+    checked, row = twin.check(deployment, **limits), twin.sweep(
+        "kws", "nucleo_l4r5zi", **limits).rows[0]
+    assert checked.probability == row.probability and row.meets == "no, may be within"
+    assert {one.verdict for one in checked.requirements[2:]} == {"not met, may be within"}
+    assert row.probability < min(1 - one.chance_above for one in checked.requirements[2:])
+    assert twin.check(deployment, max_ms=45).probability is None
+    assert twin.to_document(checked)["probability"] == row.probability
+    assert "probability" not in twin.to_document(twin.check(deployment, max_ms=45))
+    shut = twin.check(deployment, **limits, max_ram_bytes="8KiB")
+    assert shut.probability == 0.0

@@ -20,7 +20,7 @@ from twin.pricing.certainty import Requirement
 from twin.pricing.ledger import name_energies
 from twin.pricing.prediction import Prediction, say_above_idle
 from twin.studies.limits import Limits, price_of, read_limit, read_limits
-from twin.studies.rows import Row, bound_mean, find_least_mean
+from twin.studies.rows import Row, bound_mean, find_least_mean, judge
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
@@ -44,6 +44,9 @@ class Check:
         Whether the whole interval has to meet them.
     row : Row or None
         With what its duty takes, where one was asked.
+    probability : float or None
+        That all limits are met together, as rows of `sweep` have it; None where no more than one
+        is uncertain, or it is not known.
     notes : tuple of str
         What an arena lacks or could save, and what a program leaves of its memories.
     """
@@ -52,6 +55,7 @@ class Check:
     requirements: tuple[Requirement, ...]
     sure: bool = False
     row: Row | None = None
+    probability: float | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -87,16 +91,22 @@ def check(asked: request.Check) -> Check:
     arena_bytes = None if (given := asked.arena_bytes) is None else int(read_limit(
         "arena_bytes", given if isinstance(given, str) else f"{given}B"))
     deployer = make_deployer(asked, [asked.deployment.board])
-    limits = read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty)
+    limits = replace(
+        read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty),
+        max_time_us=1e3 * max_ms if (max_ms := held["max_ms"]) else None,
+        max_energy_uj=held["max_uj"], max_ram_bytes=held["max_ram_bytes"],
+        max_flash_bytes=held["max_flash_bytes"])
     deployment = deployer.state(asked.deployment)
     prediction = calibrated.predict_calibrated(deployment, temperature=asked.temperature,
                                                calibration=fspath(asked.calibration))
     spare, arena, remarks = _check_arena(asked.deployment, arena_bytes)
     requirements = _list_requirements(prediction, spare, **held)
-    row = None
-    if limits.every_us is not None:
-        row = bound_mean(deployer.predict_changed(deployment, [{}])[0], limits)
-        requirements += _list_duty_requirements(row, limits)
+    row = probability = None
+    if limits.every_us is not None or (limits.max_time_us and limits.max_energy_uj):
+        row, = deployer.predict_changed(deployment, [{}])
+        probability = judge(row, limits).probability
+        row = bound_mean(row, limits) if limits.every_us else None
+        requirements += _list_duty_requirements(row, limits) if row else ()
     if asked.max_usd is not None:
         requirements += (Requirement(
             name="price", unit="USD", decimals=2,
@@ -112,7 +122,9 @@ def check(asked: request.Check) -> Check:
         found, notes = _check_regions(asked.deployment, regions, arena_bytes or 0)
         requirements += found
         remarks += notes + tuple(map(_say_region, regions))
+    several = sum(one.chance_above is not None for one in requirements) > 1
     return Check(prediction=prediction, requirements=requirements, sure=asked.sure, row=row,
+                 probability=probability if several else None,
                  notes=(*remarks, *describe_numbers(deployment, asked.calibration,
                                                     asked.temperature)))
 

@@ -162,4 +162,5 @@ class Check(OfPrediction):
     met: bool
     sure: bool
     requirements: list[Requirement]
+    probability: NotRequired[Share | None]
     duty: NotRequired[Annotated[TableRow, Of(lambda found: found.row and list_columns(found.row))]]
