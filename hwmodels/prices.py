@@ -48,7 +48,7 @@ from collections.abc import Iterator
 
 from hwmodels.board.facts import Board, Cache, EventPrice, Memory
 from hwmodels.board.power import Power
-from hwmodels.counts import ISSUE_EVENTS, Price, Prices
+from hwmodels.counts import ISSUE_EVENTS, Bill, BillLine, Price, Prices
 from hwmodels.errors import BoardError
 from hwmodels.paths.refill import (
     beat_bytes,
@@ -300,3 +300,33 @@ def _lower_cache_prices(board: Board) -> Iterator[Price]:
 def _filled_bytes(board: Board, cache: Cache, memory: Memory) -> int:
     """Line that comes from the memory: that of the lowest cache on the way to it."""
     return (lower_cache(board, cache, memory) or cache).line_bytes
+
+
+def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
+    """Add what being powered costs while the bill's cycles pass: clock tree and leakage.
+
+    Parameters
+    ----------
+    bill
+        Whose cycles, of its clocks one after the other, are the time.
+    prices
+        pJ per cycle and per nanosecond.
+
+    Returns
+    -------
+    Bill
+        With two more lines of zero cycles; unchanged when no time passes.
+    """
+    clock = board.core.clock
+    cycles = math.fsum(passed * (board.clock(clock).frequency_hz / board.clock(name).frequency_hz)
+                       for name, passed in bill.clock_cycles().items())
+    if not cycles:
+        return bill
+    quantities = {"clock_tree": cycles, "leakage": cycles / board.clock(clock).frequency_hz * 1e9}
+    extra = []
+    for event, quantity in quantities.items():
+        price = prices.price(event, "")
+        extra.append(BillLine(
+            event=event, place="", operand="", clock=clock, occurred=quantity, exposed=0.0,
+            cycles=0.0, energy_pj=None if price.pj is None else quantity * price.pj))
+    return Bill((*bill.lines, *extra))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
 from hwmodels.cache.counts import AccessCounts
-from hwmodels.counts import COPYING, EXACT, Bill, BillLine, CountLine, Counts, Prices, merge_counts
+from hwmodels.counts import COPYING, EXACT, CountLine, Counts, merge_counts
 from hwmodels.frozen import frozen
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
@@ -158,36 +158,6 @@ def _run_kernels(kernels: Sequence[Kernel], issued: Sequence[KernelTraffic], tim
 def _share_lines(code: CodePath, data: DataPath) -> bool:
     """Whether code and data share the lines of a cache, and so come to it in turns."""
     return code.cache is not None and is_unified(data.board, code.cache)
-
-
-def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
-    """Add what being powered costs while the bill's cycles pass: clock tree and leakage.
-
-    Parameters
-    ----------
-    bill
-        Whose cycles, of its clocks one after the other, are the time.
-    prices
-        pJ per cycle and per nanosecond.
-
-    Returns
-    -------
-    Bill
-        With two more lines of zero cycles; unchanged when no time passes.
-    """
-    clock = board.core.clock
-    cycles = math.fsum(passed * (board.clock(clock).frequency_hz / board.clock(name).frequency_hz)
-                       for name, passed in bill.clock_cycles().items())
-    if not cycles:
-        return bill
-    quantities = {"clock_tree": cycles, "leakage": cycles / board.clock(clock).frequency_hz * 1e9}
-    extra = []
-    for event, quantity in quantities.items():
-        price = prices.price(event, "")
-        extra.append(BillLine(
-            event=event, place="", operand="", clock=clock, occurred=quantity, exposed=0.0,
-            cycles=0.0, energy_pj=None if price.pj is None else quantity * price.pj))
-    return Bill((*bill.lines, *extra))
 
 
 @lru_cache(maxsize=MOST_ISSUED)

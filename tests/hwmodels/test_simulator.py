@@ -8,8 +8,8 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
 from hwmodels.counts import make_bill, merge_bills
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.prices import derive_prices, line_wait_cycles, refill_cycles
-from hwmodels.simulator import add_background, simulate
+from hwmodels.prices import add_background, derive_prices, line_wait_cycles, refill_cycles
+from hwmodels.simulator import simulate
 
 
 def stream(board: Board, memory: str, words: int, *, write: bool = False,

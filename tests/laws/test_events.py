@@ -16,8 +16,7 @@ from made_cases import for_each
 from made_graphs import conv_graph, one_layer, tensor
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS, Bill, make_bill
-from hwmodels.prices import derive_prices
-from hwmodels.simulator import add_background
+from hwmodels.prices import add_background, derive_prices
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer

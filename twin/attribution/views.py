@@ -54,7 +54,7 @@ from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, Calibration
-from twin.pricing.certainty import probability_faster
+from twin.pricing.draw import probability_faster
 from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import deviate_causes, state_prior
 

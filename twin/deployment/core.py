@@ -15,8 +15,8 @@ from hwmodels.errors import KernelError, check_word, reworded
 from hwmodels.isa import load_isa
 from hwmodels.kernel import Lowered, Operand
 from hwmodels.paths.ways import code_cache, data_cache
+from hwmodels.prices import add_background
 from hwmodels.quantities import format_frequency, sum_by_key
-from hwmodels.simulator import add_background
 from twin.deployment.costs import Costs
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.draft import Draft

@@ -14,7 +14,7 @@ from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import Support
 from hwmodels.quantities import sum_by_key
 from twin.attribution.observations import Observation
-from twin.pricing.certainty import far_sd
+from twin.pricing.extrapolation import far_sd
 from twin.pricing.price_names import TIME_PRICES
 
 LEAST_SHARE = 1e-6

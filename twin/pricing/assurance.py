@@ -41,16 +41,10 @@ from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
 from hwmodels.quantities import sum_by_key
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import (
-    Certainty,
-    Draw,
-    LayerCertainty,
-    Reason,
-    far_sd,
-    find_extrapolation,
-    take_root,
-)
+from twin.pricing.certainty import Certainty, LayerCertainty
 from twin.pricing.doubt import Doubt, doubt
+from twin.pricing.draw import Draw, take_root
+from twin.pricing.extrapolation import Reason, far_sd, find_extrapolation
 from twin.pricing.itemised import (
     Itemised,
     Work,

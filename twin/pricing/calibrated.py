@@ -35,7 +35,7 @@ from twin.pricing.calibration import (
     grade_prices,
     lower_grade,
 )
-from twin.pricing.certainty import note_missing, say_assumed_currents
+from twin.pricing.extrapolation import note_missing, say_assumed_currents
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import (
     ENERGY_PRICES,

@@ -30,7 +30,6 @@ from calibration.fitting.intervals import (
     Band,
 )
 from calibration.fitting.overlay import BandModel, Learnt
-from calibration.fitting.student import student_quantile
 from hwmodels.board.facts import Core
 from hwmodels.isa import load_isa
 from twin.deployment.deployment import Deployment
@@ -52,6 +51,8 @@ LEARNT = f"{HERE} and scaled as networks published of it ask"
 
 def core_band() -> Band:
     """Return how far `CORE_SD` reaches: Student t, as few cores were held out."""
+    from calibration.fitting.student import student_quantile
+
     reach = student_quantile(0.5 + LEVEL / 2, CORES - 1)
     return Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=CORES)
 

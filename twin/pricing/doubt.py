@@ -24,7 +24,6 @@ from hwmodels.paths.timing import Floats
 from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import Calibration, starting_prices, unseen_prices
-from twin.pricing.certainty import between_sd
 from twin.pricing.counted_prices import (
     IMAGE,
     LEARNT,
@@ -32,6 +31,7 @@ from twin.pricing.counted_prices import (
     list_input_assumptions,
     tell_basis,
 )
+from twin.pricing.extrapolation import between_sd
 from twin.pricing.itemised import Itemised
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
 

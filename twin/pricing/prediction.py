@@ -22,8 +22,8 @@ from hwmodels.counts import (
 )
 from hwmodels.errors import check_word
 from hwmodels.frozen import NamedNumbers, frozen
+from hwmodels.prices import add_background
 from hwmodels.quantities import format_frequency, format_size, list_first, sum_by_key
-from hwmodels.simulator import add_background
 from twin.deployment.costs import (
     Coverage,
     LayerCost,
@@ -46,12 +46,13 @@ from twin.network.operators import (
     name_precision,
     parameter_bytes,
 )
-from twin.pricing.certainty import Certainty, say_assumed_currents
 from twin.pricing.counted_prices import list_input_assumptions
+from twin.pricing.extrapolation import say_assumed_currents
 from twin.pricing.lines import list_doubtful, list_guessed_reads, price_on_core, runtime_prices
 from twin.pricing.structure import is_layer_assumed
 
 if TYPE_CHECKING:
+    from twin.pricing.certainty import Certainty
     from twin.runtimes.compiler import Compiler
     from twin.runtimes.runtime import Runtime
 

@@ -33,8 +33,10 @@ from twin.deployment.placement import layer_dtype
 from twin.network.graph import GraphLayer
 from twin.pricing.assurance import bound_terms
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import Certainty, Draw, LayerCertainty, between_sd
+from twin.pricing.certainty import Certainty, LayerCertainty
 from twin.pricing.counted_prices import core_band
+from twin.pricing.draw import Draw
+from twin.pricing.extrapolation import between_sd
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import power_terms, waits_on_memory

@@ -23,9 +23,9 @@ from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.prices import add_background
 from hwmodels.program.elf import lies_in
 from hwmodels.quantities import Settings, list_by_key, sum_by_key
-from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import Costs, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore

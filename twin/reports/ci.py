@@ -26,8 +26,8 @@ from twin.reports.export import write_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from twin.pricing.certainty import Requirement
     from twin.pricing.prediction import Prediction
+    from twin.pricing.requirement import Requirement
 
 MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",
             "energy": "energy"}

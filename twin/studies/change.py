@@ -14,7 +14,7 @@ from hwmodels.frozen import NamedTexts, frozen
 from twin.deployment.deployment import Deployment
 from twin.network.operators import graph_macs
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.pricing.certainty import ratio_interval, read_draw
+from twin.pricing.draw import ratio_interval, read_draw
 from twin.studies.limits import Limits
 from twin.studies.rows import Row, ratio_of
 

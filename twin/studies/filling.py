@@ -17,7 +17,7 @@ from twin.network.graph import Graph
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.batch import Batch
 from twin.pricing.calibration import lower_grade
-from twin.pricing.certainty import write_draw
+from twin.pricing.draw import write_draw
 from twin.pricing.ledger import whole_energy
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label

@@ -20,7 +20,7 @@ from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
-from twin.pricing.certainty import probability_above, sd_towards
+from twin.pricing.requirement import probability_above, sd_towards
 from twin.studies.duty import TYPED, Duty, Value, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),

@@ -18,7 +18,7 @@ from hwmodels.errors import need_extra
 from hwmodels.files import JsonObject, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
-from twin.pricing.certainty import read_draw
+from twin.pricing.draw import read_draw
 from twin.pricing.variables import COLD_START, PREFIXES, SETUP
 from twin.studies.limits import LARGEST, Limits
 from twin.studies.rows import OBJECTIVE_OF, QUANTITIES, Row, Rows, find_row

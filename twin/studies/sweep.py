@@ -16,7 +16,7 @@ import numpy as np
 from hwmodels.processes import map_forked
 from hwmodels.quantities import list_by_key
 from twin.network.rewrites.rewrite import find_rewrites, load_rewrite, makes_another
-from twin.pricing.certainty import probability_faster, read_draw
+from twin.pricing.draw import probability_faster, read_draw
 from twin.studies.axes import Point, Space, label
 from twin.studies.limits import Limits, probability_within
 from twin.studies.points import Deployer

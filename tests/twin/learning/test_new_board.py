@@ -18,7 +18,7 @@ from twin.learning.portability.new_board import Wanted, describe_board, write_bo
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.certainty import probability_faster, ratio_interval
+from twin.pricing.draw import probability_faster, ratio_interval
 from twin.pricing.lines import list_doubtful
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES

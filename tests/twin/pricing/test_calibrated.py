@@ -46,8 +46,9 @@ from twin.pricing.calibration import (
     shipped_calibration,
     unseen_prices,
 )
-from twin.pricing.certainty import COLD, probability_faster
 from twin.pricing.design import make_design
+from twin.pricing.draw import probability_faster
+from twin.pricing.extrapolation import COLD
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES

@@ -15,7 +15,9 @@ from twin.network.zoo.builder import Builder
 from twin.pricing.assurance import bound_energies
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.certainty import Certainty, far_sd, probability_faster
+from twin.pricing.certainty import Certainty
+from twin.pricing.draw import probability_faster
+from twin.pricing.extrapolation import far_sd
 from twin.pricing.prediction import predict
 from twin.pricing.program_certainty import CORE_SD, WAITING_SD, assure_program
 

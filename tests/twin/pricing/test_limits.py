@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from calibration.fitting.intervals import Interval
-from twin.pricing.certainty import Requirement, probability_above
+from twin.pricing.requirement import Requirement, probability_above
 
 UNEVEN = Interval(low=80.0, high=130.0, level=0.9)
 

@@ -20,7 +20,7 @@ from twin.attribution.compatibility import NOTE, Finding
 from twin.attribution.diagnosis.faults import DECLARED
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports import ci
 from twin.reports.page.deployment import Report, describe_report, list_layers
 from twin.reports.page.results import describe_result

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from calibration.fitting.intervals import Interval
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.parts import new_table
 

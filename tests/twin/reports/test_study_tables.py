@@ -11,7 +11,7 @@ from rich.console import Console
 import twin
 from calibration.fitting.intervals import Interval
 from twin.errors import UsageError
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports.page.studies import describe_table
 from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.selection import selection_report

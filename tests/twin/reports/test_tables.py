@@ -19,7 +19,7 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.attribution.views import set_what_if
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports.glossary import find_entry
 from twin.reports.tables.catalogue import board_report, boards_table, entry_report
 from twin.reports.tables.difference import what_if_report

@@ -14,7 +14,7 @@ from twin.api.requests.advice import efforts_up_to
 from twin.cli import app
 from twin.errors import DoesNotFitError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.pricing.certainty import differ, ratio_interval, read_draw
+from twin.pricing.draw import differ, ratio_interval, read_draw
 from twin.reports.tables.advice import advice_report, say_best
 from twin.reports.tables.parts import lines_of
 from twin.studies.advice import Advice

@@ -99,7 +99,7 @@ def describe_numbers(deployment: Deployment, calibration: File = AUTO,
 
 def describe_cold(prediction: Prediction, calibration: File) -> tuple[str, ...]:
     """Say why a cold inference takes no longer than a warm one, where caches are looked up."""
-    from twin.pricing.certainty import COLD
+    from twin.pricing.extrapolation import COLD
 
     caches = list_caches(prediction.deployment)
     if prediction.temperature != "cold" or prediction.tasks or not caches:

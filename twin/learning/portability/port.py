@@ -37,7 +37,7 @@ from twin.learning.portability.plan import prior_of, rank_benchmarks
 from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration, note_currents, predict_calibrated
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import Draw
+from twin.pricing.draw import Draw
 from twin.pricing.prediction import Prediction, predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.unmeasured import Behind, Makeup, Ported

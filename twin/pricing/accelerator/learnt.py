@@ -26,14 +26,9 @@ from twin.deployment.deployment import Deployment
 from twin.pricing.accelerator.certainty import make_certainty
 from twin.pricing.accelerator.energy import sum_energy
 from twin.pricing.calibration import Calibration
-from twin.pricing.certainty import (
-    Certainty,
-    Draw,
-    between_sd,
-    far_sd,
-    find_extrapolation,
-    take_root,
-)
+from twin.pricing.certainty import Certainty
+from twin.pricing.draw import Draw, take_root
+from twin.pricing.extrapolation import between_sd, far_sd, find_extrapolation
 from twin.pricing.prediction import Prediction
 from twin.pricing.task_prices import (
     HOST,

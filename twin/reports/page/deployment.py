@@ -19,7 +19,6 @@ from hwmodels.quantities import (
 )
 from twin.attribution.views import PublishedView, View
 from twin.pricing.calibrated import grade_energy, grade_prediction
-from twin.pricing.certainty import Requirement
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
     explain_time,
@@ -30,6 +29,7 @@ from twin.pricing.ledger import (
 )
 from twin.pricing.locality import Locality
 from twin.pricing.prediction import LayerPrediction, Prediction
+from twin.pricing.requirement import Requirement
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.beside import describe_comparison, describe_published
 from twin.reports.page.beside import judge as judge_sides

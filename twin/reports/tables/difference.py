@@ -22,7 +22,7 @@ from twin.attribution.possible import list_open
 from twin.attribution.side import Side
 from twin.attribution.tasks import Figure, TaskPair, TaskReport
 from twin.attribution.views import View, WhatIf
-from twin.pricing.certainty import differ
+from twin.pricing.draw import differ
 from twin.pricing.ledger import name_energies
 from twin.reports.beside import name_account, name_unit, say_reason, write_amount
 from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table

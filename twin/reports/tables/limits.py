@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_number, significant
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports.columns import Column, number
 from twin.reports.tables.parts import Table, tabulate
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import twin
 from twin.cli import app
 from twin.errors import UsageError
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports.page.bill import draw_waterfall, list_bill_plots
 from twin.reports.page.deployment import Report, describe_refusal, describe_report, judge
 from twin.reports.page.page import render_page

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import twin
 from twin.cli import app
 from twin.errors import UsageError
-from twin.pricing.certainty import Requirement
+from twin.pricing.requirement import Requirement
 from twin.reports.page.deployment import Report, judge
 from twin.reports.page.parts import Answer, Cell, Column, Notes, Page, Row, Section, Table
 from twin.reports.page.written import list_lines, render_markdown, render_pdf
