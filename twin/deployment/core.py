@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate
 from math import isclose
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -88,16 +89,14 @@ def lower_on_core(deployment: Deployment) -> tuple[Lowered, ...]:
             f"{deployment.board.name}:cores.{core.name}.soft_float: {core.soft_float} is not on "
             f"the chip, {deployment.board.soc}; accepted: libgcc")
     _check_core(deployment.board)
-    parameter_offset = 0
     lowered: list[Lowered] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
-    for position, layer in enumerate(graph.layers):
+    addresses = list_parameter_addresses(deployment)
+    for position, (layer, parameters) in enumerate(zip(graph.layers, addresses, strict=False)):
         if is_alias(layer) or position in accelerated:
             lowered.append(())
-            parameter_offset += requantisation_bytes(graph, layer)
             continue
-        operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
-        parameter_offset += requantisation_bytes(graph, layer)
+        operands = _operands(deployment, layer, position, weight_offsets, parameters)
         site = Site(graph=graph, layer=layer, isa=deployment.isa, fpu=core.fpu, operands=operands,
                     soft_float=core.soft_float)
         lowering = deployment.runtime.lowering(layer.op, layer_dtype(graph, layer), deployment.isa)
@@ -194,7 +193,7 @@ def _kept_weights(deployment: Draft) -> int:
 
 
 def _operands(deployment: Deployment, layer: Layer, position: int,
-              weight_offsets: dict[int, int], parameter_offset: int) -> tuple[Operand, ...]:
+              weight_offsets: dict[int, int], parameters: int) -> tuple[Operand, ...]:
     graph = deployment.executed
     operands = [
         _tensor_operand(deployment, position, name, role, tensor_id, weight_offsets)
@@ -202,7 +201,10 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
     ]
     parameter_bytes = requantisation_bytes(graph, layer)
     if parameter_bytes:
-        operands.append(_parameter_operand(deployment, parameter_offset, parameter_bytes))
+        operands.append(Operand(
+            name="parameters", role="parameters", address=parameters, size_bytes=parameter_bytes,
+            memory=deployment.arena if deployment.runtime.parameters_in == "arena" else
+            deployment.constants))
     scratch = deployment.placement.slot(-1 - position)
     if scratch is not None:
         memory, address = _locate(deployment, scratch)
@@ -273,22 +275,14 @@ def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:
     return name, arena_address(deployment, name) + offset
 
 
-def _parameter_operand(deployment: Deployment, offset: int, size_bytes: int) -> Operand:
-    placement = deployment.placement
-    if deployment.runtime.parameters_in == "arena":
-        memory = deployment.arena
-        base = arena_address(deployment) + placement.first_bytes
-    else:
-        memory = deployment.constants
-        base = (weights_address(deployment) + _kept_weights(deployment)
-                - _all_parameters(deployment))
-    return Operand(name="parameters", role="parameters", memory=memory, address=base + offset,
-                   size_bytes=size_bytes)
-
-
-def _all_parameters(deployment: Deployment) -> int:
+def list_parameter_addresses(deployment: Deployment) -> Iterator[int]:
+    """First byte of requantisation parameters of each layer: behind the arena or the weights."""
     graph = deployment.executed
-    return sum(requantisation_bytes(graph, layer) for layer in graph.layers)
+    sizes = [requantisation_bytes(graph, layer) for layer in graph.layers]
+    return accumulate(sizes, initial=(
+        arena_address(deployment) + deployment.placement.first_bytes
+        if deployment.runtime.parameters_in == "arena" else
+        weights_address(deployment) + _kept_weights(deployment) - sum(sizes)))
 
 
 def describe_clock(board: Board, hertz: float | None = None) -> tuple[str, ...]:
