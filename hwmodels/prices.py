@@ -317,16 +317,15 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
     Bill
         With two more lines of zero cycles; unchanged when no time passes.
     """
-    clock = board.core.clock
-    cycles = math.fsum(passed * (board.clock(clock).frequency_hz / board.clock(name).frequency_hz)
+    hertz = board.core_clock.frequency_hz
+    cycles = math.fsum(passed * (hertz / board.hertz[name])
                        for name, passed in bill.clock_cycles().items())
     if not cycles:
         return bill
-    quantities = {"clock_tree": cycles, "leakage": cycles / board.clock(clock).frequency_hz * 1e9}
     extra = []
-    for event, quantity in quantities.items():
-        price = prices.price(event, "")
+    for event, quantity in (("clock_tree", cycles), ("leakage", cycles / hertz * 1e9)):
+        pj = prices.price(event, "").pj
         extra.append(BillLine(
-            event=event, place="", operand="", clock=clock, occurred=quantity, exposed=0.0,
-            cycles=0.0, energy_pj=None if price.pj is None else quantity * price.pj))
+            event=event, place="", operand="", clock=board.core.clock, occurred=quantity,
+            exposed=0.0, cycles=0.0, energy_pj=None if pj is None else quantity * pj))
     return Bill((*bill.lines, *extra))
