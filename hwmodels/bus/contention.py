@@ -25,6 +25,7 @@ from hwmodels.bus.events import BusRun, build_interconnect, make_slave, simulate
 from hwmodels.bus.interconnect import Interconnect, Master, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
 from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache.running import number_owners
 from hwmodels.cache.set_associative import CacheState, new_state
 from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.counts import CountLine
@@ -138,10 +139,8 @@ def list_bursts(board: Board, kernel: Kernel, states: dict[str, CacheState]) -> 
     owners = tuple(dict.fromkeys((*(owner for state in states.values() for owner in state.owners),
                                   *((one.memory, one.role) for one in kernel.operands))))
     caches = [data_cache(board, board.memory(operand.memory)) for operand in kernel.operands]
-    parts: list[list[np.ndarray]] = []
-    for cache in dict.fromkeys(caches):
-        collector = _Collector(board, kernel, cache, [one is cache for one in caches], owners)
-        parts += collector.run(states)
+    parts = [part for cache in dict.fromkeys(caches) for part in _pick_bursts(
+        board, kernel, cache, [one is cache for one in caches], owners, states)]
     columns = [np.concatenate([np.zeros(0, np.int64), *(part[column] for part in parts)])
                for column in range(5)]
     order = np.argsort(columns[0], kind="stable")[:MOST_BURSTS]
@@ -150,54 +149,50 @@ def list_bursts(board: Board, kernel: Kernel, states: dict[str, CacheState]) -> 
                       owner=owner, write=write == 1)
 
 
-class _Collector:
-    """Picks bursts out of touches, up to `MOST_BURSTS`."""
+def _pick_bursts(board: Board, kernel: Kernel, cache: Cache | None, chosen: Sequence[bool],
+                 owners: tuple[Owner, ...],
+                 states: dict[str, CacheState]) -> list[list[np.ndarray]]:
+    """Return access, address, bytes, owner and write of bursts, up to `MOST_BURSTS`.
 
-    def __init__(self, board: Board, kernel: Kernel, cache: Cache | None,
-                 chosen: Sequence[bool], owners: tuple[Owner, ...]) -> None:
-        self.kernel, self.cache, self.chosen = kernel, cache, chosen
-        self.owners = owners
-        on_bus = np.array([board.memory(memory).bus is not None for memory, _ in owners])
-        self.of_operand = np.array([owners.index((one.memory, one.role))
-                                    for one in kernel.operands])
-        self.asks = np.array(chosen) & on_bus[self.of_operand]
-        self.on_bus = on_bus
-        self.parts: list[list[np.ndarray]] = []
-        self.room = MOST_BURSTS
+    Parameters
+    ----------
+    cache
+        That operands look up; None: none.
+    chosen
+        Operands that do.
+    """
+    looked_up = cache or WORD
+    state = states.get(looked_up.name) or new_state(looked_up)
+    cached = [bool(cache) and mine for mine in chosen]
+    before, _ = number_owners(state.owners, kernel.operands, cached)
+    owners_left = np.array([owners.index(owner) for owner in before] or [0])
+    on_bus = np.array([board.memory(memory).bus is not None for memory, _ in owners])
+    of_operand = np.array([owners.index((one.memory, one.role)) for one in kernel.operands])
+    asks = np.array(chosen) & on_bus[of_operand]
+    parts: list[list[np.ndarray]] = []
 
-    def run(self, states: dict[str, CacheState]) -> list[list[np.ndarray]]:
-        """Return arrays of access, address, bytes, owner and write, piece by piece."""
-        cache = self.cache or WORD
-        state = states.get(cache.name) or new_state(cache)
-        self.line_bytes = cache.line_bytes
-        self.upper = np.array([self.owners.index(owner) for owner in dict.fromkeys(
-            (*state.owners, *((one.memory, one.role) for one, mine in zip(
-                self.kernel.operands, self.chosen, strict=True) if mine and self.cache)))]
-            or [0])
-        visit_touches(cache, self.kernel.nests, self.kernel.operands, state, self.visit,
-                      [bool(self.cache) and mine for mine in self.chosen])
-        return self.parts
-
-    def visit(self, touches: Touches) -> None:
+    def visit(touches: Touches) -> None:
         """Keep the touches of a piece that reach a bus."""
-        if self.room <= 0:
+        room = MOST_BURSTS - sum(len(part[0]) for part in parts)
+        if room <= 0:
             return
-        asked = self.asks[touches.operands] & (
-            (touches.found != HIT) if self.cache else np.ones(len(touches.lines), dtype=bool))
-        back = touches.left >= 0
-        gone = self.upper[np.minimum(touches.left_owners, len(self.upper) - 1)]
-        back &= self.on_bus[gone]
+        asked = asks[touches.operands] & ((touches.found != HIT) | (cache is None))
+        gone = owners_left[np.minimum(touches.left_owners, len(owners_left) - 1)]
+        back = (touches.left >= 0) & on_bus[gone]
+        found, gone = touches.found[asked], gone[back]
         access = np.concatenate([touches.accesses[asked], touches.accesses[back]])
-        order = np.argsort(access, kind="stable")[:self.room]
-        self.parts.append([column[order] for column in (
+        order = np.argsort(access, kind="stable")[:room]
+        parts.append([column[order] for column in (
             access,
-            np.concatenate([touches.lines[asked], touches.left[back]]) * self.line_bytes,
-            np.concatenate([np.where(touches.found[asked] == BYPASS, WORD.line_bytes,
-                                     self.line_bytes), np.full(gone[back].size, self.line_bytes)]),
-            np.concatenate([self.of_operand[touches.operands[asked]], gone[back]]),
-            np.concatenate([touches.writes[asked] & np.isin(touches.found[asked], (HIT, BYPASS)),
-                            np.ones(gone[back].size, dtype=bool)]).astype(np.int64))])
-        self.room -= len(access)
+            np.concatenate([touches.lines[asked], touches.left[back]]) * looked_up.line_bytes,
+            np.concatenate([np.where(found == BYPASS, WORD.line_bytes, looked_up.line_bytes),
+                            np.full(gone.size, looked_up.line_bytes)]),
+            np.concatenate([of_operand[touches.operands[asked]], gone]),
+            np.concatenate([touches.writes[asked] & np.isin(found, (HIT, BYPASS)),
+                            np.ones(gone.size, dtype=bool)]).astype(np.int64))])
+
+    visit_touches(looked_up, kernel.nests, kernel.operands, state, visit, cached)
+    return parts
 
 
 def run_shared(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cycles: float,

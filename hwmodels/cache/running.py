@@ -45,8 +45,7 @@ def run_plans(cache: Cache, calls: Sequence[Call], owners: Owners, numbers: np.n
     starts = [0, *itertools.accumulate(len(operands) for _, operands, _ in calls)]
     shared = 1 + 2 * len(owners)
     counters = np.zeros(3 * starts[-1] + shared * len(calls), dtype=np.int64)
-    RUN_PROGRAMS(np.array(starts), np.concatenate([plan.program for plan, *_ in calls]),
-                 np.concatenate([plan.bases for plan, *_ in calls]), numbers,
+    RUN_PROGRAMS(np.array(starts), np.concatenate([plan.program for plan, *_ in calls]), numbers,
                  describe_cache(cache), words, counters)
     counted = counters.tolist()
     return tuple([

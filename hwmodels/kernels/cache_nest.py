@@ -327,19 +327,18 @@ def run_program(m: Words, geometry: Words, state: Words, counters: Words) -> Non
 
 
 @compile_part
-def place_streams(m: Words, geometry: Words, bases: Words, owners: Words) -> None:
-    """Put the streams of a program where their operands are, and mark them with their owners."""
+def mark_streams(m: Words, geometry: Words, owners: Words) -> None:
+    """Mark the streams of a program with the owners of their operands."""
     at, end = np.uint64(m[RECORDS]), np.uint64(m[STEPS])
     while at < end:
-        operand = np.uint64(m[at + OPERAND])
-        m[at + ADDRESS] += bases[operand]
-        m[at + MARK] = owners[operand] << 1 | (m[at + WRITE] & geometry[BACK])
+        owner = owners[np.uint64(m[at + OPERAND])]
+        m[at + MARK] = owner << 1 | (m[at + WRITE] & geometry[BACK])
         at += RECORD
 
 
 @compile_kept
-def run_programs(starts: Words, m: Words, bases: Words, owners: Words, geometry: Words,
-                 state: Words, counters: Words) -> None:
+def run_programs(starts: Words, m: Words, owners: Words, geometry: Words, state: Words,
+                 counters: Words) -> None:
     """Run programs through a cache, one behind the other.
 
     Parameters
@@ -348,8 +347,8 @@ def run_programs(starts: Words, m: Words, bases: Words, owners: Words, geometry:
         First operand of each.
     m : ndarray of int64
         The programs; changed.
-    bases, owners : ndarray of int64, (operands,)
-        Address to add to those of an operand's streams; its owner's number.
+    owners : ndarray of int64, (operands,)
+        Number of each operand's owner.
     geometry : ndarray of int64
         Of the cache, as `cache_words` has it.
     state : ndarray of int64
@@ -365,6 +364,6 @@ def run_programs(starts: Words, m: Words, bases: Words, owners: Words, geometry:
         words = m[at:]
         words[COUNTERS] = 3 * first + program * shared
         words[LEAVING] = words[COUNTERS] + 3 * (last - first) + 1
-        place_streams(words, geometry, bases[first:], owners[first:])
+        mark_streams(words, geometry, owners[first:])
         run_program(words, geometry, state, counters)
         at += np.uint64(words[SIZE])

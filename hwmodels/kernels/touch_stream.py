@@ -88,7 +88,7 @@ def fill_touches(m: Words, shift: Integer, cursor: Words, accesses: Words, lines
     Parameters
     ----------
     m : ndarray of int64
-        A program whose operands are where its streams say; changed.
+        A program; changed.
     shift : int
         Log2 of the line.
     cursor : ndarray of int64, (3,)

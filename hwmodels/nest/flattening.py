@@ -45,9 +45,8 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> np.ndarray
     Returns
     -------
     ndarray of int64, read-only
-        A program but for its `COUNTERS` and `LEAVING`, the marks of its streams, and where operands
-        are: all begin in line zero. Neighbouring streams outside a loop become an innermost loop of
-        one iteration.
+        A program but for its `COUNTERS` and `LEAVING` and the marks of its streams. Neighbouring
+        streams outside a loop become an innermost loop of one iteration.
     """
     flat = _Flat(in_order=in_order)
     _flatten_body(tree, 0, flat)

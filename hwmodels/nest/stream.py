@@ -109,11 +109,6 @@ def _check_access(access: Access, extents: tuple[int, ...], names: Sequence[str]
         raise KernelError(f"{where}: a loop extent is negative")
 
 
-def find_base(operand: Operand, line_bytes: int) -> int:
-    """Return the address an operand's own are counted from: the line, or more, it begins in."""
-    return operand.address - operand.address % max(line_bytes, *WIDTHS_BYTES)
-
-
 def make_tree(nests: Sequence[Nest], operands: Sequence[Operand], chosen: Sequence[bool],
               line_bytes: int) -> Tree:
     """Turn nests into a tree of streams of the chosen operands.
