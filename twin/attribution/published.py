@@ -16,7 +16,7 @@ from calibration.datasets import PublishedRow, board_settings, published_rows, r
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
-from twin.deployment.choice import is_accelerated
+from twin.deployment.choice import load_runtime
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.stated import is_known
@@ -208,7 +208,7 @@ def find_refusal(row: PublishedRow) -> str:
 
 
 def _is_accelerated(row: PublishedRow) -> bool:
-    return is_accelerated(stand_in(str(row.runtime)))
+    return load_runtime(stand_in(str(row.runtime))).accelerated
 
 
 RowPredictor = Callable[[PublishedRow, Graph], Prediction]

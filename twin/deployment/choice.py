@@ -354,11 +354,6 @@ def compiler_of(name: str) -> Compiler:
     return Compiler()
 
 
-def is_accelerated(name: str) -> bool:
-    """Whether a compiler lays networks out on an accelerator under a library."""
-    return load_runtime(name).accelerated
-
-
 def float_layers(graph: Graph) -> list[Layer]:
     """Return the layers that compute float values; turning integers to float is no computing."""
     return [layer for layer in computing_layers(graph) if graph.output(layer).dtype == "float32"]

@@ -56,9 +56,8 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
     NotApplicableError
         When the runtime or the core has no such kernels, with the reason.
     """
-    known = [name for name, _, _ in KERNEL_PATHS]
     for name in asked:
-        check_known("no such path", name, known, UsageError)
+        check_known("no such path", name, [path for path, *_ in KERNEL_PATHS], UsageError)
     if "kernels.level" in asked:
         runtime = _choose_level(runtime, asked["kernels.level"].strip())
     if "kernels.convolution" in asked:
@@ -74,13 +73,11 @@ def take_built(runtime: Runtime, files: Sequence[str], *, compiler: str, port: s
     return replace(runtime, built=Built(compiler=compiler, port=port, files=tuple(files)))
 
 
-def list_levels(runtime: Runtime) -> tuple[str, ...]:
-    """Return the compiler levels a runtime's kernels were counted or are built at."""
-    return tuple(_levels(runtime))
+def list_levels(runtime: Runtime) -> dict[str, str]:
+    """Return compiler levels a runtime's kernels were counted or are built at, and whose they are.
 
-
-def _levels(runtime: Runtime) -> dict[str, str]:
-    """Return the runtime of each level, of those that differ in nothing else."""
+    Of runtimes that differ in nothing else.
+    """
     same = [name for name in list_runtimes() if name.partition("@")[0] == runtime.name]
     if runtime.is_compiled:
         return {name.partition("@")[2]: name for name in same}
@@ -96,7 +93,7 @@ def _levels(runtime: Runtime) -> dict[str, str]:
 
 
 def _choose_level(runtime: Runtime, level: str) -> Runtime:
-    levels = {name.lower(): identity for name, identity in _levels(runtime).items()}
+    levels = {name.lower(): identity for name, identity in list_levels(runtime).items()}
     if not levels:
         raise NotApplicableError(
             f"kernels.level={level}: {runtime.identity} was counted at one level only; accepted "
@@ -104,7 +101,7 @@ def _choose_level(runtime: Runtime, level: str) -> Runtime:
     wanted = level.lower().removeprefix("gcc-").removeprefix("-")
     if wanted not in levels:
         raise NotApplicableError(f"kernels.level={level}: {runtime.name} was not counted at it; "
-                                 f"accepted: {', '.join(_levels(runtime))}")
+                                 f"accepted: {', '.join(list_levels(runtime))}")
     return load_runtime(levels[wanted])
 
 
@@ -124,31 +121,27 @@ def _choose_tile(runtime: Runtime, tile: str) -> Runtime:
 def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
     path = f"kernels.convolution={how}"
     check_word("kernels.convolution:", how, ("im2col", "direct"), UsageError)
-    if runtime.is_compiled:
-        if how == "direct":
-            raise NotApplicableError(f"{path}: the firmware's convolutions copy windows to "
-                                     "columns; there is no other")
+    direct, reads_in_place = how == "direct", runtime.library == "reference"
+    if runtime.is_compiled and direct:
+        raise NotApplicableError(f"{path}: the firmware's convolutions copy windows to columns; "
+                                 "there is no other")
+    if reads_in_place and not direct:
+        raise NotApplicableError(f"{path}: {runtime.identity} reads windows where they are; "
+                                 "accepted with a runtime of CMSIS-NN's kernels")
+    if runtime.is_compiled or reads_in_place:
         return runtime
-    direct = runtime.library == "reference"
-    if how == "im2col":
-        if direct:
-            raise NotApplicableError(f"{path}: {runtime.identity} reads windows where they are; "
-                                     "accepted with a runtime of CMSIS-NN's kernels")
-        return replace(runtime, direct_convolutions=False)
-    if direct:
-        return runtime
-    if runtime.structure != "open":
+    if direct and runtime.structure != "open":
         raise NotApplicableError(f"{path}: which convolutions {runtime.identity} has is not known; "
                                  "accepted with tflm-cmsis-nn or cmsis-nn")
-    return replace(runtime, direct_convolutions=True)
+    return replace(runtime, direct_convolutions=direct)
 
 
 def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
-    path, isa = f"kernels.extension={extension}", board.core.isa
-    able = load_isa(isa).extensions
+    able = load_isa(board.core.isa).extensions
     check_word(f"kernels.extension: the {board.core.model} of {board.name} cannot run", extension,
                able, NotApplicableError if extension in EXTENSIONS else UsageError)
     if runtime.is_compiled and extension != able[0]:
-        raise NotApplicableError(f"{path}: the firmware is built for all its core can run; "
-                                 "accepted with a runtime of kernels that are lowered or counted")
+        raise NotApplicableError(
+            f"kernels.extension={extension}: the firmware is built for all its core can run; "
+            "accepted with a runtime of kernels that are lowered or counted")
     return extension

@@ -18,7 +18,7 @@ from calibration.fitting.tree import grow_tree, tighten
 from hwmodels.board.file import load_board
 from hwmodels.frozen import NamedCounts, NamedTexts, frozen
 from hwmodels.quantities import format_energy
-from twin.deployment.choice import is_accelerated
+from twin.deployment.choice import load_runtime
 from twin.errors import StudyError
 from twin.network.graph import Graph
 from twin.network.model_names import name_model
@@ -307,7 +307,7 @@ def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
     leaves: list[Leaf] = []
     for accelerated in (True, False):
         known = [run for run in runs if relate(run, figure, "MAC")
-                 and is_accelerated(run.row.runtime) == accelerated]
+                 and load_runtime(run.row.runtime).accelerated == accelerated]
         if len(known) >= 2 * LEAST:
             leaves += min((_grow(known, figure, per, depth) for per in PER for depth in DEPTHS),
                           key=lambda grown: grown[0])[1]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hwmodels.quantities import list_by_key
 from twin.deployment.deployment import Deployment
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.studies.candidates import Candidate, sort_candidates
+from twin.studies.candidates import sort_candidates
 from twin.studies.change import Change
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
@@ -49,13 +50,10 @@ def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = ""
         Called with (changes tried, changes, refusals).
     """
     paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values() for path in paths}))
-    wanted: dict[str, list[Candidate]] = {}
-    for candidates in sort_candidates(deployment, EFFORTS[:2]).values():
-        for one, value in candidates:
-            values = wanted.setdefault(one.path, [])
-            if one.path.startswith(paths) and len(values) < MOST_VALUES:
-                values.append((one, value))
+    wanted = list_by_key(
+        (one.path, (one, value)) for candidates in sort_candidates(deployment, EFFORTS[:2]).values()
+        for one, value in candidates if one.path.startswith(paths))
     before, = deployer.predict_changed(deployment, [{}])
-    chosen = [item for values in wanted.values() for item in values]
+    chosen = [item for values in wanted.values() for item in values[:MOST_VALUES]]
     return [*Search(deployment, deployer, before, Limits(), total=len(chosen),
                     on_progress=on_progress).try_each(chosen)]

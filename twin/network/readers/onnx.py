@@ -18,7 +18,7 @@ from twin.network.readers.onnx_model import check_shapes, load_onnx
 from twin.network.readers.onnx_nodes import OnnxModel
 from twin.network.readers.onnx_operators import CONVERTERS, Converter
 from twin.network.readers.onnx_quantization import QUANTISING
-from twin.network.readers.onnx_values import OnnxReader
+from twin.network.readers.onnx_reader import OnnxReader
 from twin.network.readers.refusal import UnsupportedError, refuse_unknown
 from twin.network.readers.verification import verify_graph
 

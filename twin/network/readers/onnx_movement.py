@@ -11,7 +11,7 @@ from twin.network.readers.onnx_layout import (
     stored_axes,
     stored_shape,
 )
-from twin.network.readers.onnx_values import OnnxReader
+from twin.network.readers.onnx_reader import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
 

@@ -25,9 +25,9 @@ from twin.network.readers.onnx_movement import (
     convert_split,
     convert_transpose,
 )
+from twin.network.readers.onnx_reader import OnnxReader
 from twin.network.readers.onnx_recurrent import convert_recurrent
 from twin.network.readers.onnx_rows import RESIZES, ROWS
-from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
 Convert = Callable[[OnnxReader], None]

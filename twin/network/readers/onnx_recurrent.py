@@ -9,7 +9,7 @@ import numpy as np
 
 from twin.network.graph import Options
 from twin.network.readers.onnx_layout import PLAIN
-from twin.network.readers.onnx_values import OnnxReader
+from twin.network.readers.onnx_reader import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
 _SEQUENCES, _CLIP = 4, 7
