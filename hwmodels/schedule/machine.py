@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +26,6 @@ class Machine:
     ----------
     keys
         Numbers of its events, the same for all that runs on it.
-    kept
-        What ran on it, by all of a task that matters but its name; none yet: [].
     pools, interfaces, units
         Numbers of its parts by name; what computes nothing is the last of the units.
     ratio, bytes_per_cycle, read_latency, write_latency : ndarray of float
@@ -45,7 +42,6 @@ class Machine:
 
     npu: Npu
     keys: Keys
-    kept: dict[object, list[Any]]
     pools: Mapping[str, int]
     interfaces: Mapping[str, int]
     units: Mapping[str, int]
@@ -91,7 +87,7 @@ def lay_out(npu: Npu) -> Machine:
     pools, ports, units = npu.pools, npu.interfaces, npu.units
     on = npu.cache is not None and npu.cache.enabled
     return Machine(
-        npu=npu, keys=Keys(), kept={},
+        npu=npu, keys=Keys(),
         pools={pool.name: number for number, pool in reversed([*enumerate(pools)])},
         interfaces={port.name: number for number, port in reversed([*enumerate(ports)])},
         units={unit.kind: number for number, unit in reversed([*enumerate(units)])}

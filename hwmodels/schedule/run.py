@@ -22,9 +22,6 @@ from hwmodels.schedule.task import Task
 from hwmodels.schedule.timing import TICKS, plan_task, plan_tasks
 from hwmodels.schedule.traffic import count_traffic, run_transfers
 
-KEPT_TASKS = 8192
-"""Of one machine, in memory; all are dropped when there are more."""
-
 
 @entity
 class TaskCounts:
@@ -81,25 +78,17 @@ def run_tasks(tasks: Iterable[Task], npu: Npu) -> tuple[TaskRun, ...]:
     Returns
     -------
     tuple of TaskRun
-        One per task, whose `exposed` cycles sum to `core_npu_cycles` exactly. Tasks that ask the
-        same run once, and again only after `forget_tasks`.
+        One per task, whose `exposed` cycles sum to `core_npu_cycles` exactly.
 
     Raises
     ------
     BoardError, KernelError
         When the machine lacks a unit, port or memory, or the dataflow is impossible.
     """
-    tasks = tuple(tasks)
-    known = read_machine(npu).kept
-    if len(known) > KEPT_TASKS:
-        known.clear()
-    slots = [known.setdefault(key, []) for key in map(_describe, tasks)]
-    fresh = {id(slot): (slot, task) for slot, task in zip(slots, tasks, strict=True) if not slot}
-    if fresh:
-        runs = _run_fresh([task for _, task in fresh.values()], npu)
-        for (slot, _), run in zip(fresh.values(), runs, strict=True):
-            slot.append(run)
-    return tuple(slot[0].of(task) for slot, task in zip(slots, tasks, strict=True))
+    tasks, machine = tuple(tasks), read_machine(npu)
+    asked, blame = _ask(tasks, machine)
+    table = RunColumns(asked=asked, npu=npu, counts=count_tasks(asked, blame, machine))
+    return tuple(TaskRun(table, place, task) for place, task in enumerate(tasks))
 
 
 def _describe(task: Task) -> tuple[object, ...]:
@@ -118,19 +107,6 @@ def gather_counts(runs: Sequence[TaskRun]) -> TaskCounts:
         keys=slices[0][0], key=key, occurred=occurred[None], shown=exposed != 0,
         task=np.repeat(np.arange(len(slices)), [len(one[1]) for one in slices]),
         machines=np.zeros(1, np.int64))
-
-
-def forget_tasks() -> None:
-    """Drop what is kept of tasks that ran."""
-    read_machine.cache_clear()
-
-
-def _run_fresh(tasks: Sequence[Task], npu: Npu) -> list[TaskRun]:
-    machine = read_machine(npu)
-    asked, blame = _ask(tasks, machine)
-    table = RunColumns(tasks=tuple(tasks), asked=asked, npu=npu,
-                       counts=count_tasks(asked, blame, machine))
-    return [TaskRun(table, place, task) for place, task in enumerate(tasks)]
 
 
 def _ask(tasks: Sequence[Task], machine: Machine) -> tuple[Asked, Ints]:
