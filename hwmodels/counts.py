@@ -16,7 +16,7 @@ from pathlib import Path
 from hwmodels.errors import KernelError
 from hwmodels.file_cache import read_yaml_once
 from hwmodels.frozen import frozen, record
-from hwmodels.quantities import list_by_key
+from hwmodels.quantities import list_by_key, sum_known
 
 CAUSE_GROUPS = {
     "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
@@ -265,9 +265,7 @@ class Bill:
 
     def energy_pj(self, cause: str | None = None) -> float | None:
         """Energy at the rail; None when a line's price is not known."""
-        chosen = [line.energy_pj for line in self.lines if cause in (None, line.cause)]
-        known = [energy for energy in chosen if energy is not None]
-        return math.fsum(known) if len(known) == len(chosen) else None
+        return sum_known([line.energy_pj for line in self.lines if cause in (None, line.cause)])
 
     def energy_uj(self) -> float | None:
         """Energy at the rail, in microjoules; None when not known."""
@@ -314,9 +312,8 @@ def merge_bills(parts: Iterable[Bill]) -> Bill:
 
 def _sum_stack(key: tuple[str, str, str, str], occurred: list[float], exposed: list[float],
                cycles: list[float], energies: list[float | None]) -> BillLine:
-    known = [energy for energy in energies if energy is not None]
     event, place, operand, clock = key
     return BillLine(event=event, place=place, operand=operand, clock=clock,
                     occurred=math.fsum(occurred), exposed=math.fsum(exposed),
                     cycles=math.fsum(cycles),
-                    energy_pj=math.fsum(known) if len(known) == len(energies) else None)
+                    energy_pj=sum_known(energies))

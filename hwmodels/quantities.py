@@ -210,6 +210,16 @@ def read_count(text: str, most: int) -> int | None:
     return number if number <= most else None
 
 
+def drop_none(values: Iterable[Value | None]) -> list[Value]:
+    """Return the values that are known, in their order."""
+    return [value for value in values if value is not None]
+
+
+def sum_known(values: Sequence[float | None]) -> float | None:
+    """Return the sum of values; None where one of them is not known."""
+    return None if None in values else math.fsum(drop_none(values))
+
+
 def list_by_key(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
     """Return the values of each key in their order, keys in the order they are first seen."""
     lists: dict[Key, list[Value]] = {}

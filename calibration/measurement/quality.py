@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import Ends
+from hwmodels.quantities import Ends, drop_none
 
 Values = Sequence[float] | np.ndarray
 
@@ -238,4 +238,4 @@ def judge_runs(values: Values, first: float | None = None) -> list[Finding]:
     found = [find_first_run(values), find_drift(values), find_modes(values), find_spread(values)]
     if first is not None:
         found.append(find_first_run(values, first))
-    return [finding for finding in found if finding is not None]
+    return drop_none(found)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.frozen import frozen
-from hwmodels.quantities import format_frequency, format_time, significant
+from hwmodels.quantities import drop_none, format_frequency, format_time, significant
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Graph
@@ -152,8 +152,7 @@ def find_impossible(deployment: Deployment, cycles: Iterable[tuple[int | None, f
     if deployment.accelerated or not measured:
         return None
     prediction = predict(deployment)
-    found = [one for layer, value in measured
-             if (one := _judge(prediction, layer, value)) is not None]
+    found = drop_none(_judge(prediction, layer, value) for layer, value in measured)
     return min(found, key=lambda one: (one.layer is not None, one.cycles / one.least_cycles),
                default=None)
 

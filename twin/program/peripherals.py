@@ -12,7 +12,7 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.isa import load_isa
 from hwmodels.program.elf import lies_in
-from hwmodels.quantities import list_by_key
+from hwmodels.quantities import drop_none, list_by_key
 from twin.program.device import Device, Surroundings
 from twin.program.devices import KINDS, Stm32Crc
 from twin.program.esp_devices import EspInterrupts
@@ -267,7 +267,7 @@ class Peripherals:
                  *(owner.turnover() for owner in owners if owner is not None)]
         if {SYSTICK_CTRL, SYSTICK_VAL}.intersection(clocks):
             times.append(self._tick_turnover())
-        return min((one for one in times if one is not None), default=None)
+        return min(drop_none(times), default=None)
 
     def fire(self) -> None:
         """Pend what is due by now."""

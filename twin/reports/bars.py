@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hwmodels.frozen import frozen
-from hwmodels.quantities import Ends, format_share, format_size, format_time
+from hwmodels.quantities import Ends, drop_none, format_share, format_size, format_time
 from twin.pricing.accelerator.timeline import HOST, ROW_KINDS, Span
 from twin.pricing.ledger import bill_time_us, percentages
 from twin.pricing.locality import WORRYING, LayerLocality, Locality
@@ -258,7 +258,7 @@ def chart_working_sets(locality: Locality) -> BarChart:
 def chart_miss_rates(locality: Locality) -> BarChart:
     """Describe misses per line looked up, layer by layer."""
     rates = [layer.miss_rate for layer in locality.layers]
-    known = [rate for rate in rates if rate is not None]
+    known = drop_none(rates)
     return _chart_layers(
         locality, [None if rate is None else 100 * rate for rate in rates], (GREEN, ""),
         100 * WORRYING, series=("up to 10 %", "above 10 %: bound by the cache"),

@@ -40,7 +40,7 @@ class Column:
         "" for none.
     take : str or callable
         Attribute of a row's noun, as "row.board", or a function of it; what it returns is the
-        value, or a `Cell`.
+        value, or a `Cell`. "": the attribute its header names.
     write : str or callable
         Template of values that are known, as "{:,.1f}", or their writer.
     number
@@ -65,7 +65,7 @@ class Column:
 
     def cell(self, noun: Any) -> Cell:
         """Return the cell of a noun."""
-        value = self.take(noun) if callable(self.take) else _read(self.take)(noun)
+        value = self.take(noun) if callable(self.take) else _read(self.take or self.header)(noun)
         if isinstance(value, Cell):
             return value
         text = self.write(value) if callable(self.write) else (

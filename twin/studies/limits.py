@@ -18,7 +18,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.frozen import NamedNumbers, frozen
-from hwmodels.quantities import UNITS, read_quantity, suggest_unit
+from hwmodels.quantities import UNITS, drop_none, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.pricing.requirement import probability_above, sd_towards
 from twin.studies.duty import TYPED, Duty, Value, mean_mw_of, stated
@@ -267,8 +267,7 @@ def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | Non
     if (max_time_us is None or max_energy_uj is None or time is None
             or energy is None or energy_uj is None or time_us <= 0 or energy_uj <= 0
             or time.low == time.high or energy.low == energy.high):
-        known = [chance for chance in chances if chance is not None]
-        return None if len(known) < len(chances) else min(known)
+        return None if None in chances else min(drop_none(chances))
     return probability_both(
         math.log(max_time_us / time_us), math.log(max_energy_uj / energy_uj),
         sd_towards(max_time_us, time_us, time), sd_towards(max_energy_uj, energy_uj, energy))

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
-from hwmodels.quantities import NOT_KNOWN
+from hwmodels.quantities import NOT_KNOWN, drop_none
 from twin.network.model_names import name_model
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all, probability_within
@@ -282,7 +282,7 @@ Rows = tuple[Row, ...]
 
 def list_known(rows: Iterable[Row], quantity: str) -> list[float]:
     """Return a quantity of those rows that know it."""
-    return [value for row in rows if (value := getattr(row, quantity)) is not None]
+    return drop_none(getattr(row, quantity) for row in rows)
 
 
 def find_row(rows: Iterable[Row], quantity: str) -> Row | None:

@@ -60,7 +60,7 @@ def comparison_report(found: Comparison) -> Content:
 def agreement_report(found: Sequence[Agreement]) -> Content:
     """Return a line a run, and what differs below it."""
     parts: list[Content] = [tabulate((
-        Column("run", "name", no_wrap=True), Column("verb", "verb"),
+        Column("run", "name", no_wrap=True), Column("verb"),
         Column("report", lambda one: one.kept[:12]), Column("again", lambda one: one.again[:12]),
         Column("says", _say)), found, drops=("again", "report", "verb"))]
     for one in found:

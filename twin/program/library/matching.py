@@ -12,7 +12,7 @@ from functools import lru_cache
 from hwmodels.frozen import frozen
 from twin.errors import NotTheSameError
 from twin.network.graph import Graph, GraphLayer, Layer
-from twin.network.operators import OPERATORS, is_alias, layer_macs, traits
+from twin.network.operators import OPERATORS, graph_macs, is_alias, layer_macs, traits
 from twin.runtimes.counted.shapes import count_terms
 
 LEAST, MOST = 0.4, 3.0
@@ -77,7 +77,7 @@ def match_layers(graph: Graph, ran: Sequence[Ran], where: str) -> list[tuple[int
 
 def _agree_together(graph: Graph, ran: Sequence[Ran]) -> bool:
     """Whether a program computes about as many products as a network has."""
-    macs = sum(layer_macs(graph, layer) for layer in graph.layers)
+    macs = graph_macs(graph)
     return LEAST * macs <= sum(one.macs for one in ran) <= MOST * macs
 
 

@@ -170,7 +170,7 @@ def list_faults(diagnosis: Diagnosis) -> Table:
     return make_table(
         "faults", "What may explain the gap" + (
             f"; {left} more make up {share} together" if left else ""),
-        (Column("fault", "fault.name"), Column("kind", "kind"),
+        (Column("fault", "fault.name"), Column("kind"),
          number("probability", "probability", format_chance),
          number("of its kind", lambda one: diagnosis.kinds[one.kind], format_chance),
          Column("what to do, if so", "fault.remedy")), likely, details=lambda one: (

@@ -52,9 +52,7 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
     energy_uj = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     return make_section(
         "what-if", "What if", make_table("change-table", "Changes that were tried", (
-            Column("change", lambda one: ", ".join(
-                map("=".join, one.settings))),
-            Column("effort", "effort"),
+            Column("change", lambda one: ", ".join(map("=".join, one.settings))), Column("effort"),
             number("time", "row.time_us", format_time, kind="predicted"),
             _ratio("time by", "time_ratio"),
             number("energy" if idle is None else "energy with idle", "row.energy_uj",

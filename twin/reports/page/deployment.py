@@ -9,6 +9,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.frozen import NamedTexts, frozen
 from hwmodels.quantities import (
     NOT_KNOWN,
+    drop_none,
     format_energy,
     format_frequency,
     format_number,
@@ -114,7 +115,7 @@ def describe_report(report: Report) -> Page:
                  f"{deployment.runtime.identity} · {prediction.temperature} caches",
         verdict=verdict, tone=tone, sentence=explain_time(prediction) + ".",
         answers=list_answers(report), advice=report.advice or tell_best(report.changes),
-        sections=tuple(section for section in _list_sections(report) if section is not None))
+        sections=tuple(drop_none(_list_sections(report))))
 
 
 def describe_refusal(title: str, reason: str, command: str) -> Page:

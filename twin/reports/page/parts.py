@@ -7,6 +7,7 @@ from typing import Any
 
 from hwmodels.files import JsonObject
 from hwmodels.frozen import NamedTexts, frozen, record
+from hwmodels.quantities import drop_none
 from twin.reports.columns import Cell, Column
 
 KINDS = ("predicted", "simulated", "measured", "published")
@@ -185,12 +186,12 @@ Item = Table | Plot | Pairs | Notes
 def make_section(name: str, title: str, *items: Item | None, lead: str = "",
                  folded: bool = False) -> Section:
     """Return a section of what there is: an item that is None is omitted."""
-    return Section(name, title, tuple(one for one in items if one is not None), lead, folded)
+    return Section(name, title, tuple(drop_none(items)), lead, folded)
 
 
 def present(sections: Iterable[Section | None]) -> tuple[Section, ...]:
     """Return the sections there is something in."""
-    return tuple(one for one in sections if one is not None)
+    return tuple(drop_none(sections))
 
 
 def describe_warnings(remarks: Iterable[str]) -> Section | None:
@@ -204,7 +205,7 @@ def make_table(name: str, caption: str, columns: Iterable[Column | None], nouns:
                details: Callable[[Any], Iterable[tuple[str, str]]] = lambda noun: (),
                total: Sequence[str] = ()) -> Table:
     """Return a table with a row for each noun, and texts below it; a column may be None."""
-    shown = tuple(one for one in columns if one is not None)
+    shown = tuple(drop_none(columns))
     return Table(name=name, caption=caption, columns=shown, rows=tuple(
         Row(cells=tuple(column.cell(noun) for column in shown), details=tuple(details(noun)))
         for noun in nouns), total=tuple(Cell(text) for text in total))

@@ -25,9 +25,9 @@ MOST_DRAWN = 40
 """Layers whose intervals are drawn: those that take most time."""
 
 
-FACTS = (Column("path", "path"), Column("value", "value", lambda value: NOT_KNOWN if value is None
+FACTS = (Column("path"), Column("value", "value", lambda value: NOT_KNOWN if value is None
                                         else _write(value)),
-         Column("kind", "kind"), Column("source", "source"))
+         Column("kind"), Column("source"))
 
 
 def describe_certainty(prediction: Prediction, measured: View | None,

@@ -125,7 +125,7 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
                else f"{study.space.sample or study.search}")]
     rows = {row.board: row for row in table.predicted}
     boards = make_table("boards", "Boards", (
-        Column("board", "board"), MHZ,
+        Column("board"), MHZ,
         Column("energy", lambda row: "not known" if row.energy_uj is None else
                f"of the {row.boundary}"), Column("price", lambda row: row.price_of or "not known"),
         Column("prices of events", "calibration")), rows.values())

@@ -9,7 +9,7 @@ from functools import partial
 
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen, record
-from hwmodels.quantities import format_energy, format_time, list_by_key
+from hwmodels.quantities import drop_none, format_energy, format_time, list_by_key
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
@@ -249,8 +249,8 @@ def _describe_moves(made: Sequence[Made], *, chain: bool) -> list[Section]:
     """Return the causes that moved: of each step of a chain, else from the first to each."""
     if len(made) < 2:
         return []
-    moves = [move for place, one in enumerate(made[1:])
-             if (move := _differ(made[place if chain else 0], one)) is not None]
+    moves = drop_none(_differ(made[place if chain else 0], one)
+                      for place, one in enumerate(made[1:]))
     fastest = min(made[1:], key=lambda one: one.row.time_us or float("inf"))
     whole = _differ(made[0], made[-1] if chain else fastest)
     plots = [] if whole is None or not whole.account.total.moved else [

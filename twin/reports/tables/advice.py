@@ -179,7 +179,7 @@ def _chance(change: Change) -> str:
 def _change_table(changes: Sequence[Change]) -> Content:
     table = tabulate((
         Column("change", lambda one: "\n+ ".join(map("=".join, one.settings)), no_wrap=True),
-        Column("effort", "effort"), number("time", "row.time_us", format_time),
+        Column("effort"), number("time", "row.time_us", format_time),
         number("ratio", lambda one: _ratio(one.time_ratio, one.ratio), "{}"),
         number("energy", "row.energy_uj", lambda energy_uj: "?" if energy_uj is None else
                format_energy(energy_uj)),

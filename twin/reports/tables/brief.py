@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hwmodels.quantities import format_number
+from hwmodels.quantities import format_number, sum_known
 from twin.pricing.ledger import (
     bill_time_us,
     explain_time,
@@ -66,7 +66,7 @@ def causes_table(prediction: Prediction, console: Console) -> Table:
     """Return the causes most time goes to, of all clocks together, and the rest in a row."""
     bill = prediction.bill
     times = {cause: bill_time_us(prediction, bill, cause) / 1e3 for cause in bill.causes()}
-    energies = {cause: _sum_known([line_energy_uj(bill, clock, cause) for clock in bill.clocks()])
+    energies = {cause: sum_known([line_energy_uj(bill, clock, cause) for clock in bill.clocks()])
                 for cause in times}
     first = sorted(times, key=lambda cause: -times[cause])
     least_uj = NAMED * math.fsum(energy or 0.0 for energy in energies.values())
@@ -81,7 +81,7 @@ def causes_table(prediction: Prediction, console: Console) -> Table:
     cells = min(BAR_CELLS, max(1, console.width - 48))
     for (causes, name), ms, share in zip(rows, shown, shares, strict=True):
         table.add_row((name, f"{ms:,.3f}", f"{share:.1f}",
-                       format_number(_sum_known([energies[one] for one in causes]), 1),
+                       format_number(sum_known([energies[one] for one in causes]), 1),
                        draw_bar(share / max(shares), console, cells)))
     table.add_row(("total", f"{math.fsum(shown):,.3f}", f"{math.fsum(shares):.1f}",
                    format_number(prediction.energy_uj, 1), ""), style="bold")
@@ -102,7 +102,7 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
     for group, ms, share in zip(groups, shown, shares, strict=True):
         one = group[0]
         alone = group is not rest
-        energy = _sum_known([layer.energy_uj for layer in group])
+        energy = sum_known([layer.energy_uj for layer in group])
         cells = {"layer": str(one.index) if alone else "",
                  "op": one.op if alone else f"{len(rest)} other layers",
                  name: name_tasks(one) if alone else "",
@@ -113,8 +113,3 @@ def layers_table(prediction: Prediction, console: Console) -> Table:
     if natural_width(table) > console.width:
         table.gap = 1
     return table
-
-
-def _sum_known(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) if len(known) == len(values) else None

@@ -78,7 +78,7 @@ def totals_table(totals: Sequence[Any], kind: str = "measured") -> Table:
     away = ", ".join(one.folder for one in totals if abs(math.log(one.now_us / one.measured_us))
                      > AWAY + abs(math.log(one.before_us / one.measured_us)))
     return tabulate((
-        Column("folder", "folder"), number("before, ms", "before_us", _show_ms),
+        Column("folder"), number("before, ms", "before_us", _show_ms),
         number("now, ms", "now_us", _show_ms), number(f"{kind}, ms", "measured_us", _show_ms)),
         totals, f"Sum of layers: predicted before and now, {kind}" + bool(away) * (
             f"; {away}: further from it than before, as prices are shared with the other rows"))

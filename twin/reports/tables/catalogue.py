@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 BOARDS = (
-    Column("board", "name", no_wrap=True), Column("soc", "soc"), Column("core", "core.model"),
+    Column("board", "name", no_wrap=True), Column("soc"), Column("core", "core.model"),
     number("clock", lambda board: board.core_clock.frequency_hz, format_frequency),
     number("RAM", lambda board: sum_memories(board, ("tcm", "sram", "external_ram")),
            format_size),
@@ -78,7 +78,7 @@ def board_report(board: Board, *, sources: bool) -> Content:
 
 
 MEMORIES = (
-    Column("memory", "name"), Column("role", "role"), Column("address", "address", "0x{:08x}"),
+    Column("memory", "name"), Column("role"), Column("address", "address", "0x{:08x}"),
     number("size", "size_bytes", format_size), number("wait states", "wait_states", "{}"),
     number("read, bytes", "read_bytes", "{}"),
     Column("cached", lambda memory: "yes" if memory.cacheable else "no"))
@@ -88,7 +88,7 @@ def runtimes_table(runtimes: Iterable[Any]) -> Table:
     """Return one row per runtime and version."""
     return tabulate((
         Column("runtime", "identity"), Column("types", lambda one: ", ".join(one.dtypes)),
-        Column("structure", "structure"), Column("dead channels", _tell_dead_channels),
+        Column("structure"), Column("dead channels", _tell_dead_channels),
         number("cycles per call", "dispatch_cycles", format_number)), runtimes,
         drops=("dead channels", "structure"))
 
@@ -139,7 +139,7 @@ def _write_value(fact: Fact) -> str:
 
 
 FACTS = (
-    Column("path", "path"), Column("value", _write_value, number=True), Column("kind", "kind"),
+    Column("path"), Column("value", _write_value, number=True), Column("kind"),
     Column("source", lambda fact: fact.source + (
         "" if fact.rel_sd is None else f" (relative sd {fact.rel_sd:g})")))
 

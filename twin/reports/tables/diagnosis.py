@@ -110,7 +110,7 @@ def _weigh_faults(diagnosis: Diagnosis) -> list[Content | None]:
     columns = [
         number("of its\nkind", lambda one: diagnosis.kinds[one.kind], _say_chance),
         number("probability", "probability", _say_chance),
-        Column("fault", lambda one: one.fault.name + more.get(id(one), "")), Column("kind", "kind"),
+        Column("fault", lambda one: one.fault.name + more.get(id(one), "")), Column("kind"),
         number(f"{diagnosis.origin} /\npredicted",
                lambda one: diagnosis.measured / sum(one.predicted.values()), say_ratio),
         number(SPREAD, lambda one: "".join(one.evidence[:1]).rpartition(APART)[2], "{}"),

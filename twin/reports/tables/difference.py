@@ -8,6 +8,7 @@ from functools import partial
 from statistics import median
 
 from hwmodels.quantities import (
+    drop_none,
     format_energy,
     format_frequency,
     format_number,
@@ -294,7 +295,7 @@ def layers_beside(difference: Difference) -> Content:
     by_name = [{(row.index, row.name): row for row in account.rows} for account in accounts]
     for key in dict.fromkeys(key for rows in by_name for key in rows):
         found = [rows.get(key) for rows in by_name]
-        shown = next(row for row in found if row is not None)
+        shown = drop_none(found)[0]
         if shown.index is not None or any(row is not None and row.gap for row in found):
             table.add_row([_shorten(shown), shown.op, *(
                 cell for row in found for cell in _beside_cells(row))])

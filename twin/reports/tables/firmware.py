@@ -34,7 +34,7 @@ def build_report(build: Any) -> Content:
 def run_report(run: Any) -> Content:
     """One row per layer: what was counted, and whether its output was right."""
     verdicts = {True: "equal", False: "DIFFERS", None: "float"}
-    table = tabulate((number("layer", "index", "{}"), Column("op", "op"),
+    table = tabulate((number("layer", "index", "{}"), Column("op"),
                       number(run.counter, "count", "{:,.0f}"),
                       Column("output", lambda layer: verdicts[layer.equal])), run.layers)
     table.add_row(("", "checksums, between layers", f"{run.outside:,.0f}", ""))

@@ -58,7 +58,7 @@ def checked_table(learnt: Any) -> Table:
         Of two networks or more.
     """
     return tabulate((
-        Column("network", "network"), number("layer", "index", "{}"), Column("operator", "op"),
+        Column("network"), number("layer", "index", "{}"), Column("operator", "op"),
         number("instructions", "instructions", "{:,}"),
         number("by the others", "predicted", "{:,.0f}"), number("error", "error", "{:+.1%}"),
         Column("", lambda one: "never seen" if one.predicted is None else

@@ -26,7 +26,7 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
                       f"{significant(100 * item.predicted / item.limit)} %"
                       if item.predicted < 1e3 * item.limit else
                       f"{item.predicted / item.limit:.2g} x", "{}"),
-               Column("verdict", "verdict")]
+               Column("verdict")]
     if level is not None:
         columns.insert(2, number(f"{100 * level:.0f} % interval", "interval", format_interval))
         columns.insert(-1, number("P(exceeds)", "chance_above", format_chance))

@@ -53,9 +53,9 @@ def energy_table(measured: Measurement) -> Table:
 
 def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
     """Return one row per virtual board, with what it needs where it cannot run."""
-    return tabulate((Column("virtual board", "name"), Column("core", "core"),
-                     Column("emulator", "emulator"), Column("counts", "counts"),
-                     Column("needs", lambda board: board.missing or "ready")), boards)
+    return tabulate((
+        Column("virtual board", "name"), Column("core"), Column("emulator"), Column("counts"),
+        Column("needs", lambda board: board.missing or "ready")), boards)
 
 
 def platform_table(prediction: Prediction) -> Table:
@@ -63,7 +63,7 @@ def platform_table(prediction: Prediction) -> Table:
     return tabulate((
         Column("counter", "name", no_wrap=True),
         number("modelled", "value", lambda value: "" if value is None else significant(value)),
-        Column("unit", "unit"), Column("measured by", lambda row: row.silicon or ""),
+        Column("unit"), Column("measured by", lambda row: row.silicon or ""),
         Column("simulated by", lambda row: row.emulated or "")), list_counters(prediction))
 
 
@@ -152,8 +152,8 @@ def metrics_table(network: MeasuredNetwork) -> Table:
     """Return every metric and counter of the inference with its origin."""
     measured = network.measurement
     table = tabulate((
-        Column("metric", "name"), number("value", "value", _format), Column("unit", "unit"),
-        Column("origin", "origin"), Column("from", "formula")), network.whole.metrics.values(),
+        Column("metric", "name"), number("value", "value", _format), Column("unit"),
+        Column("origin"), Column("from", "formula")), network.whole.metrics.values(),
         drops=("from",))
     shown = {*_HIDDEN, *(alias for aliases in ALIASES.values() for alias in aliases)}
     origin = "measured" if measured.header.kind == "measured" else "simulated"

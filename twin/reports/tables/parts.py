@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hwmodels.frozen import frozen, record
+from hwmodels.quantities import drop_none
 from twin.reports.columns import Column, write_cells
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Table:
         cells: list[list[list[str]]] = []
         for row in rows:
             split = [_split(cell) for cell in row]
-            known = [one for one in split if one is not None]
+            known = drop_none(split)
             if len(known) < len(self.columns):
                 return None
             cells.append(known)
@@ -182,7 +183,7 @@ class Group:
     """Parts under each other; a part that is None is omitted."""
 
     def __init__(self, *parts: Content | None) -> None:
-        self.parts = [one for one in parts if one is not None]
+        self.parts: list[Content] = drop_none(parts)
 
     def __rich__(self) -> RenderableType:
         """Return it as rich draws it."""
@@ -244,7 +245,7 @@ def tabulate(columns: Iterable[Column | None], nouns: Iterable[Any], title: str 
              drops: Sequence[str] = (), gap: int = 2,
              style: Callable[[Any], str] = lambda noun: "") -> Table:
     """Return a table with a row for each noun; a column may be None; others as of `new_table`."""
-    shown = [one for one in columns if one is not None]
+    shown = drop_none(columns)
     return Table(columns=shown, title=Text(title, "bold") if title else None, drops=drops,
                  gap=gap, rows=[(write_cells(shown, noun), style(noun)) for noun in nouns])
 

@@ -49,8 +49,8 @@ NARROWING = (
     Column("", lambda one: "a network under the same library" if one.names[0].startswith(RUN) else
            "micro-benchmark"))
 
-BEHIND = (Column("board", "board"), Column("core", "core"), Column("runtime", "runtime"),
-          Column("kind", "kind"), number("rows", "rows", "{}"),
+BEHIND = (Column("board"), Column("core"), Column("runtime"),
+          Column("kind"), number("rows", "rows", "{}"),
           Column("networks", lambda one: list_first(one.networks, 5) or "layers"))
 
 

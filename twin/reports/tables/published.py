@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from hwmodels.quantities import format_number
+from hwmodels.quantities import drop_none, format_number
 from twin.attribution.published import describe_sealed
 from twin.reports.columns import Cell, Column, number
 from twin.reports.tables.limits import format_ends
@@ -57,7 +57,7 @@ def published_report(model: str, board: str, comparisons: Sequence[Comparison]) 
     parts: list[Content] = [table]
     for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
                          ("energy", [item.energy_ratio for item in comparisons])):
-        known = sorted(ratio for ratio in ratios if ratio is not None)
+        known = sorted(drop_none(ratios))
         if known:
             parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
                               f"median {median(known):.2f}, n = {len(known)}"))

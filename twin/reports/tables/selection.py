@@ -251,7 +251,7 @@ def _table(choices: Sequence[Choice], selection: Selection, console: Console) ->
 
     def columns(wide: bool) -> list[Column]:
         return [Column("", mark_row), number("score", lambda row: scores[id(row)], "{:.0f}"),
-                Column("board", "board"), Column("runtime", "runtime"),
+                Column("board"), Column("runtime"),
                 number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:g}"),
                 *head_grade(rows), *head_placement(rows),
                 *list_figures(rows, selection.table, wide=wide),

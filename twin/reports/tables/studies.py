@@ -98,7 +98,7 @@ def first_boards(table: Table, chosen: str = (
     rows = [*rank_rows(table), *table.failed]
     model = shlex.quote(table.rows[0].model)
     columns = [
-        Column("board", "board"), number("ms", "time_us", _thousandth),
+        Column("board"), number("ms", "time_us", _thousandth),
         number("90 %", "time", format_ends), number("mJ", "energy_uj", _thousandth),
         *([number(unit, name, _plain) for unit, name in (("mW", "mean_mw"), ("days", "life_days"))
            if any(getattr(row, name) is not None for row in rows)]
@@ -256,7 +256,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     model = Column("model", "network")
     columns = [Column("", mark_row), *[model] * differs(model, table.rows)]  # of all asked about
     columns += [column for column in (
-        Column("board", "board"), Column("runtime", "runtime"), MHZ,
+        Column("board"), Column("runtime"), MHZ,
         Column("scale", "voltage_scale")) if differs(column, table.predicted)]
     columns += head_grade(table.predicted)
     columns += head_placement(table.predicted)

@@ -81,8 +81,8 @@ def sensitivity_report(found: Sequence[Sensitivity]) -> Content:
     for one in found:
         morris, write = one.method == "morris", partial(write_figure, one.quantity)
         columns = [
-            Column("axis", "axis"), *([number("mean effect", "index", write),
-                                       number("sd", "spread", write)] if morris else [
+            Column("axis"), *([number("mean effect", "index", write),
+                               number("sd", "spread", write)] if morris else [
                 number("total", "index", "{:.3g}"), number("+-", "spread", "{:.2g}"),
                 number("alone", "alone", "{:.3g}")]),
             Column("from", "low_value"), Column("to", "high_value"),

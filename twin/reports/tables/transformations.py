@@ -17,7 +17,7 @@ _SHOWN = 6
 def transformations_table(found: Sequence[Any]) -> Content:
     """Return one row per transformation that applies, and the reasons of the others below."""
     parts: list[Content] = [tabulate((
-        Column("--set", "path"), Column("effort", "effort"),
+        Column("--set", "path"), Column("effort"),
         Column("values worth trying", lambda one: list_first(one.values, _SHOWN))),
         [one for one in found if one.values])]
     others = [(one.path, re.sub(rf"^{re.escape(one.path)}(=\S+)?: ", "", one.reason))

@@ -12,7 +12,7 @@ from twin.reports.tables.parts import Content, new_pairs, spaced, tabulate
 def tuning_report(tuned: Any) -> Content:
     """Return one row per build, best predicted first, and how often prediction chose right."""
     table = tabulate((
-        number("tile", "tile", "{}"), Column("level", "level"),
+        number("tile", "tile", "{}"), Column("level"),
         number("predicted cycles", "cycles", format_number),
         number("RAM", "ram_bytes", format_size),
         number("counted", "run", lambda run: "" if run is None else format_number(run.total)),

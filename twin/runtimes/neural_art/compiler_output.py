@@ -20,7 +20,7 @@ from hwmodels.files import (
     read_regular_text,
 )
 from hwmodels.frozen import NamedCounts, frozen
-from hwmodels.quantities import list_by_key
+from hwmodels.quantities import drop_none, list_by_key
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid"}
@@ -196,7 +196,7 @@ def _info_epoch(node: Mapping[str, Any], kind: str, estimate: Mapping[str, Any],
             size_bytes=_amount(buffers[i]["size_bytes"]), weights=i in weights)
             for i in dict.fromkeys(places) if not buffers[i]["is_param"] or i in weights)
 
-    units = [unit for part in inner if (unit := _unit(part)) is not None]
+    units = drop_none(_unit(part) for part in inner)
     names = [str(part.get("type") or part["name"]) for part in inner]
     return CompiledEpoch(
         name=_text(node["name"]), kind=kind, operations=_count(names), units=_count(units),
