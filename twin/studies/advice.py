@@ -14,14 +14,14 @@ from hwmodels.frozen import NamedTexts, frozen
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.rewrites.rewrite import EFFORTS
-from twin.studies.candidates import Candidates, keep_lowering, sort_candidates
+from twin.studies.candidates import Candidate, Candidates, keep_lowering, sort_candidates
 from twin.studies.change import Change, excess, rank_changes
 from twin.studies.duty import IDLE, Duty
 from twin.studies.filling import add_duty
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.rows import Row, judge, limit_known
-from twin.studies.search import Search, bisect_amounts, pair_changes
+from twin.studies.search import Search, bisect_amounts, pair_changes, pair_to_fit
 from twin.studies.sweep import Progress
 
 LEAST_SLEEP_UA = 0.01
@@ -168,7 +168,9 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     found: list[Change] = []
     paired: list[Change] = []
     refused: list[tuple[str, str]] = []
+    tried: list[Candidate] = []
     for effort in filter(candidates.get, EFFORTS):
+        tried += candidates[effort]
         for change in search.try_each(candidates[effort]):
             if change.row.failure:
                 refused.append((change.words, change.row.reason))
@@ -178,7 +180,8 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
             found += [*bisect_amounts(search, candidates[effort], found)]
         sure = [one for one in found if one.row.sure]
         if pairs and not before.met and all(one.risks_accuracy for one in sure):
-            paired += pair_changes(search, found, effort, best_only)
+            paired += pair_changes(search, found, effort, best_only) if (
+                found or not before.failure) else pair_to_fit(search, tried, effort)
         if not thorough and any(one.row.sure for one in (*sure, *paired)):
             break
     singles, both = (tuple(replace(one, row=judge(one.row, limits))

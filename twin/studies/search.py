@@ -7,10 +7,14 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from hwmodels.frozen import NamedTexts, record
 from twin.deployment.deployment import Deployment
+from twin.errors import DoesNotFitError
 from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
+from twin.pricing.batched import attempt
 from twin.studies.candidates import Candidate
 from twin.studies.change import Change, excess, make_change, measure_loss, rank_changes
 from twin.studies.limits import Limits
@@ -180,6 +184,35 @@ def pair_changes(search: Search, singles: Sequence[Change], effort: str,
                 excess(part.row, limits) for part in (one, other)) - LITTLE:
             made.append(pair)
     return made
+
+
+def pair_to_fit(search: Search, candidates: Sequence[Candidate], effort: str) -> list[Change]:
+    """Return pairs that fit of changes of which none fits by itself, predicted.
+
+    Those are tried whose needs, as if effects multiplied, are just within RAM and flash.
+
+    Parameters
+    ----------
+    effort
+        Of the dearer part of each pair.
+    """
+    def share(one: Any) -> np.ndarray:
+        return np.log([max(one.ram_bytes, 1) / one.ram_room_bytes,
+                       max(one.flash_bytes, 1) / one.flash_room_bytes])
+
+    drafts = [(one, {one.path: value}, share(error.draft)) for one, value in candidates
+              if isinstance(error := attempt(search.deployment.replace, {one.path: value}),
+                            DoesNotFitError) and error.draft is not None
+              and not search.deployment.accelerated]  # Its pools are not known until it fits.
+    before = share(search.deployment) if drafts else 0.0
+    promised = [(float((left + right - before).max()), one, {**setting, **other_setting}, other)
+                for (one, setting, left), (other, other_setting, right) in combinations(drafts, 2)
+                if one.path != other.path and effort in (one.effort, other.effort)]
+    promised.sort(key=lambda item: (item[0] > 0, abs(item[0])))
+    made = [search.predict(tuple(settings.items()), effort, "; ".join(
+        dict.fromkeys(filter(None, (one.costs, other.costs)))))
+        for _, one, settings, other in promised[:PAIRED]]
+    return [one for one in made if not one.row.failure]
 
 
 def _multiply(one: Row, other: Row, before: Row, name: str) -> float | None:

@@ -399,3 +399,25 @@ def test_a_ratio_is_as_unsure_of_two_rows_as_of_two_predictions(board, path, val
         assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
         assert found.low < row.time_us / rows[0].time_us < found.high
     assert (differ(sides[0], sides[-1]) > 0) == ("caches" in path or "placement" in path)
+
+
+def test_where_no_single_change_makes_a_network_fit_a_pair_is_found() -> None:
+    """Of an accelerator, whose pools are not known until all fits, none is looked for."""
+    with pytest.raises(DoesNotFitError) as refused:
+        twin.deploy("mobilenet_v1_0.25_224", "rpi_pico")
+    found = twin.advise(refused.value.draft, efforts=("rebuild", "conversion"))
+    best = found.best
+    assert not found.changes and best is not None and best.effort == "conversion"
+    library, patches = best.settings
+    assert library[0] == "runtime" and patches == ("network.patches", "3")
+    pair = twin.deploy("mobilenet_v1_0.25_224", "rpi_pico", runtime=library[1],
+                       network=dict([patches]))
+    assert pair.ram_bytes == best.row.ram_bytes <= pair.ram_room_bytes
+    for alone in ({"runtime": library[1]}, {"network": dict([patches])}):
+        with pytest.raises(DoesNotFitError):
+            twin.deploy("mobilenet_v1_0.25_224", "rpi_pico", **alone)
+    assert not twin.advise(refused.value.draft, efforts=("rebuild", "conversion"),
+                           pairs=False).pairs
+    with pytest.raises(DoesNotFitError) as refused:
+        twin.deploy("mobilenet_v1_1.0_224", "lp_mspm0g5187")
+    assert twin.advise(refused.value.draft, efforts=("rebuild",)).best is None
