@@ -54,7 +54,7 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
         runtime, settled = settle_release(name, board)
         _check_part(runtime, board)
         check_batch(graph, runtime)
-        return _check_types(graph, runtime), settled
+        return _check_types(graph, runtime), (*settled, *_note_foreign(runtime, board))
     runtime = _check_types(graph, default_runtime(graph, board))
     check_batch(graph, runtime)
     return runtime, (*note_float_island(graph, runtime), *_note_default(graph, runtime, board))
@@ -393,6 +393,16 @@ def list_other_makers(runtime: Runtime, board: Board) -> list[str]:
     return [] if maker_of(board.soc) in makers else sorted(makers)
 
 
+def _is_foreign(runtime: Runtime, board: Board) -> bool:
+    """Whether a library is made for other cores: CMSIS-NN off Arm, ESP-NN on it."""
+    return load_isa(board.core.isa).code.foreign in runtime.name
+
+
+def _note_foreign(runtime: Runtime, board: Board) -> tuple[str, ...]:
+    return (f"runtime: {runtime.identity} is made for other cores than a {board.core.model}, for "
+            "which no vendor ships it: its plain C is predicted",) * _is_foreign(runtime, board)
+
+
 def _check_part(runtime: Runtime, board: Board) -> None:
     """Refuse a library of another accelerator, or a closed one of other makers' parts."""
     load_target(runtime.target).check(board, runtime)
@@ -434,4 +444,4 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
         for runtime in map(load_runtime, dict.fromkeys(names))
         if not (runtime.is_compiled or runtime.files or runtime.name in NOT_OFFERED
                 or not _is_had(runtime, board) or list_other_makers(runtime, board)
-                or load_isa(board.core.isa).code.foreign in runtime.name))
+                or _is_foreign(runtime, board)))

@@ -16,7 +16,7 @@ from twin.studies.results import Table
 from twin.studies.rows import Row, list_known
 from twin.studies.study.definition import Finding
 from twin.studies.study.figures import name_figure
-from twin.studies.study.findings import Effect, find_baseline, list_cells, list_levels, split_within
+from twin.studies.study.findings import Effect, list_cells, list_levels, name_baseline, split_within
 
 MOST_LINES, MOST_CELLS, LONGEST_TICK = 200, 24, 20
 """Lines of parallel coordinates; values of an axis that are drawn one by one; letters of one."""
@@ -42,13 +42,13 @@ def chart_effects(effects: Sequence[Effect], finding: Finding, table: Table) -> 
             x=[effect.median for effect in mine],
             y=[values.index(effect.value) + offset for effect in mine], **{**look, "mark": "|"},
             sizes=(15.0,), hover=[f"{effect.value}: {effect.words}" for effect in mine]))
-    baseline = find_baseline(table, finding)
+    baseline = name_baseline(table, finding)
     return Chart(
         name="effects", title=f"Beside {baseline}, all else equal", curves=tuple(curves),
         caption="A mark is a pair of configurations that differ in nothing else, an upright line "
              "the median of its kind; left of 1 is less.", rules=(("x", 1.0),),
         y=label_rows([_name_value(value, finding, table) for value in values]),
-        x=Axis(label=f"times {baseline}", log=True))
+        x=Axis(label=f"times that of {baseline}", log=True))
 
 
 def _name_value(value: str, finding: Finding, table: Table) -> str:

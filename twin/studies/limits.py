@@ -352,7 +352,8 @@ def name_boards(option: str, given: Mapping[str, Value] | None, boards: Iterable
     for name in {*found} - {next((key for key in (one.name, one.soc) if key in found), "")
                             for one in boards}:
         warnings.warn(f"{option} {name}: changes nothing: " + (
-            "its board has a value of its own" if name in chips else "is not asked about"),
+            "its board has a value of its own" if name in chips else
+            "no board or chip asked about has that name"),
             stacklevel=2)
     return found
 

@@ -308,6 +308,11 @@ def test_an_image_that_is_none_is_told(tmp_path):
         assert code == 4 and said in err
 
 
+def test_a_serial_line_is_no_port_of_the_firmware():
+    code, _, err = run("firmware", "run", "ad", "-b", "nucleo_l4r5zi", "--port", "/dev/ttyACM0")
+    assert code == 2 and "--port (a serial line is --device): no port '/dev/ttyACM0'" in err
+
+
 @pytest.mark.parametrize(("arguments", "code", "message"), [
     (("--port", "x", "--virtual", "y"), 2, "exclude each other"),
     (("--image", "x"), 4, "no board is plugged in"),

@@ -15,6 +15,9 @@ from typer.testing import CliRunner
 import twin
 from twin.cli import app
 from twin.reports.documents import load_schema
+from twin.reports.figures.study import draw_tornado
+from twin.reports.study_charts import chart_effects
+from twin.studies.study.findings import list_effects, name_baseline
 from twin.studies.study.sensitivity import Influence, Sensitivity
 
 FILE = """
@@ -99,6 +102,35 @@ def test_sensitivity_ranks_axes_and_draws_a_tornado(folder) -> None:
     assert lines[0].startswith("clocks.cpu.frequency_hz") and (folder / "t.png").is_file()
     sobol = call("sensitivity", folder / "small.yaml", "-n", "4", "--method", "sobol")
     assert "alone" in sobol.output
+
+
+def test_a_tornado_is_in_the_unit_of_tables_and_its_legend_has_what_is_drawn() -> None:
+    axis = Influence(axis="network.width", low_value="1", high_value="0.5", middle_value="1",
+                     low=3000.0, high=1000.0, index=1.0, spread=0.1)
+    figure = draw_tornado([Sensitivity(
+        study="s", model="m", board="b", quantity="time_us", method="morris", middle=3000.0,
+        points=9, influences=(axis,))])
+    axes, = figure.axes
+    assert axes.get_xlabel() == "time, ms"
+    (bar,) = axes.patches
+    assert (bar.get_x(), bar.get_width()) == (3.0, -2.0)
+    assert axes.get_xlim()[1] > 3.0  # nothing begins at the edge
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["at its last value"]
+    sides = {text.get_text().strip(): text.get_ha() for text in axes.texts}
+    assert sides == {"1": "left", "0.5": "right"}
+
+
+def test_a_number_that_others_are_set_beside_is_named_with_its_axis(tmp_path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "schema: 1\nname: s\nmodels: ad\nboards: nucleo_h7a3zi_q\nset: {network.width: [1, 0.5]}"
+        "\nfinding: {vary: network.width, figures: [time]}\n")
+    assert call("run", tmp_path / "s.yaml", "-o", tmp_path / "out").exit_code == 0
+    done = twin.open_study(tmp_path / "out")
+    table, finding = done.load_results(), done.study.finding
+    assert name_baseline(table, finding) == "width 1"
+    assert chart_effects(list_effects(table, finding), finding, table).x.label == (
+        "times that of width 1")
+    assert name_baseline(table, replace(finding, baseline="own")) == "own"
 
 
 @pytest.mark.parametrize("words", [

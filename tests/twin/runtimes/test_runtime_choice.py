@@ -337,3 +337,14 @@ def test_libraries_listed_for_a_board_are_those_its_chip_can_have():
     n6 = {name.partition("@")[0] for name in list_runnable(load_board("stm32n6570_dk"))}
     assert {"neural-art", "x-cube-ai", "microtvm"} < n6
     assert n6.isdisjoint({"ethos-u-vela", "gap", "ai8x", "mvp", "ti-nnc", "esp-dl"})
+
+
+def test_a_library_of_other_cores_is_predicted_with_a_word() -> None:
+    """CMSIS-NN's plain C compiles anywhere; ESP-NN's counts are of its own cores."""
+    for board, runtime, foreign in (("esp32s3_devkitc", "cmsis-nn", True),
+                                    ("nucleo_l4r5zi", "cmsis-nn", False),
+                                    ("esp32s3_devkitc", "tflm-esp-nn", False)):
+        notes = deploy("kws", board, runtime=runtime).notes
+        assert any("is made for other cores than" in note for note in notes) == foreign, board
+    with pytest.raises(RuntimeRefusedError, match="ESP-NN was not counted on a core of"):
+        predict(deploy("kws", "nucleo_l4r5zi", runtime="tflm-esp-nn"))

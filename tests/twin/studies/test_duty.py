@@ -513,7 +513,7 @@ def test_options_that_change_nothing_say_so() -> None:
 
     assert "--sleep: changes nothing without --every PERIOD" in warned(
         "--sleep", "nucleo_u575zi_q=1uA,8us")
-    assert "--currents nucleo_l4r5zi: changes nothing: is not asked about" in warned(
+    assert "--currents nucleo_l4r5zi: changes nothing: no board or chip asked about" in warned(
         "--currents", "nucleo_l4r5zi=100uA/MHz")
     assert "--price stm32u575zi: changes nothing: its board has a value of its own" in warned(
         "--price", "stm32u575zi=3", "--price", "nucleo_u575zi_q=7")

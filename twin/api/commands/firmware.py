@@ -10,7 +10,7 @@ from typing import Any
 
 from hwmodels.board.file import load_board
 from hwmodels.core.file import list_built_cores
-from hwmodels.errors import check_known
+from hwmodels.errors import check_known, reworded
 from hwmodels.files import File
 from hwmodels.frozen import frozen
 from hwmodels.isa import native_isa, read_name
@@ -133,6 +133,9 @@ def run_firmware(asked: requests.Run) -> BoardRun:
         When neither or both of `virtual` and `device` say where to run.
     """
     virtual, device = asked.virtual, asked.device
+    if asked.port is not None:
+        with reworded(UsageError, UsageError, "--port (a serial line is --device): "):
+            load_port(asked.port)
     if (virtual is None) == (device is None):
         raise UsageError("give --virtual NAME or --device PORT; `twin boards --virtual` lists the "
                          "former")

@@ -74,6 +74,12 @@ def find_baseline(table: Table, finding: Finding) -> str:
                  if name == finding.vary), "")
 
 
+def name_baseline(table: Table, finding: Finding) -> str:
+    """Return what others are set beside, as a picture names it: a number with its axis."""
+    baseline = find_baseline(table, finding)
+    return f"{finding.vary.rpartition('.')[2]} {baseline}" if baseline[:1].isdigit() else baseline
+
+
 def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
     """Return the effect of every value on every figure, where rows allow to tell it."""
     baseline = find_baseline(table, finding)
