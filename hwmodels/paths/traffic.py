@@ -6,16 +6,9 @@ stretches the run is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import attrgetter
-from typing import Any, TypeVar
-
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.counts import AccessCounts
 from hwmodels.counts import CountLine, Counts
-from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen, list_fields
-
-Noun = TypeVar("Noun")
+from hwmodels.frozen import frozen
 
 HALFWORD_BYTES = 2
 """Instructions of T32 begin at multiples of it; a narrow one is that long."""
@@ -119,55 +112,3 @@ class KernelTraffic:
         """Data-cache lines filled."""
         return sum(one.read_misses + one.write_misses for one in self.data.counts.operands
                    if one.cached)
-
-
-def to_plain(traffic: KernelTraffic) -> JsonObject:
-    """Return traffic as mappings, lists, numbers and text, which JSON keeps to the last bit."""
-    return {
-        **list_fields(traffic), "issued": {"lines": _rows(traffic.issued.lines)},
-        "waits": _rows(traffic.waits),
-        "code": {**list_fields(traffic.code), "blocks": _rows(traffic.code.blocks)},
-        "data": {**list_fields(traffic.data), "counts": _counts(traffic.data.counts), "lower": [
-            [name, first, _counts(counts)] for name, first, counts in traffic.data.lower]}}
-
-
-def _counts(counts: AccessCounts) -> JsonObject:
-    return {**list_fields(counts), "operands": _rows(counts.operands),
-            "owners": _rows(counts.owners)}
-
-
-def _rows(things: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return what nouns of one class hold, a row each."""
-    return list(map(attrgetter(*things[0].__slots__), things)) if things else []
-
-
-def from_plain(plain: Mapping[str, Any]) -> KernelTraffic:
-    """Return the traffic `to_plain` was given.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError, TwinError
-        For anything else.
-    """
-    code, data = plain["code"], plain["data"]
-    return KernelTraffic(**{
-        **plain, "issued": Counts(_nouns(CountLine, plain["issued"]["lines"])),
-        "waits": _nouns(CountLine, plain["waits"]),
-        "code": CodeTraffic(**{**code, "shared": tuple(code["shared"]),
-                               "blocks": _nouns(DirectBlock, code["blocks"])}),
-        "data": DataTraffic(
-            counts=_accesses(data["counts"]), array_reads=tuple(data["array_reads"]),
-            lower=tuple((name, first, _accesses(counts))
-                        for name, first, counts in data["lower"]))})
-
-
-def _nouns(noun: type[Noun], rows: Sequence[Sequence[Any]]) -> tuple[Noun, ...]:
-    """Return the nouns `_rows` was given."""
-    names = noun.__slots__  # type: ignore[attr-defined]
-    return tuple([noun(**dict(zip(names, row, strict=True))) for row in rows])
-
-
-def _accesses(plain: Mapping[str, Any]) -> AccessCounts:
-    return AccessCounts(operands=_nouns(OperandCounts, plain["operands"]),
-                        owners=_nouns(OwnerCounts, plain["owners"]),
-                        simulated_touches=plain["simulated_touches"])

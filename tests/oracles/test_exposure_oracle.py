@@ -12,10 +12,10 @@ from made_machines import make_kernel, random_board
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import list_boards, load_board
+from hwmodels.file_cache import pack, unpack
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
-from hwmodels.paths.traffic import from_plain, to_plain
 from hwmodels.simulator import count_traffic
 from tests.oracles.exposure import expose_kernel
 from twin.deployment.core import code_address, lower_network
@@ -58,7 +58,7 @@ def test_random_kernels_are_exposed_as_the_specification_says(case) -> None:
                        if memory.role in ("sram", "flash", "tcm")])
     traffic = count_traffic(kernels, board, code_address=board.memory(code).address,
                             code_memory=code, cold=rng.random() < 0.5)
-    assert tuple(from_plain(json.loads(json.dumps(to_plain(one)))) for one in traffic) == traffic
+    assert unpack(json.loads(json.dumps(pack(traffic)))) == traffic
     check(traffic, [board, *(retimed(rng, board) for _ in range(8))], code)
 
 

@@ -23,12 +23,12 @@ from hwmodels.board.npu import Npu
 from hwmodels.board.policies import GROUP, POLICIES
 from hwmodels.errors import TwinError
 from hwmodels.extensions import find_entries, hash_package
-from hwmodels.file_cache import keep_newest
+from hwmodels.file_cache import keep_newest, pack, unpack
 from hwmodels.frozen import entity, frozen
 from hwmodels.kernel import Lowered
 from hwmodels.paths.arrays import lay_out
 from hwmodels.paths.exposure import TrafficArrays
-from hwmodels.paths.traffic import KernelTraffic, from_plain, to_plain
+from hwmodels.paths.traffic import KernelTraffic
 from twin.deployment.deployment import Deployment
 from twin.deployment.kept_counts import describe_cores, load_counts, read_geometry, save_counts
 from twin.network.graph import Graph, GraphLayer, Layer
@@ -146,12 +146,10 @@ def _load(key: str) -> Found | None:
     if document is None:
         return None
     try:
-        return (tuple(tuple(Call(name=name, family=family, calls=calls, assumed=assumed)
-                            for name, family, calls, assumed in layer)
-                      for layer in document["layers"]),
-                tuple(from_plain(one) for one in document["traffic"]))
-    except (ValueError, KeyError, TypeError, TwinError):
+        layers, traffic = unpack(document)
+    except (ValueError, LookupError, TypeError, AttributeError, ImportError, TwinError):
         return None
+    return layers, traffic
 
 
 def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *, cold: bool) -> Found:
@@ -159,9 +157,7 @@ def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *, cold:
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
                               assumed=kernel.assumed) for kernel in group) for group in groups)
     traffic = _count_once(deployment, tuple(kernel for group in groups for kernel in group), cold)
-    save_counts(key, {
-        "layers": [[[one.name, one.family, one.calls, one.assumed] for one in layer]
-                   for layer in layers], "traffic": [to_plain(one) for one in traffic]})
+    save_counts(key, pack((layers, traffic)))
     return layers, traffic
 
 

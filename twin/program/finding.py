@@ -20,9 +20,9 @@ from typing import IO, Any
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
+from hwmodels.file_cache import unpack
 from hwmodels.files import JsonObject
 from hwmodels.frozen import entity
-from hwmodels.paths.traffic import from_plain
 from hwmodels.processes import command_of, environment
 from twin.deployment.kept_counts import load_counts, read_geometry, save_counts
 from twin.errors import ProgramError
@@ -96,7 +96,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     document = _run_once(elf, board, wanted)
     return Found(**{
         **{one.name: document[one.name] for one in fields(Found)},
-        "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
+        "cold": unpack(document["cold"]), "warm": unpack(document["warm"]),
         "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"]),
         "doubts": tuple(document["doubts"]), "untimed": tuple(document["untimed"])})
 
@@ -177,9 +177,3 @@ def _listen(stream: IO[bytes], path: Path, last_lines: deque[str]) -> None:
         if passed_s >= due_s:
             _LOG.info("emulating %s: %s, %.0f s", path, text[len(SO_FAR):], passed_s)
             due_s = min(2 * passed_s, passed_s + QUIET_S)
-
-
-def _read_layers(layers: list[JsonObject]) -> Layers:
-    return tuple((layer["name"], tuple(
-        FunctionRun(**{**one, "traffic": from_plain(one["traffic"])})
-        for one in layer["functions"])) for layer in layers)

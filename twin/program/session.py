@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any
 
 from hwmodels.board.facts import Board
+from hwmodels.file_cache import pack
 from hwmodels.files import JsonObject
-from hwmodels.paths.traffic import to_plain
 from hwmodels.paths.ways import code_cache, data_cache
 from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine
-from twin.program.counting import FunctionRun, collect
+from twin.program.counting import collect
 from twin.program.doubts import doubt_board, is_unconfirmed, list_touched
 from twin.program.elf import Elf
 from twin.program.machine import Machine
@@ -178,7 +177,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
     peripherals = machine.peripherals
     touched = list_touched(machine.elf, peripherals.touched.items())
     return {
-        "cold": _plain(cold), "warm": _plain(warm), "layers": session.patterns,
+        "cold": pack(cold), "warm": pack(warm), "layers": session.patterns,
         "start_up_instructions": start_up, "instructions": measured,
         "polls": [{"register": one.register, "place": machine.elf.name_place(one.block),
                    "value": one.value, "billed": one.billed}
@@ -216,9 +215,3 @@ def _bring_back(machine: Machine, kept: tuple[Any, ...]) -> None:
     machine.peripherals.bring_back(devices)
     machine.exceptions.active = list(active)
     machine.words[:machine.names.HEAD] = head
-
-
-def _plain(layers: tuple[tuple[str, tuple[FunctionRun, ...]], ...]) -> list[JsonObject]:
-    return [{"name": name, "functions": [
-        {**{key: value for key, value in asdict(one).items() if key != "traffic"},
-         "traffic": to_plain(one.traffic)} for one in functions]} for name, functions in layers]
