@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hwmodels.frozen import entity, frozen, record
+from hwmodels.quantities import list_by_key
 from twin.errors import RuntimeRefusedError
 
 DTYPE_BITS = {
@@ -288,6 +289,11 @@ class Graph:
     def steps(self) -> tuple[GraphLayer, ...]:
         """The layers in order, each with the graph."""
         return tuple(GraphLayer(self, layer) for layer in self.layers)
+
+    @property
+    def readers(self) -> dict[int, list[Layer]]:
+        """Layers that read each tensor."""
+        return list_by_key((tensor, layer) for layer in self.layers for tensor in layer.inputs)
 
     def list_data(self, layer: Layer) -> TensorIds:
         """Tensors a layer reads that are no constants."""

@@ -25,15 +25,12 @@ from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibration import (
     AUTO,
-    MEASURED_HERE,
     NONE,
     Calibration,
     Wanted,
     choose_calibration,
     choose_kernel_prices,
     choose_powers,
-    grade_prices,
-    lower_grade,
 )
 from twin.pricing.extrapolation import note_missing, say_assumed_currents
 from twin.pricing.prediction import Prediction, predict
@@ -115,33 +112,6 @@ def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
             event=event, place=place, cycles=price.cycles * scale, clock=price.clock,
             pj=None if price.pj is None else price.pj * scale * powers[power_of(event)]))
     return replace(board, prices=tuple(stated))
-
-
-def grade_prediction(prediction: Prediction) -> str:
-    """Return the grade of a prediction, which its prices may be better than."""
-    sure = prediction.certainty
-    return lower_grade(grade_prices(prediction.deployment, sure.measured if sure else None),
-                       extrapolates=sure is not None and bool(sure.extrapolating))
-
-
-def grade_energy(prediction: Prediction) -> str:
-    """Return the grade of a predicted energy, never above that of its time; "" is not known."""
-    grade, sure = grade_prediction(prediction), prediction.certainty
-    if sure is None or grade != MEASURED_HERE:
-        return grade
-    return "" if sure.powers_measured is None else lower_grade(
-        grade, extrapolates=not sure.powers_measured)
-
-
-def say_grade(prediction: Prediction) -> str:
-    """Return the grade, why it is below that of the prices, and where energy's is lower."""
-    grade, sure = grade_prediction(prediction), prediction.certainty
-    if sure is None or not sure.measured:
-        return grade
-    if grade != MEASURED_HERE:
-        return f"{grade}, as it extrapolates"
-    lower = prediction.energy_uj is not None and sure.powers_measured is False
-    return f"{grade}, its energy not" if lower else grade
 
 
 def note_voltage(prediction: Prediction, predict: Callable[[Deployment], Prediction]) -> Prediction:

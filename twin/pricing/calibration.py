@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +25,11 @@ from calibration.fitting.overlay import (
     read_shipped,
 )
 from hwmodels.board.facts import Board, Core
-from hwmodels.board.file import find_board, list_facts
 from hwmodels.frozen import frozen
-from hwmodels.quantities import write_setting
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.counted_prices import IMAGE, know_core, state_core, tell_basis
+from twin.pricing.extrapolation import MACHINE, name_changes
 from twin.pricing.price_names import ENERGY_PRICES, EXECUTED, TIME_PRICES
 from twin.runtimes import load_runtime
 from twin.runtimes.runtime import Runtime
@@ -42,9 +40,6 @@ AUTO, NONE = "auto", "none"
 FAR = math.log(1.5)
 """Logarithm from which a price is doubted that is not shipped so, where that was learnt from rows
 of the board, where it is strained, or where it moved alone: assumed."""
-
-MACHINE = ("caches", "cores", "memories", "npu", "prices")
-"""Sections of a board file that times follow from, whatever a run sets."""
 
 MOVED = 0.1
 """Logarithm that prices rows do not ask for move by less than (assumed)."""
@@ -192,76 +187,6 @@ class Calibration:
 
 Wanted = str | Calibration | None
 """Prices as they are asked for: `AUTO`, `NONE` or a file; those chosen already; None is `NONE`."""
-
-GRADES = MEASURED_HERE, NOT_MEASURED_HERE, GUESS = "measured here", "not measured here", "guess"
-"""How far to trust a prediction, best first."""
-
-
-def lower_grade(grade: str, *, extrapolates: bool) -> str:
-    """Return the grade of a prediction by that of its prices, and whether rows support it."""
-    return NOT_MEASURED_HERE if extrapolates and grade == MEASURED_HERE else grade
-
-
-def grade_prices(deployment: Deployment, measured: bool | None) -> str:
-    """Return how far to trust prices: whether board and library were measured together.
-
-    Prices of an accelerator are of its runtime's file, which names the boards measured, also
-    where no calibration was asked for.
-
-    Parameters
-    ----------
-    measured
-        Whether learnt prices are of this board and library; None where none were learnt.
-    """
-    known = measured is not None
-    if deployment.runtime.accelerated:
-        spread = deployment.runtime.mapping.spread
-        measured = measured or deployment.board.measured_name in spread.measured
-        known = bool(spread.families)
-    return MEASURED_HERE if measured else NOT_MEASURED_HERE if known else GUESS
-
-
-def name_changes(deployment: Deployment, measured: str,
-                 sections: Sequence[str] = MACHINE) -> tuple[str, ...]:
-    """Return facts of a machine other than where rows were measured: "path=now, not then".
-
-    However they were changed, in a file or by a what-if. Clocks and supply a run may set; of
-    memories only those in use count, and not their size.
-
-    Parameters
-    ----------
-    measured
-        Name or file of the board they are of.
-    sections
-        Of board files.
-    """
-    used = {deployment.code, *deployment.ram_memories, deployment.weights,
-            *deployment.weights_spill}
-    return tuple(f"{write_setting(path, now)}, not {then}" for path, now, then in
-                 _list_changes(deployment.board.document, measured)
-                 if path.partition(".")[0] in sections and (
-                     not path.startswith("memories.") or (
-                     path.split(".")[1] in used and not path.endswith("size_bytes"))))
-
-
-@lru_cache(maxsize=64)
-def _list_changes(document: str, measured: str) -> tuple[tuple[str, object, object], ...]:
-    """Return path, value and value where it was measured of facts that differ.
-
-    What published rows state of that board was measured, too.
-    """
-    if (board := find_board(measured)) is None:  # A board of the user's that no name finds.
-        return ()
-    known = list_facts(board.document)
-    changes = tuple((path, value, known.get(path)) for path, value in list_facts(document).items()
-                    if known.get(path) != value)
-    if not changes:
-        return ()
-    from calibration.datasets.published import read_names
-
-    stated = [set_up.items() for set_up in read_names()["stated"].get(measured, {}).values()]
-    return tuple(change for change in changes if not any(change[:2] in one for one in stated))
-
 
 def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
                        runtime: str | None = None) -> Calibration | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ import numpy as np
 from calibration.fitting.intervals import Amounts, drift_sd
 from calibration.fitting.overlay import Entry, Support
 from hwmodels.board.facts import Board
+from hwmodels.board.file import find_board, list_facts
 from hwmodels.isa import load_isa
-from hwmodels.quantities import list_first, significant
+from hwmodels.quantities import list_first, significant, write_setting
 from twin.deployment.deployment import Deployment
+
+MACHINE = ("caches", "cores", "memories", "npu", "prices")
+"""Sections of a board file that times follow from, whatever a run sets."""
 
 COLD = 0.01
 """Share of the time that fills caches, above which a cold inference is another than a warm one."""
@@ -69,6 +74,48 @@ def between_sd(network: str, entry: Entry, *, time: bool) -> float:
     """
     learnt = entry.time if time else entry.energy
     return 0.0 if learnt is None or network in entry.support.networks else learnt.between_sd
+
+
+def name_changes(deployment: Deployment, measured: str,
+                 sections: Sequence[str] = MACHINE) -> tuple[str, ...]:
+    """Return facts of a machine other than where rows were measured: "path=now, not then".
+
+    However they were changed, in a file or by a what-if. Clocks and supply a run may set; of
+    memories only those in use count, and not their size.
+
+    Parameters
+    ----------
+    measured
+        Name or file of the board they are of.
+    sections
+        Of board files.
+    """
+    used = {deployment.code, *deployment.ram_memories, deployment.weights,
+            *deployment.weights_spill}
+    return tuple(f"{write_setting(path, now)}, not {then}" for path, now, then in
+                 _list_changes(deployment.board.document, measured)
+                 if path.partition(".")[0] in sections and (
+                     not path.startswith("memories.") or (
+                     path.split(".")[1] in used and not path.endswith("size_bytes"))))
+
+
+@lru_cache(maxsize=64)
+def _list_changes(document: str, measured: str) -> tuple[tuple[str, object, object], ...]:
+    """Return path, value and value where it was measured of facts that differ.
+
+    What published rows state of that board was measured, too.
+    """
+    if (board := find_board(measured)) is None:  # A board of the user's that no name finds.
+        return ()
+    known = list_facts(board.document)
+    changes = tuple((path, value, known.get(path)) for path, value in list_facts(document).items()
+                    if known.get(path) != value)
+    if not changes:
+        return ()
+    from calibration.datasets.published import read_names
+
+    stated = [set_up.items() for set_up in read_names()["stated"].get(measured, {}).values()]
+    return tuple(change for change in changes if not any(change[:2] in one for one in stated))
 
 
 def find_extrapolation(deployment: Deployment, entry: Entry, *, cycles: Amounts, hertz: Amounts,

@@ -165,9 +165,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     held, candidates = judge(before, known), _choose(deployment, before, known, efforts)
     search = Search(deployment, deployer, before, known, on_progress=on_progress,
                     total=sum(map(len, candidates.values())))
-    found: list[Change] = []
-    paired: list[Change] = []
-    refused: list[tuple[str, str]] = []
+    found, paired, refused = list[Change](), list[Change](), list[tuple[str, str]]()
     tried: list[Candidate] = []
     for effort in filter(candidates.get, EFFORTS):
         tried += candidates[effort]

@@ -16,8 +16,8 @@ from twin.deployment.memories import choose_memory
 from twin.network.graph import Graph
 from twin.network.operators import name_precision, parameter_bytes
 from twin.pricing.batch import Batch
-from twin.pricing.calibration import lower_grade
 from twin.pricing.draw import write_draw
+from twin.pricing.grade import lower_grade
 from twin.pricing.ledger import whole_energy
 from twin.pricing.variables import CAUSE, relate_to_time
 from twin.studies.axes import Point, label

@@ -30,7 +30,8 @@ from twin.network.rewrites.rewrite import rewrite_network
 from twin.pricing.batch import Batch
 from twin.pricing.batched import Group, Read, attempt, list_groups, predict_batch
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.calibration import AUTO, choose_calibration, grade_prices
+from twin.pricing.calibration import AUTO, choose_calibration
+from twin.pricing.grade import grade_prices
 from twin.pricing.prediction import Prediction
 from twin.pricing.variables import COLD_START, SETUP, measure_variables
 from twin.pricing.variation import read_variation

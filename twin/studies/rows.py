@@ -67,7 +67,7 @@ class Row:
     calibration
         Which learnt prices; "" for stated ones.
     grade
-        As of `calibration.grade_prices`; "" where it failed.
+        As of `grade.grade_prices`; "" where it failed.
     accuracy
         Share of right answers, 0 to 1, where data or a function of the user's were given.
     accuracy_by

@@ -32,15 +32,8 @@ from twin.learning.own import Total, learn_own
 from twin.network.readers import read_model
 from twin.pricing.assurance import price_cycles
 from twin.pricing.batched import predict_batch
-from twin.pricing.calibrated import (
-    apply_calibration,
-    grade_energy,
-    grade_prediction,
-    predict_calibrated,
-    say_grade,
-)
+from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import (
-    GRADES,
     choose_calibration,
     name_far,
     shipped_calibration,
@@ -49,6 +42,7 @@ from twin.pricing.calibration import (
 from twin.pricing.design import make_design
 from twin.pricing.draw import probability_faster
 from twin.pricing.extrapolation import COLD
+from twin.pricing.grade import GRADES, grade_energy, grade_prediction, say_grade
 from twin.pricing.locality import replacement_range
 from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES

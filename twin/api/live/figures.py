@@ -9,7 +9,7 @@ from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
 from hwmodels.files import JsonObject
 from twin.pricing.batch import empty_batch, fill_row
-from twin.pricing.calibrated import grade_energy, grade_prediction
+from twin.pricing.grade import grade_energy, grade_prediction
 from twin.pricing.ledger import bill_time_us, cause_times_us, explain_time, name_energies
 from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.studies.rows import compare_as

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from twin.network.graph import Graph, Layer
 from twin.network.operators import RESHAPE, Form, traits
-from twin.network.rewrites.rewrite import find_readers
 
 
 def fuse_padding(graph: Graph) -> Graph:
@@ -31,7 +30,7 @@ def fuse_padding(graph: Graph) -> Graph:
     (the zero point), and only convolutions read it; or maximum pooling, where the zero point is
     the least value there is, so that a padded position never wins.
     """
-    readers = find_readers(graph)
+    readers = graph.readers
     fused = {layer.target_id: layer for layer in graph.layers
              if traits(layer).form is Form.PAD and _can_be_fused(graph, layer, readers)}
     if not fused:

@@ -17,14 +17,14 @@ from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer, Shape, Tensor, Window
 from twin.network.operators import ADD, CLAMPS, PAD, traits
 from twin.network.rewrites.numbers import quantise_bias, real_values
-from twin.network.rewrites.rewrite import Rewrite, find_readers, pad_layer, read_choice, rebuild
+from twin.network.rewrites.rewrite import Rewrite, pad_layer, read_choice, rebuild
 
 KINDS = ("activation", "pad", "add", "all", "none")
 
 
 def fuse_activations(graph: Graph) -> Graph:
     """Let layers clamp what they write, where a rectifier is all that reads it."""
-    readers, gone = find_readers(graph), dict[int, Layer]()
+    readers, gone = graph.readers, dict[int, Layer]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
         if (traits(layer).fuses_clamp and layer.activation is None and reader is not None
@@ -45,7 +45,7 @@ def fuse_pads(graph: Graph) -> Graph:
     Files and kernel libraries say SAME or VALID; other borders are left as layers, unless the
     runtime says that it fuses them.
     """
-    readers, windows, dropped = find_readers(graph), dict[int, Window](), dict[int, int]()
+    readers, windows, dropped = graph.readers, dict[int, Window](), dict[int, int]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)
         if layer.op != PAD or reader is None or not traits(reader).is_convolution:
@@ -79,7 +79,7 @@ def fuse_sums(graph: Graph) -> Graph:
     NotApplicableError
         Where sums are of two activations: no kernel library here adds while it convolves.
     """
-    readers, tensors = find_readers(graph), list(graph.tensors)
+    readers, tensors = graph.readers, list(graph.tensors)
     joined, dropped = dict[int, Layer](), set[int]()
     for layer in graph.layers:
         reader = _only_reader(graph, readers, layer)

@@ -8,7 +8,7 @@ from functools import partial
 from twin.errors import AlreadySoError, NotApplicableError
 from twin.network.graph import Graph, Layer, Shape
 from twin.network.operators import TRANSPOSE
-from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
+from twin.network.rewrites.rewrite import Rewrite, read_choice, rebuild
 
 LAYOUTS = ("channels_last", "channels_first")
 
@@ -23,7 +23,7 @@ def feed_channels_last(graph: Graph) -> Graph:
     AlreadySoError
         When no input is transposed first, and no output last.
     """
-    readers = find_readers(graph)
+    readers = graph.readers
     inputs, outputs, dropped = list(graph.inputs), list(graph.outputs), set[int]()
     for layer in graph.layers:
         if layer.op != TRANSPOSE or len(layer.option("perm", ())) != 4:

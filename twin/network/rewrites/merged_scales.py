@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from twin.network.graph import Graph
 from twin.network.operators import ADD, MUL, RESHAPE
-from twin.network.rewrites.rewrite import derive, find_readers
+from twin.network.rewrites.rewrite import derive
 
 
 def merge_scales(graph: Graph) -> Graph:
@@ -18,7 +18,7 @@ def merge_scales(graph: Graph) -> Graph:
         Same layers at the same indices, a merged sum only renames its input; the graph itself
         where nothing can be merged. Constants stay.
     """
-    readers = find_readers(graph)
+    readers = graph.readers
     constants = {place for place, tensor in enumerate(graph.tensors) if tensor.is_constant}
     products = {layer.target_id for layer in graph.layers
                 if layer.op == MUL and constants & {*layer.inputs}

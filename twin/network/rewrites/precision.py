@@ -19,7 +19,7 @@ from twin.network.rewrites.numbers import (
     range_of,
     real_values,
 )
-from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
+from twin.network.rewrites.rewrite import Rewrite, read_choice, rebuild
 
 PRECISIONS = ("int8", "int16x8", "float32", "float16")
 
@@ -202,7 +202,7 @@ def narrow_weights(graph: Graph, dtype: str) -> Graph:
     products' scale, which changes with them.
     """
     tensors = list(graph.tensors)
-    shared = {i for i, readers in find_readers(graph).items() if len(readers) > 1}
+    shared = {i for i, readers in graph.readers.items() if len(readers) > 1}
     changed = 0
     for layer in graph.layers:
         if traits(layer).filters is None or layer.inputs[1] in shared:

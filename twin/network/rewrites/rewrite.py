@@ -16,7 +16,7 @@ from typing import Any
 
 from hwmodels.errors import check_known, check_word, reworded
 from hwmodels.frozen import NamedTexts, frozen
-from hwmodels.quantities import Settings, list_by_key, read_quantity
+from hwmodels.quantities import Settings, read_quantity
 from twin.errors import AlreadySoError, ModelError, NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import PAD
@@ -197,11 +197,6 @@ def pad_layer(name: str, source: int, output: int, rows: tuple[int, int],
     """Return the layer that pads an image by zeros: above and below, left and right."""
     return Layer(index=0, name=name, op=PAD, inputs=(source,), outputs=(output,), options=(
         ("mode", "constant"), ("paddings", ((0, 0), rows, columns, (0, 0))), ("value", 0.0)))
-
-
-def find_readers(graph: Graph) -> dict[int, list[Layer]]:
-    """Return the layers that read each tensor."""
-    return list_by_key((tensor_id, layer) for layer in graph.layers for tensor_id in layer.inputs)
 
 
 def read_share(name: str, text: str) -> float:

@@ -25,10 +25,9 @@ from twin.deployment.costs import HAND_OVER_EVENTS, TaskPrediction, bill_us
 from twin.deployment.deployment import Deployment
 from twin.network.graph import Graph
 from twin.pricing.accelerator.energy import NORMAL, sum_energy
-from twin.pricing.calibration import name_changes
 from twin.pricing.certainty import Certainty, LayerCertainty
 from twin.pricing.draw import Draw
-from twin.pricing.extrapolation import Reason
+from twin.pricing.extrapolation import Reason, name_changes
 from twin.pricing.prediction import Prediction
 from twin.runtimes.compiler import Spread, Step
 

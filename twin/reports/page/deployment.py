@@ -19,7 +19,7 @@ from hwmodels.quantities import (
     format_time,
 )
 from twin.attribution.views import PublishedView, View
-from twin.pricing.calibrated import grade_energy, grade_prediction
+from twin.pricing.grade import grade_energy, grade_prediction
 from twin.pricing.layer_columns import LAYER_COLUMNS, make_rows
 from twin.pricing.ledger import (
     explain_time,

@@ -24,7 +24,7 @@ from hwmodels.quantities import (
     significant,
     write_setting,
 )
-from twin.pricing.calibrated import say_grade
+from twin.pricing.grade import say_grade
 from twin.pricing.ledger import (
     Ledger,
     bill_time_us,

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from calibration.fitting.cell import list_measured
 from hwmodels.quantities import format_size, significant
-from twin.pricing.calibration import GRADES, MEASURED_HERE
+from twin.pricing.grade import GRADES, MEASURED_HERE
 from twin.reports.columns import Column, number
 from twin.reports.tables.limits import format_ends, say_meets
 from twin.reports.tables.parts import Console, Content, Group, Text, natural_width, tabulate

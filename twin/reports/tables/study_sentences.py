@@ -16,7 +16,7 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.pricing.calibrated import OWN_CURRENTS
-from twin.pricing.calibration import MEASURED_HERE
+from twin.pricing.grade import MEASURED_HERE
 from twin.reports.tables.limits import format_chance, format_ends
 from twin.studies.duty import IDLE, TYPED
 from twin.studies.limits import Limits
