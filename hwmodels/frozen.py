@@ -37,9 +37,9 @@ def record(noun: type[Noun]) -> type[Noun]:
     return _freeze(noun, kw_only=False)
 
 
-def list_fields(noun: Any) -> dict[str, Any]:
-    """Return what a noun with slots holds, by name."""
-    return {name: getattr(noun, name) for name in noun.__slots__}
+def list_fields(noun: Any, *names: str) -> dict[str, Any]:
+    """Return what a noun holds under some names, by name; of one with slots all it holds."""
+    return {name: getattr(noun, name) for name in names or noun.__slots__}
 
 
 def _freeze(noun: type[Noun], *, eq: bool = True, kw_only: bool = True) -> type[Noun]:

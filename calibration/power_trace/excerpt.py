@@ -15,7 +15,7 @@ from calibration.power_trace.shape import place_by_shape
 from calibration.power_trace.trace import PowerTrace
 from hwmodels.errors import reworded
 from hwmodels.files import LARGEST_JSON_BYTES, DocumentError, parse_json, read_regular_text
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, list_fields
 
 EXCERPT_FILE = "power.json"
 """In the folder of the energies."""
@@ -111,9 +111,9 @@ def _thin(time_us: np.ndarray, power_mw: np.ndarray) -> tuple[np.ndarray, np.nda
 def dump_excerpt(excerpt: Excerpt) -> Mapping[str, bytes]:
     """Return the file an excerpt is in the folder of its energies: name and content."""
     return {EXCERPT_FILE: json.dumps({
-        "schema": 1, "kind": "power", "meter": excerpt.meter, "edges_from": excerpt.edges_from,
-        "layers": excerpt.layers, "edges_us": excerpt.edges_us, "time_us": excerpt.time_us,
-        "power_mw": excerpt.power_mw}, separators=(",", ":")).encode()}
+        "schema": 1, "kind": "power", **list_fields(
+            excerpt, "meter", "edges_from", "layers", "edges_us", "time_us", "power_mw")},
+        separators=(",", ":")).encode()}
 
 
 def read_excerpt(folder: str | Path) -> Excerpt:

@@ -9,6 +9,7 @@ from annotated_types import Len, MinLen
 from typing_extensions import TypedDict
 
 from hwmodels.files import JsonObject
+from hwmodels.frozen import list_fields
 from hwmodels.quantities import Record
 from twin.attribution import difference as differences
 from twin.attribution.diagnosis.finding import Diagnosis as Diagnosed
@@ -352,7 +353,7 @@ def split_document(split: Split) -> JsonObject:
 def tasks_document(report: TaskReport) -> JsonObject:
     """Write the lines of an accelerator's report, of every task and of the whole model."""
     def write(lines: Mapping[str, Figure]) -> JsonObject:
-        return {name: {"first": one.first, "second": one.second} for name, one in lines.items()}
+        return {name: list_fields(one, "first", "second") for name, one in lines.items()}
 
     return {"paired_by": report.paired_by, "gaps": list(report.gaps),
             "whole": write(report.whole), "stated": write(report.stated),
@@ -378,12 +379,11 @@ def comparison_rows(difference: Difference) -> list[Record]:
 
 
 def _part_rows(account: Account, row: differences.Row) -> Sequence[Record]:
-    where: Record = {"quantity": account.quantity, "unit": account.unit,
-                              "index": row.index, "name": row.name, "op": row.op}
-    lines: list[Record] = [where | {
-        "causes": "all", "first": row.first, "second": row.second, "gap": row.gap, "counter": ""}]
-    lines += [where | {"causes": " ".join(line.causes), "first": line.first,
-                       "second": line.second, "gap": line.gap, "counter": line.counter}
+    where: Record = {**list_fields(account, "quantity", "unit"),
+                     **list_fields(row, "index", "name", "op")}
+    sides = ("first", "second", "gap")
+    lines: list[Record] = [where | {"causes": "all", **list_fields(row, *sides), "counter": ""}]
+    lines += [where | {"causes": " ".join(line.causes), **list_fields(line, *sides, "counter")}
               for line in row.lines]
     lines.append(where | {"causes": "unexplained", "first": None, "second": None,
                           "gap": row.unexplained, "counter": ""})

@@ -15,7 +15,7 @@ from typing import Any
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.errors import TwinError
 from hwmodels.files import names_file
-from hwmodels.frozen import NamedTexts, frozen
+from hwmodels.frozen import NamedTexts, frozen, list_fields
 from hwmodels.processes import map_forked
 from hwmodels.quantities import Settings
 from twin.deployment.kept_counts import load_counts, save_counts
@@ -107,8 +107,8 @@ class Judge:
             found = self._run(graph, changes)
         except TwinError as error:
             return Verdict(by=str(error))
-        save_counts(self._address(graph.sha256 or graph.content_id, changes), {
-            "right": found.right, "samples": found.samples, "by": found.by})
+        save_counts(self._address(graph.sha256 or graph.content_id, changes),
+                    list_fields(found, "right", "samples", "by"))
         return _judge(found.right, found.samples, found.by)
 
     def _run(self, graph: Graph, changes: Changes) -> Accuracy:

@@ -7,6 +7,7 @@ from os import fspath
 from pathlib import Path
 
 from hwmodels.files import File
+from hwmodels.frozen import list_fields
 from twin.api.requests import takes
 from twin.api.requests.attribution import Attribute, Compare, Diff, Published
 from twin.attribution import views
@@ -50,8 +51,7 @@ def attribute(asked: Attribute) -> View:
         fspath(asked.measured), calibration=fspath(asked.calibration),
         healthy=None if healthy is None else fspath(healthy), verdicts=asked.verdicts,
         shapley=asked.shapley, anyway=asked.anyway, on_progress=asked.on_progress,
-        options={"board": asked.board, "runtime": asked.runtime, "clock_hz": asked.clock_hz,
-                 "weights": asked.weights, "arena": asked.arena})
+        options=list_fields(asked, "board", "runtime", "clock_hz", "weights", "arena"))
 
 
 @takes(Diff)

@@ -8,6 +8,7 @@ from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import CAUSES
 from hwmodels.files import JsonObject
+from hwmodels.frozen import list_fields
 from twin.pricing.batch import empty_batch, fill_row
 from twin.pricing.grade import grade_energy, grade_prediction
 from twin.pricing.ledger import bill_time_us, cause_times_us, explain_time, name_energies
@@ -43,11 +44,11 @@ def tell_prediction(prediction: Prediction) -> JsonObject:
                                                  strict=True) if time_us or pj > 0],
         "layers": {name: [_known(value) for value in getattr(batch.layers, name)[0]]
                    for name in batch.layers.__dataclass_fields__},
-        "operating": _tell_operating(deployment.board), "kind": prediction.kind,
+        "operating": _tell_operating(deployment.board),
         "model": deployment.graph.name, "board": deployment.board.name,
         "runtime": deployment.runtime.identity, "structure": deployment.runtime.structure,
-        "clock": prediction.clock, "macs": prediction.macs, "explanation": explain_time(prediction),
-        "voltage_note": prediction.voltage,
+        "explanation": explain_time(prediction),
+        "voltage_note": prediction.voltage, **list_fields(prediction, "kind", "clock", "macs"),
         "described": [_describe(prediction, layer) for layer in prediction.layers],
         "memory": tell_memory(prediction),
         "setup": {"time_us": bill_time_us(prediction, prediction.setup),
@@ -64,9 +65,8 @@ def tell_memory(prediction: Prediction) -> JsonObject:
     """Return what is needed of RAM and flash, and what there is."""
     deployment = prediction.deployment
     return {
-        "ram_bytes": prediction.ram_bytes, "ram_available_bytes": prediction.ram_available_bytes,
-        "flash_bytes": prediction.flash_bytes,
-        "flash_available_bytes": prediction.flash_available_bytes,
+        **list_fields(prediction, "ram_bytes", "ram_available_bytes", "flash_bytes",
+                      "flash_available_bytes"),
         "ram_parts": dict(deployment.ram_parts),
         "weights": deployment.weights_named, "arena": deployment.arena_named,
         "code": deployment.code,
@@ -75,11 +75,9 @@ def tell_memory(prediction: Prediction) -> JsonObject:
 
 def _describe(prediction: Prediction, layer: LayerPrediction) -> JsonObject:
     return {
-        "index": layer.index, "name": layer.name, "op": layer.op,
-        "shape": "x".join(map(str, layer.output_shape)), "macs": layer.macs,
-        "cycles": layer.cycles, "clock": layer.clock, "bound": layer.bound,
-        "miss_rate": layer.miss_rate, "alias": layer.alias, "assumed": layer.assumed,
-        "largest_cause": layer.largest_cause,
+        **list_fields(layer, "index", "name", "op", "macs", "cycles", "clock", "bound", "miss_rate",
+                      "alias", "assumed", "largest_cause"),
+        "shape": "x".join(map(str, layer.output_shape)),
         "causes": {cause: time_us for cause, time_us in cause_times_us(
             prediction, layer.bill).items() if time_us},
     }

@@ -12,7 +12,7 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.errors import check_known, reworded
 from hwmodels.files import DocumentError, JsonObject, check_keys, read_yaml, write_whole
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, list_fields
 from twin.errors import UsageError
 from twin.pricing.roofs import mac_loop
 
@@ -250,9 +250,8 @@ def write_plan(path: str | Path, plan: PlanFile) -> Path:
     import yaml
 
     path = Path(path)
-    document: JsonObject = {"schema": SCHEMA, "board": plan.board,
-                                "benchmarks": list(plan.benchmarks), "runtime": plan.runtime,
-                                "model": plan.model, "expected": plan.expected}
+    document: JsonObject = {"schema": SCHEMA, **list_fields(plan),
+                            "benchmarks": list(plan.benchmarks)}
     with reworded(OSError, UsageError, f"{path}: cannot be written (", ")"):
         write_whole(path, yaml.safe_dump(
             {key: value for key, value in document.items() if value},

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from hwmodels.files import JsonObject
-from hwmodels.frozen import frozen
+from hwmodels.frozen import frozen, list_fields
 from hwmodels.isa.instruction import Instruction
 from hwmodels.quantities import sum_by_key
 from twin.deployment.core import named_tensors
@@ -205,9 +205,8 @@ def to_observed(seen: Sequence[Seen], runs: Mapping[str, Run]) -> JsonObject:
         "code": [[list(value) if isinstance(value, tuple) else value for value in (
             getattr(run, key) for key in _RUN)] for run in runs.values()],
         "layers": [{
-            "op": one.op, "dtype": one.dtype, "name": one.name, "network": one.network,
-            "index": one.index, "features": dict(one.features), "shape": dict(one.shape),
-            "terms": dict(one.terms),
+            **list_fields(one, "op", "dtype", "name", "network", "index"),
+            "features": dict(one.features), "shape": dict(one.shape), "terms": dict(one.terms),
             "runs": [[numbers[name], *counts] for name, counts in one.runs.items()],
             "operands": {name: [getattr(touched, key) for key in _TOUCHED]
                          for name, touched in one.operands.items()}} for one in seen]}
