@@ -174,6 +174,15 @@ def test_an_address_opens_what_its_sender_saw(visit) -> None:
     assert not other.is_visible("#variants")
 
 
+def test_a_variant_of_another_network_says_so(visit) -> None:
+    """Nothing moved from one network to the other: their causes are not one beside the other."""
+    page = visit("?pin=model%3Dad%26board%3Dnucleo_l4r5zi")
+    page.wait_for_function("document.querySelectorAll('#variants tbody tr').length === 2")
+    pinned, now = page.locator("#variants tbody tr").all()
+    assert "another network than the baseline" in now.inner_text()
+    assert "moved:" not in now.inner_text() and "another network" not in pinned.inner_text()
+
+
 def test_energies_hold_the_idle_draw_and_compare_at_one_boundary_only(visit) -> None:
     page = visit("?model=kws&board=stm32n6570_dk")
     kit, = twin.sweep("kws", "stm32n6570_dk").rows

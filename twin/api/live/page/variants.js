@@ -37,12 +37,14 @@ export const drawVariants = (table, rows, base, act) => {
     const { answer } = row;
     const tell = (value, write, before) => figure(value === undefined ? "\u2013" : write(value),
       place !== base && answer && first ? difference(value, before, write) : null);
-    const moved = answer && first && place !== base ? describeMoved(answer, first) : "";
+    const other = row.state.model !== rows[base].state.model;
+    const moved = answer && first && place !== base && !other ? describeMoved(answer, first) : "";
     body.append(element("tr", { class: row.now ? "now" : null },
       element("td", { class: "wrap" }, element("strong", { text: row.now ? "now" : row.label }),
         place === base ? element("span", { class: "sub", text: "baseline of the others" }) : null,
         row.error ? element("span", { class: "sub worse", text: row.error }) : null,
         moved ? element("span", { class: "sub", text: `moved: ${moved}` }) : null,
+        other ? element("span", { class: "sub", text: "another network than the baseline" }) : null,
         row.now ? null : element("div", { class: "acts" }, button("show", place, row, act.show),
           place === base ? null : button("compare", place, row, act.compare), button("unpin", place, row, act.unpin))),
       tell(answer?.time_us.value, time, first?.time_us.value),
