@@ -110,7 +110,7 @@ def test_a_clock_is_hertz_and_keeps_how_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(("verb", "arguments", "told"), [
-    ("predict", {"model": "kws"}, "predict.board: is missing"),
+    ("predict", {"model": "kws"}, "predict.board: missing"),
     ("predict", {"model": "kws", "board": "x", "clock": 1}, "predict.clock: unknown"),
     ("predict", {"model": "kws", "board": "x", "clock_hz": -1}, "not a number above zero"),
     ("predict", {"model": "kws", "board": "x", "changes": {"a": [1]}}, "a mapping of paths"),
