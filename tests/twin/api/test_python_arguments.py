@@ -53,6 +53,15 @@ def test_what_is_wrong_is_a_usage_error_that_names_what_is_accepted(given, messa
         ask("a", **given)
 
 
+def test_options_of_a_measurement_are_read_as_fields_are():
+    options = twin.MeasureOptions(clock_hz="80MHz", counters="a,b")
+    assert options == twin.MeasureOptions(clock_hz=80e6, counters=("a", "b"))
+    with pytest.raises(UsageError, match=r"^runs='3' is a text; accepted: a number$"):
+        twin.MeasureOptions(runs="3")
+    with pytest.raises(UsageError, match=r"^shunt_ohm='1ohm' is a text; accepted: a number$"):
+        twin.PowerRuns(runs=3, shunt_ohm="1ohm")
+
+
 def test_functions_of_the_package_say_what_they_lack():
     with pytest.raises(UsageError, match=r"^check: missing a required argument: 'deployment'; "):
         twin.check()

@@ -96,6 +96,11 @@ class Request(Options):
         """Make the class one."""
         dataclass(frozen=True, kw_only=kw_only)(cls)
 
+    def read_texts(self) -> None:
+        """Read fields that Python gave as texts as their options do; raises `UsageError`."""
+        for name, (stated, hint) in self.list_options().items():
+            object.__setattr__(self, name, _read_text(name, getattr(self, name), stated, hint))
+
 
 def list_kinds(hint: Any) -> list[Any]:
     """Return what a type is a union of, without none."""

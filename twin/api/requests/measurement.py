@@ -90,6 +90,7 @@ class PowerRuns(Request, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse meters that exclude each other."""
+        self.read_texts()
         check_power(self.runs, self.bus, self.shunt_ohm, repeat=self.repeat)
 
 
@@ -148,6 +149,7 @@ class Runs(Request, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse runs nobody waits for."""
+        self.read_texts()
         check_runs("--runs", self.runs)
         check_runs("--warmup", self.warmup)
 
