@@ -42,9 +42,7 @@ but the dense autoencoder's, follow all prices alone.
 """
 
 WAITING = ("memory", "stream")
-"""Prices of time that wait for memories: what prices have in common within a library, a release, a
-core (faster code) shortens no waiting, so these have no part in it; in a board's they do.
-"""
+"""Prices of time that wait for memories: faster code shortens no waiting, a board's memories do."""
 
 LEVELS = ("everything", "library", "core", "release", "series", "board", "build", "cell", "file")
 """What two cells may have in common; "build" is the code of one release for one core, "cell" one
@@ -171,10 +169,12 @@ def state(names: Sequence[str], stated_sd: np.ndarray) -> np.ndarray:
 def share(names: Sequence[str], level: str) -> np.ndarray:
     """Return which prices move together by what a level has in common, shape (names, names).
 
-    Ones; but of prices of time, of which only a board's move what waits for memories.
+    Of currents all. Of time those of `PRODUCTS`: a release, an option or a compiler makes kernels
+    faster that multiply and accumulate, and says nothing of copies, pooling or calls; of a board's
+    those that wait for its memories, too.
     """
-    codes = WAITING[1] in names and level != "board"
-    moved = np.array([not (codes and name in WAITING) for name in names], dtype=np.float64)
+    moved = np.array(["stream" not in names or PARTS.get(name, name) in PRODUCTS
+                      or (level == "board" and name in WAITING) for name in names])
     return np.outer(moved, moved)
 
 

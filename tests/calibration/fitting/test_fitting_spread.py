@@ -80,12 +80,15 @@ def test_spreads_are_learnt_from_the_rows() -> None:
     assert learnt.release > max(learnt.board, learnt.cell, learnt.row)
 
 
-def test_faster_code_shortens_no_waiting_but_a_board_does() -> None:
+def test_faster_code_moves_what_multiplies_and_a_board_what_waits_too() -> None:
     parts = {part.level: part.covariance for part in pool_prior(
-        ("conv", "call", "memory", "stream"), STATED, Spread()).parts}
-    for level in ("library", "core", "release", "series", "build"):
-        assert parts[level][0, 1] > 0 and not parts[level][:2, 2:].any()
-    assert (parts["board"] > 0).all()
+        ("conv", "pointwise", "call", "memory", "stream"), np.full(5, 0.3), Spread()).parts}
+    for level in ("library", "core", "release", "series", "build", "board"):
+        moved = np.array([1, 1, 0, level == "board", level == "board"], dtype=bool)
+        shared = parts[level] - getattr(Spread(), f"own_{level}", 1.0)**2 * state(
+            ("conv", "pointwise", "call", "memory", "stream"), np.full(5, 0.3))
+        assert shared == pytest.approx(
+            getattr(Spread(), level)**2 * np.outer(moved, moved), abs=1e-12)
     currents = pool_prior(("activity", "memory"), STATED[:2], Spread(library=0.0)).parts
     assert all((part.covariance > 0).all() for part in currents if part.level == "release")
 

@@ -140,7 +140,7 @@ def test_a_tile_that_holds_all_weights_gathers_once_and_widens_each_weight_once(
 
 
 @pytest.mark.parametrize("tile_bytes", [1, 2_560, 5_120])
-@pytest.mark.parametrize(("release", "filters_at_once"), [("8.1.0", 16), ("9.0.0", 4)])
+@pytest.mark.parametrize(("release", "filters_at_once"), [("9.0.0", 16), ("10.0.0", 4)])
 def test_windows_are_gathered_again_for_each_tile_and_every_product_is_made_once(
         tile_bytes: int, release: str, filters_at_once: int) -> None:
     placed = deploy(build("ic"), BOARD, runtime=f"x-cube-ai@{release}")
