@@ -175,12 +175,9 @@ def make_few(base: int = 0x08000000) -> bytes:
 def emulate_here(monkeypatch) -> None:
     """Emulate in this process, where a child would import all there is once more."""
     from twin.program import finding
-    from twin.program.elf import read_elf
-    from twin.program.observing import observe_program
-    from twin.program.session import run_program
+    from twin.program.child import run_asked
 
     def emulate(elf, board, wanted):
-        run = observe_program if wanted.observed else run_program
-        return json.loads(json.dumps(run(read_elf(elf.path), board, wanted)))
+        return json.loads(json.dumps(run_asked(elf.path, board, wanted)))
 
     monkeypatch.setattr(finding, "_emulate", emulate)

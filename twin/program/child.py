@@ -10,10 +10,14 @@ import pickle
 import resource
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import TwinError, tell_in_one_line
 from hwmodels.files import JsonObject
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from twin.program.asking import Wanted
 
 MEMORY_BYTES = 8 << 30
 """Of addresses: the emulator reserves much that it never touches."""
@@ -45,23 +49,30 @@ def tell_progress(machine: Any) -> str:
             + (f", which waits for register 0x{waits:08x}" if waits is not None else ""))
 
 
+def run_asked(path: str, board: Board, wanted: Wanted) -> Any:
+    """Return what a program does, as JSON can say it."""
+    from hwmodels.file_cache import pack
+    from twin.program.elf import read_elf
+    from twin.program.observing import observe_program
+    from twin.program.session import run_program
+
+    elf = read_elf(path)
+    if wanted.observed:
+        return observe_program(elf, board, wanted)
+    return pack(run_program(elf, board, wanted))
+
+
 def main() -> None:
     """Serve the one request there is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     most = MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MEMORY_BYTES)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    from twin.program.elf import read_elf
-    from twin.program.observing import observe_program
-    from twin.program.session import run_program
-
     answer: JsonObject
     ended = threading.Event()
     threading.Thread(target=_say_how_far, args=(ended,), daemon=True).start()
     try:
-        path, board, wanted = pickle.load(sys.stdin.buffer)
-        run = observe_program if wanted.observed else run_program
-        answer = {"found": run(read_elf(path), board, wanted)}
+        answer = {"found": run_asked(*pickle.load(sys.stdin.buffer))}
     except TwinError as error:
         answer = {"refused": type(error).__name__, "why": tell_in_one_line(str(error))}
     except MemoryError:

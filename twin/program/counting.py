@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from hwmodels.cache.counts import AccessCounts
 from hwmodels.core.file import load_core
@@ -47,6 +48,55 @@ class FunctionRun:
     calls: int
     code_memory: str
     traffic: KernelTraffic
+
+
+Layers = tuple[tuple[str, tuple[FunctionRun, ...]], ...]
+"""Layers in order: name, and what each function did in it."""
+
+
+@frozen
+class Found:
+    """What was found of a program.
+
+    Parameters
+    ----------
+    cold, warm
+        Layers, with caches empty before and as one earlier pass left them.
+    layers
+        Set of patterns, or patterns, that named them.
+    start_up_instructions, instructions
+        Before the measured part, and in it.
+    polls
+        Loops that waited for a register: `register`, `place`, `value` that ended them.
+    unknown
+        Instructions the core's table does not know, taken as a move.
+    printed
+        What the program wrote to its console.
+    exceptions
+        Interrupts taken, by number.
+    handed_over
+        Whether QEMU ran the billed part.
+    doubts
+        What speaks against its being linked for the board.
+    unconfirmed
+        Whether it used none of the registers by which the board's part differs from others.
+    untimed
+        What of peripherals the billed part used that takes time on the chip and none here.
+    """
+
+    cold: Layers
+    warm: Layers
+    layers: str
+    start_up_instructions: int
+    instructions: int
+    polls: tuple[Mapping[str, Any], ...]
+    unknown: tuple[str, ...]
+    printed: str
+    exceptions: Mapping[str, int]
+    handed_over: bool
+    doubts: tuple[str, ...]
+    unconfirmed: bool
+    untimed: tuple[str, ...]
 
 
 def collect(machine: Machine) -> tuple[FunctionRun, ...]:

@@ -35,9 +35,9 @@ from twin.errors import UsageError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import FUNCTION
 from twin.program.asking import Wanted
-from twin.program.counting import FunctionRun
+from twin.program.counting import Found, FunctionRun
 from twin.program.elf import Elf
-from twin.program.finding import Found, find_program
+from twin.program.finding import find_program
 from twin.program.image.compile.image_sizes import MemoryUse, share_memories
 from twin.program.part import load_part
 from twin.program.patterns import call_layer, name_kind, name_library

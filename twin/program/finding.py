@@ -13,21 +13,19 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
 from hwmodels.file_cache import unpack
 from hwmodels.files import JsonObject
-from hwmodels.frozen import entity
 from hwmodels.processes import command_of, environment
 from twin.deployment.kept_counts import load_counts, read_geometry, save_counts
 from twin.errors import ProgramError
 from twin.program.asking import Wanted, check_wanted
-from twin.program.counting import FunctionRun
+from twin.program.counting import Found
 from twin.program.elf import Elf
 from twin.program.events import SO_FAR
 
@@ -35,54 +33,6 @@ PATIENCE_S, QUIET_S = 1.0, 30.0
 """Before the first line that says how far an emulation is, and between two at most, in seconds."""
 
 _LOG = logging.getLogger(__name__)
-
-Layers = tuple[tuple[str, tuple[FunctionRun, ...]], ...]
-"""Layers in order: name, and what each function did in it."""
-
-
-@entity
-class Found:
-    """What was found of a program.
-
-    Parameters
-    ----------
-    cold, warm
-        Layers, with caches empty before and as one earlier pass left them.
-    layers
-        Set of patterns, or patterns, that named them.
-    start_up_instructions, instructions
-        Before the measured part, and in it.
-    polls
-        Loops that waited for a register: `register`, `place`, `value` that ended them.
-    unknown
-        Instructions the core's table does not know, taken as a move.
-    printed
-        What the program wrote to its console.
-    exceptions
-        Interrupts taken, by number.
-    handed_over
-        Whether QEMU ran the billed part.
-    doubts
-        What speaks against its being linked for the board.
-    unconfirmed
-        Whether it used none of the registers by which the board's part differs from others.
-    untimed
-        What of peripherals the billed part used that takes time on the chip and none here.
-    """
-
-    cold: Layers
-    warm: Layers
-    layers: str
-    start_up_instructions: int
-    instructions: int
-    polls: tuple[Mapping[str, Any], ...]
-    unknown: tuple[str, ...]
-    printed: str
-    exceptions: Mapping[str, int]
-    handed_over: bool
-    doubts: tuple[str, ...]
-    unconfirmed: bool
-    untimed: tuple[str, ...]
 
 
 def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
@@ -93,12 +43,8 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
-    document = _run_once(elf, board, wanted)
-    return Found(**{
-        **{one.name: document[one.name] for one in fields(Found)},
-        "cold": unpack(document["cold"]), "warm": unpack(document["warm"]),
-        "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"]),
-        "doubts": tuple(document["doubts"]), "untimed": tuple(document["untimed"])})
+    found: Found = unpack(_run_once(elf, board, wanted))
+    return found
 
 
 def observe(elf: Elf, board: Board, wanted: Wanted,

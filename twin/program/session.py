@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hwmodels.board.facts import Board
-from hwmodels.file_cache import pack
-from hwmodels.files import JsonObject
 from hwmodels.paths.ways import code_cache, data_cache
 from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine
-from twin.program.counting import collect
+from twin.program.counting import Found, collect
 from twin.program.doubts import doubt_board, is_unconfirmed, list_touched
 from twin.program.elf import Elf
 from twin.program.machine import Machine
@@ -151,13 +149,8 @@ class Session:
             self.machine.stop()
 
 
-def run_program(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
-    """Run a program and return what it did, as plain data.
-
-    Returns
-    -------
-    dict
-        Layers cold and warm, and what was found on the way.
+def run_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
+    """Run a program and return what it did.
 
     Raises
     ------
@@ -176,20 +169,20 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
         warm = session.measure(empty=False)
     peripherals = machine.peripherals
     touched = list_touched(machine.elf, peripherals.touched.items())
-    return {
-        "cold": pack(cold), "warm": pack(warm), "layers": session.patterns,
-        "start_up_instructions": start_up, "instructions": measured,
-        "polls": [{"register": one.register, "place": machine.elf.name_place(one.block),
-                   "value": one.value, "billed": one.billed}
-                  for one in peripherals.polling.polls()],
-        "unknown": sorted(machine.unknown | machine.watch.odd),
-        "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
-        "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
-        "untimed": [*peripherals.name_untimed(), *(
+    return Found(
+        cold=cold, warm=warm, layers=session.patterns, start_up_instructions=start_up,
+        instructions=measured,
+        polls=tuple({"register": one.register, "place": machine.elf.name_place(one.block),
+                     "value": one.value, "billed": one.billed}
+                    for one in peripherals.polling.polls()),
+        unknown=tuple(sorted(machine.unknown | machine.watch.odd)),
+        printed=machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
+        exceptions={str(number): count for number, count in machine.exceptions.taken.items()},
+        untimed=(*peripherals.name_untimed(), *(
             f"{name} of the boot ROM ({count:,} calls)" for name, count in
-            sorted(machine.rom.called.items()))],
-        "handed_over": machine.traced, "unconfirmed": is_unconfirmed(board, touched),
-        "doubts": list(doubt_board(machine.elf, board, touched))}
+            sorted(machine.rom.called.items()))),
+        handed_over=machine.traced, unconfirmed=is_unconfirmed(board, touched),
+        doubts=tuple(doubt_board(machine.elf, board, touched)))
 
 
 def _name_part(elf: Elf, wanted: Wanted) -> str:

@@ -104,8 +104,8 @@ def asleep(made):
 
 
 def test_what_a_serial_line_sends_is_named_as_missing_time(program):
-    assert run_here(program, "send")["untimed"] == ["what was sent to USART2+0x04 (0x40004404)"]
-    assert run_here(program, "timer")["untimed"] == []
+    assert run_here(program, "send").untimed == ("what was sent to USART2+0x04 (0x40004404)",)
+    assert run_here(program, "timer").untimed == ()
 
 
 @pytest.mark.parametrize("name", ["delay", "delay_event"])
@@ -155,8 +155,8 @@ def test_a_loop_that_waits_is_counted_without_running_its_turns(program, monkeyp
     assert not skipped
     skipped = count_calls(monkeypatch, Waiting, "_skip")
     fast = run_here(program, "delay_busy")
-    assert skipped and fast == slow and found.instructions == fast["instructions"]
-    assert fast["instructions"] > 100_000
+    assert skipped and fast == slow and found.instructions == fast.instructions
+    assert fast.instructions > 100_000
 
 
 @pytest.mark.parametrize(("name", "most"), [
@@ -169,7 +169,7 @@ def test_a_loop_that_waits_for_a_clock_is_counted_to_the_same_numbers(program, m
     monkeypatch.undo()
     reads = count_calls(monkeypatch, Peripherals, "note_clock")
     fast = run_here(program, name)
-    assert fast == slow and fast["instructions"] > 100_000
+    assert fast == slow and fast.instructions > 100_000
     assert len(reads) < most * slow_reads
 
 
