@@ -122,6 +122,6 @@ def walk_touches(nests: Sequence[Nest], operands: Sequence[Operand],
 @lru_cache(maxsize=512)
 def _flatten_nests(nests: Nests, operands: Operands, line_bytes: int) -> np.ndarray:
     """Return nests as a program that makes every touch."""
-    check_nests(nests, operands)
+    check_nests(nests, [operand.name for operand in operands])
     return flatten_tree(make_tree(nests, operands, (True,) * len(operands), line_bytes), 0,
                         in_order=True)

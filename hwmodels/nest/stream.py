@@ -69,28 +69,18 @@ def moves_stream(stream: Stream, depth: int) -> bool:
     return bool(stream.steps_bytes[depth]) or any(guard.steps[depth] for guard in stream.guards)
 
 
-def check_nests(nests: Sequence[Nest], operands: Sequence[Operand]) -> None:
-    """Refuse nests that name unknown operands or are malformed.
+def check_nests(nests: Sequence[Nest], names: Sequence[str]) -> None:
+    """Refuse nests that are malformed, or name other operands.
 
     Raises
     ------
     KernelError
         Naming the access and what would be accepted.
     """
-    check_names(nests, [operand.name for operand in operands])
-
-
-def check_names(nests: Sequence[Nest], names: Sequence[str]) -> None:
-    """Refuse nests that are malformed, or name other operands; errors as of `check_nests`."""
-    known = set(names)
-    if len(known) != len(names):
+    if len(set(names)) != len(names):
         raise KernelError(f"operand names must be unique; given: {', '.join(names)}")
     for extents, access in walk_accesses(tuple(nests)):
-        depth = len(extents)
-        if (access.operand not in known or access.width_bytes not in WIDTHS_BYTES
-                or len(access.steps_bytes) != depth or access.guards
-                or (extents and min(extents) < 0)):
-            _check_access(access, extents, names)
+        _check_access(access, extents, names)
 
 
 def _check_access(access: Access, extents: tuple[int, ...], names: Sequence[str]) -> None:

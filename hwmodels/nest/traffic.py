@@ -10,7 +10,7 @@ import numpy as np
 from hwmodels.errors import KernelError
 from hwmodels.frozen import frozen
 from hwmodels.kernel import Access, Nest, Nests, Operand, walk_accesses
-from hwmodels.nest.stream import WIDTHS_BYTES, check_names
+from hwmodels.nest.stream import WIDTHS_BYTES, check_nests
 
 MOST_COUNTED = 4096
 """Nests whose accesses are kept counted: those of many networks."""
@@ -91,7 +91,7 @@ def _count_accesses(nests: Nests, names: tuple[str, ...], phases: tuple[int, ...
 
     Where operands are does not matter, but for their places in a line.
     """
-    check_names(nests, names)
+    check_nests(nests, names)
     place = {name: index for index, name in enumerate(names)}
     sums = [[0] * 6 for _ in names]
     low, end = [1 << 62] * len(names), [-(1 << 62)] * len(names)

@@ -163,7 +163,7 @@ KERNELS = {
 @for_each(KERNELS, ISAS)
 def test_accesses_of_the_nests_are_the_loads_and_stores_of_the_blocks(name, isa):
     kernel = KERNELS[name](isa)
-    check_nests(kernel.nests, kernel.operands)
+    check_nests(kernel.nests, [operand.name for operand in kernel.operands])
     traffic = measure_traffic(kernel.nests, kernel.operands, 32)  # refuses an access outside
     counted = totals(kernel)
     assert sum(one.reads for one in traffic) == counted["reads"]

@@ -71,7 +71,7 @@ def lower(graph: Graph, layer: Layer) -> Kernel:
         address += -(-size // 64) * 64
     site = Site(graph=graph, layer=layer, isa=MVE, fpu="single", operands=tuple(operands))
     (kernel,) = find(graph, layer).lower(site)
-    check_nests(kernel.nests, kernel.operands)
+    check_nests(kernel.nests, [operand.name for operand in kernel.operands])
     return kernel
 
 

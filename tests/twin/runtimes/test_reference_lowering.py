@@ -78,7 +78,7 @@ def lower(graph: Graph, layer: Layer, core: str = "thumb2", fpu: str | None = ""
                                 size_bytes=size))
         address += -(-size // 64) * 64
     (kernel,) = lowering.lower(replace(site, operands=tuple(operands)))
-    check_nests(kernel.nests, kernel.operands)
+    check_nests(kernel.nests, [operand.name for operand in kernel.operands])
     return kernel
 
 
