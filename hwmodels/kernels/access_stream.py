@@ -5,7 +5,7 @@ words and policies are those of `touch_stream`.
 """
 
 from hwmodels.kernels.cache_words import BYPASS, HIT, WRITE_FILL
-from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_kept, compile_part
 from hwmodels.kernels.touch_stream import meet_line
 
 READ, WRITE, FETCH, FILL = 0, 1, 2, 3
@@ -15,7 +15,7 @@ READ, WRITE, FETCH, FILL = 0, 1, 2, 3
 MOST_OWNERS = 128
 
 
-@compile_inline
+@compile_part
 def row_of(met: Integer, kind: Integer) -> Integer:
     """Row of sums a miss counts in."""
     if met == BYPASS:

@@ -202,12 +202,6 @@ def _returned(loop: Kernel) -> str:
     return NOTHING if loop.py_func.__annotations__["return"] is None else "i"
 
 
-def _mangle(function: Callable[..., Any]) -> str:
-    """Return what the symbols of a function have in common, whatever its types."""
-    return "".join(f"{len(part)}{part}" for part in (
-        *function.__module__.split("."), function.__name__)) + "B"
-
-
 def _mark(text: str, *, alone: bool) -> str:
     """Return LLVM's text with what numba cannot know.
 
@@ -243,12 +237,11 @@ def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix
     for symbol, text in texts.items():
         module.link_in(llvm.parse_assembly(text.replace(symbol, symbol + suffix)))
     entries = {symbol + suffix for symbol in texts}
-    inlined = [_mangle(function) for function, inline in PARTS.items() if inline]
     for one in (*module.functions, *module.global_variables):
         if not one.is_declaration:
             one.linkage = "external" if one.name in entries else "internal"
     for one in module.functions:
-        if any(name in one.name for name in inlined):
+        if not one.is_declaration and one.name not in entries:
             one.add_function_attribute("alwaysinline")
     module.triple, module.data_layout = target, str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
@@ -256,6 +249,13 @@ def compile_object(texts: Mapping[str, str], target: str, processor: str, suffix
     tuning.loop_vectorization, tuning.slp_vectorization = False, False
     tuning.loop_unrolling = False  # Their many short loops run no faster unrolled.
     builder = llvm.create_pass_builder(machine, tuning)
+    # What numba leaves of exceptions that cannot come is found in simplified functions only.
+    first = llvm.create_new_function_pass_manager()
+    first.add_sroa_pass()
+    first.add_instruction_combine_pass()
+    for one in module.functions:
+        if not one.is_declaration:
+            first.run(one, builder)
     builder.getModulePassManager().run(module, builder)
     needed = {one.name for one in module.functions if one.is_declaration
               and not one.name.startswith("llvm.")} - OUTSIDE

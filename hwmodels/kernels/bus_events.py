@@ -9,7 +9,7 @@ for negatives.
 
 import numpy as np
 
-from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_kept, compile_part
 
 NEVER, LATER = 1 << 56, 1 << 62
 """Arrival of a port that asks nothing more; above every key."""
@@ -26,7 +26,7 @@ THINK, TARGET, SERVICE, DELAY = range(4)
 ISSUE, GRANT, FINISH, WAIT = range(4)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
 
-@compile_inline
+@compile_part
 def align(ticks: Integer, period: Integer) -> Integer:
     """Next edge of a clock, at or after a time."""
     if period == 1:
@@ -35,7 +35,7 @@ def align(ticks: Integer, period: Integer) -> Integer:
     return ticks + period - over if over else ticks
 
 
-@compile_inline
+@compile_part
 def present(port: Integer, row: Integer, after: Integer, ports: Table, bursts: Table,
             bus_period: Integer, times: Table, arrivals: Words, slaves: Words) -> None:
     """Issue a port's burst of a row, not before a time, and note when it arrives at its slave."""
@@ -53,7 +53,7 @@ def present(port: Integer, row: Integer, after: Integer, ports: Table, bursts: T
     arrivals[port], slaves[port] = align(issue, bus_period), bursts[row, TARGET]
 
 
-@compile_inline
+@compile_part
 def find_next(in_turn: Integer, arrivals: Words, slaves: Words, free: Words,
               granted: Words) -> Integer:
     """Port that is granted next.

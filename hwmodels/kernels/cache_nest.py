@@ -69,14 +69,13 @@ from hwmodels.kernels.cache_words import (
 from hwmodels.kernels.compiled import (
     Integer,
     Words,
-    compile_inline,
     compile_kept,
     compile_part,
     lowest_bit,
 )
 
 
-@compile_inline
+@compile_part
 def touch(m: Words, geometry: Words, state: Words, counters: Words, at: Integer, line: Integer,
           index: Integer) -> tuple[Integer, Integer]:
     """Touch a line of a set for the stream `at`, and count; return what `meet_set` does."""
@@ -137,7 +136,7 @@ def run_in_order(m: Words, geometry: Words, state: Words, counters: Words, turn:
         turn += 1
 
 
-@compile_inline
+@compile_part
 def line_run(address: Integer, line: Integer, shift: Integer, step: Integer,
              log_step: Integer) -> Integer:
     """Return the iterations for which a stream stays in its line."""
@@ -149,7 +148,7 @@ def line_run(address: Integer, line: Integer, shift: Integer, step: Integer,
     return (address - (line << shift)) // -step + 1
 
 
-@compile_inline
+@compile_part
 def enter_line(m: Words, geometry: Words, at: Integer, bit: Integer, turn: Integer,
                stop: Integer) -> tuple[Integer, Integer]:
     """Note the line a stream is in at an iteration, and that its set is used.
@@ -173,7 +172,7 @@ def enter_line(m: Words, geometry: Words, at: Integer, bit: Integer, turn: Integ
     return users, min(following, min(stop, m[at + HIGH]))
 
 
-@compile_inline
+@compile_part
 def leave_line(m: Words, at: Integer, bit: Integer) -> Integer:
     """Note that a stream no longer uses a set; return who still does."""
     if m[at + HERE] < 0:
@@ -183,7 +182,7 @@ def leave_line(m: Words, at: Integer, bit: Integer) -> Integer:
     return m[place]
 
 
-@compile_inline
+@compile_part
 def touch_stirred(m: Words, geometry: Words, state: Words, counters: Words, first: Integer,
                   stirred: Integer) -> Integer:
     """Touch the lines of streams, in order; return those whose round is to be repeated.

@@ -25,17 +25,17 @@ from hwmodels.kernels.cache_words import (
     WRITE_FILL,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_part
 from hwmodels.kernels.native import call_native
 
 
-@compile_inline
+@compile_part
 def set_among(sets: Integer, mask: Integer, line: Integer) -> Integer:
     """Set a line maps to."""
     return np.uint64(line & mask if mask >= 0 else line % sets)
 
 
-@compile_inline
+@compile_part
 def choose_plru(state: Words, word: Integer, ways: Integer) -> Integer:
     """Way the tree points to; node n has children 2n and 2n + 1, and a bit for the second."""
     node: Integer = 1
@@ -44,7 +44,7 @@ def choose_plru(state: Words, word: Integer, ways: Integer) -> Integer:
     return node - ways
 
 
-@compile_inline
+@compile_part
 def choose_round_robin(state: Words, word: Integer, ways: Integer) -> Integer:
     """Way the counter of the set, or of all sets, is at; it goes on by one."""
     way = state[word]
@@ -52,7 +52,7 @@ def choose_round_robin(state: Words, word: Integer, ways: Integer) -> Integer:
     return way
 
 
-@compile_inline
+@compile_part
 def choose_lfsr(state: Words, word: Integer, ways: Integer) -> Integer:
     """Way drawn by the next step of a shift register (x^16 + x^14 + x^13 + x^11 + 1)."""
     state[word] = (state[word] >> 1) ^ (0xB400 if state[word] & 1 else 0)
@@ -61,7 +61,7 @@ def choose_lfsr(state: Words, word: Integer, ways: Integer) -> Integer:
     return np.int64(np.uint64(state[word]) % np.uint64(ways))
 
 
-@compile_inline
+@compile_part
 def choose_way(state: Words, word: Integer, register: Integer, ways: Integer,
                policy: Integer) -> Integer:
     """Way of a full set that gives way, where the order of touches is not kept (all but LRU).
@@ -79,7 +79,7 @@ def choose_way(state: Words, word: Integer, register: Integer, ways: Integer,
     return choose_lfsr(state, register, ways)
 
 
-@compile_inline
+@compile_part
 def note_use(state: Words, word: Integer, way: Integer, found: Integer, ways: Integer,
              policy: Integer) -> None:
     """Note a touch of a way where that changes what leaves next (LRU moves entries)."""
@@ -119,7 +119,7 @@ def move_to_front(line: Integer, write: Integer, entry: Integer, allocate: Integ
     return found, left
 
 
-@compile_inline
+@compile_part
 def find_way(state: Words, base: Integer, line: Integer, ways: Integer) -> Integer:
     """Way that holds a line; the number of ways when none does.
 
@@ -137,7 +137,7 @@ def find_way(state: Words, base: Integer, line: Integer, ways: Integer) -> Integ
     return way
 
 
-@compile_inline
+@compile_part
 def find_or_fill(line: Integer, write: Integer, entry: Integer, allocate: Integer, state: Words,
                  base: Integer, word: Integer, register: Integer, ways: Integer,
                  policy: Integer) -> tuple[Integer, Integer]:
@@ -163,7 +163,7 @@ def find_or_fill(line: Integer, write: Integer, entry: Integer, allocate: Intege
     return found, left
 
 
-@compile_inline
+@compile_part
 def meet_set(line: Integer, write: Integer, entry: Integer, allocate: Integer, state: Words,
              base: Integer, word: Integer, register: Integer, ways: Integer,
              policy: Integer) -> tuple[Integer, Integer]:

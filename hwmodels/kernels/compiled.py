@@ -1,7 +1,7 @@
 """Loops of the simulations: plain Python, compiled ahead of time into the library beside them.
 
-A loop is a function with `@compile_kept`, and calls functions with `@compile_part` or
-`@compile_inline`; numba compiles them (`build`). Where there is no library, or the environment has
+A loop is a function with `@compile_kept`, and calls functions with `@compile_part`; numba compiles
+them (`build`). Where there is no library, or the environment has
 NUMBA_DISABLE_JIT=1, loops run as the Python they are.
 """
 
@@ -32,8 +32,8 @@ checkers of types cannot."""
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 NOTHING = "none"
-PARTS: dict[Callable[..., Any], bool] = {}
-"""Functions that loops may call, and whether they are put in place of every call."""
+PARTS: list[Callable[..., Any]] = []
+"""Functions that loops may call."""
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
@@ -179,13 +179,7 @@ def compile_part(function: Loop) -> Loop:
     callable
         The function.
     """
-    PARTS[function] = False
-    return function
-
-
-def compile_inline(function: Loop) -> Loop:
-    """Let loops call a function, as `compile_part` does, and put it in place of every call."""
-    PARTS[function] = True
+    PARTS.append(function)
     return function
 
 

@@ -14,7 +14,6 @@ from hwmodels.kernels.compiled import (
     Integer,
     Table,
     Words,
-    compile_inline,
     compile_kept,
     compile_part,
 )
@@ -51,7 +50,7 @@ steps beside the own one, whether its start or its end counts and what is added 
 for it is called; from its end to the end of the own step, -1 where that does not wait."""
 
 
-@compile_inline
+@compile_part
 def find_ready(node: Integer, steps: Integer, turns: Integer, state: Table, edges: Table,
                log: Cube, keys: Words) -> None:
     """Work out a node's next least start but for channel and pool, and what sets it.
@@ -77,7 +76,7 @@ def find_ready(node: Integer, steps: Integer, turns: Integer, state: Table, edge
     keys[node] = ready * turns + state[node, SERVED]
 
 
-@compile_inline
+@compile_part
 def wake_linked(node: Integer, steps: Integer, turns: Integer, state: Table, edges: Table,
                 log: Cube, keys: Words) -> None:
     """Work out the least start of the nodes linked to one that just started, if it is known now."""
@@ -87,7 +86,7 @@ def wake_linked(node: Integer, steps: Integer, turns: Integer, state: Table, edg
             find_ready(other, steps, turns, state, edges, log, keys)
 
 
-@compile_inline
+@compile_part
 def find_end(node: Integer, step: Integer, steps: Integer, end: Integer, state: Table,
              edges: Table, log: Cube) -> tuple[Integer, Integer, Integer]:
     """End of a step, and the node and step whose data it waited for, -1 for its own work."""
@@ -148,7 +147,7 @@ def walk_back(node: Integer, time: Integer, first: Integer, nodes: Table, log: C
             time -= nodes[first + node, LATENCY]
 
 
-@compile_inline
+@compile_part
 def find_next(first: Integer, count: Integer, turns: Integer, nodes: Table, state: Table,
               free: Table, keys: Words) -> tuple[Integer, Integer]:
     """Return the node to start next and when: the earliest, then the least recently served.
@@ -201,7 +200,7 @@ def lay_edges(first: Integer, count: Integer, from_link: Integer, to_link: Integ
     return total
 
 
-@compile_inline
+@compile_part
 def share(total: Integer, step: Integer, steps: Integer) -> Integer:
     """Share of a total that falls on a step; shares add up to the total."""
     return (step + 1) * total // steps - step * total // steps

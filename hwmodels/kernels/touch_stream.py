@@ -39,7 +39,7 @@ from hwmodels.kernels.cache_words import (
     WRITE,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_kept, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_kept, compile_part
 
 OPERATION, ITERATION, ACCESSES = range(3)
 """Of a cursor: the next operation, an iteration of it, and accesses so far."""
@@ -111,7 +111,7 @@ def fill_touches(m: Words, shift: Integer, cursor: Words, accesses: Words, lines
     return count
 
 
-@compile_inline
+@compile_part
 def meet_line(line: Integer, write: Integer, owner: Integer, geometry: Words,
               state: Words) -> tuple[Integer, Integer]:
     """Look a line up; return what `meet_set` does."""

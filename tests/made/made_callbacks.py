@@ -1,10 +1,10 @@
 """Loops that native code calls, or that call native code."""
 
-from hwmodels.kernels.compiled import Integer, Words, compile_callback, compile_inline, compile_kept
+from hwmodels.kernels.compiled import Integer, Words, compile_callback, compile_kept, compile_part
 from hwmodels.kernels.native import call_native, read_host
 
 
-@compile_inline
+@compile_part
 def double(number: Integer) -> Integer:
     """Twice a number."""
     return 2 * number

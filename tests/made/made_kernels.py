@@ -6,10 +6,8 @@ from hwmodels.kernels.compiled import (
     Integer,
     Table,
     Words,
-    compile_inline,
     compile_kept,
     compile_part,
-    likely,
 )
 
 LIMIT = 7
@@ -22,7 +20,7 @@ def share(total: Integer, parts: Integer) -> tuple[Integer, Integer]:
     return total // parts, total % parts
 
 
-@compile_inline
+@compile_part
 def is_small(number: Integer) -> bool:
     """Whether a number is within the limit."""
     return -LIMIT <= number <= LIMIT
@@ -58,7 +56,7 @@ def branch(words: Words, table: Table, number: Integer) -> Integer:
             met = True
             break
     words[2] = met
-    if likely(words[5] > words[6]) and not likely(met):
+    if words[5] > words[6] and not met:
         words[5], words[6] = words[6], words[5]
     words[3], words[4] = words[4], words[3]
     return found + count + (1 if met else 0)

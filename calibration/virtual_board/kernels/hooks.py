@@ -13,8 +13,8 @@ from hwmodels.kernels.compiled import (
     Table,
     Words,
     compile_callback,
-    compile_inline,
     compile_kept,
+    compile_part,
 )
 from hwmodels.kernels.native import call_native
 
@@ -38,7 +38,7 @@ XPSR = 120  # UC_ARM_REG_XPSR
 IT_STATE = 0x0600FC00
 
 
-@compile_inline
+@compile_part
 def touch(words: Words, cache: Integer, line: Integer, write: Integer) -> Integer:
     """Look a line up: 0 hit, 1 filled, 2 filled over a dirty line, 3 missed and not allocated."""
     sets, ways, at = words[cache + SETS], words[cache + WAYS], words[cache + AT]
@@ -53,7 +53,7 @@ def touch(words: Words, cache: Integer, line: Integer, write: Integer) -> Intege
     return 2 if left >= 0 and left & 1 else 1
 
 
-@compile_inline
+@compile_part
 def find_region(words: Words, address: Integer) -> Integer:
     """Offset of the region that holds an address, -1 for none (peripherals)."""
     at = words[REGIONS_AT]
@@ -64,7 +64,7 @@ def find_region(words: Words, address: Integer) -> Integer:
     return -1
 
 
-@compile_inline
+@compile_part
 def fetch(words: Words, address: Integer, size: Integer) -> None:
     """Charge the lines of code a block lies in."""
     region = find_region(words, address)
@@ -90,7 +90,7 @@ def fetch(words: Words, address: Integer, size: Integer) -> None:
             words[FETCH_STALL] += words[region + FETCH_MISS]
 
 
-@compile_inline
+@compile_part
 def look_up(words: Words, region: Integer, address: Integer, size: Integer, write: Integer) -> None:
     """Look up the lines of an access in the data cache."""
     shift, back = words[DATA + LINE_SHIFT], words[DATA + BACK]

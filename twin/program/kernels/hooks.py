@@ -10,7 +10,6 @@ from hwmodels.kernels.compiled import (
     Integer,
     Words,
     compile_callback,
-    compile_inline,
     compile_kept,
     compile_part,
 )
@@ -58,7 +57,7 @@ SCALE = 64
 """Cycles are counted in 64ths."""
 
 
-@compile_inline
+@compile_part
 def write_down(words: Words, address: Integer, function: Integer, region: Integer, size: Integer,
                kind: Integer) -> None:
     """Keep an access for the caches, in two words; Python takes them when there is no room."""
@@ -72,7 +71,7 @@ def write_down(words: Words, address: Integer, function: Integer, region: Intege
         words[WRITTEN] = 0
 
 
-@compile_inline
+@compile_part
 def find_block(words: Words, address: Integer) -> Integer:
     """Offset of the word that says which block begins at an address, -1 outside of code."""
     at = words[SPANS_AT]
@@ -83,7 +82,7 @@ def find_block(words: Words, address: Integer) -> Integer:
     return -1
 
 
-@compile_inline
+@compile_part
 def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None:
     """Write down the lines of a block that lies in memory an instruction cache holds."""
     region = words[block + FETCH_REGION]
@@ -97,7 +96,7 @@ def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None
             write_down(words, line << shift, function, region, 1, FETCH)
 
 
-@compile_inline
+@compile_part
 def know_block(words: Words, address: Integer, size: Integer) -> Integer:
     """Offset of a block, which Python learns of when it is new; 0 where it cannot be."""
     index = find_block(words, address)
@@ -146,7 +145,7 @@ def step_block(words: Words, block: Integer, address: Integer, size: Integer) ->
     return 1
 
 
-@compile_inline
+@compile_part
 def step_access(words: Words, address: Integer, size: Integer, write: Integer) -> None:
     """Count an access by function and region, and write it down where a cache may hold it."""
     at = words[REGIONS_AT]
@@ -164,7 +163,7 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
         at += REGION
 
 
-@compile_inline
+@compile_part
 def add_up(words: Words, at: Integer) -> Integer:
     """Sum of a step, in 32 bits."""
     values = words[VALUES_AT]
@@ -172,7 +171,7 @@ def add_up(words: Words, at: Integer) -> Integer:
             * words[at + FACTOR] + words[at + CONSTANT]) & MASK
 
 
-@compile_inline
+@compile_part
 def read_word(words: Words, address: Integer) -> Integer:
     """Word of memory at an address, -1 where there is none."""
     at = words[SPACES_AT]
@@ -256,7 +255,7 @@ def on_stretch(machine: Integer, begin: Integer, _: Integer, words: Words) -> No
             return
 
 
-@compile_inline
+@compile_part
 def follow_calls(words: Words, address: Integer) -> None:
     """Keep the addresses functions return to, as blocks tell them."""
     depth, last = words[DEPTH], words[LAST_BLOCK]
@@ -268,7 +267,7 @@ def follow_calls(words: Words, address: Integer) -> None:
         words[DEPTH] = depth - 1
 
 
-@compile_inline
+@compile_part
 def end_of(words: Words, ends: Words, address: Integer, otherwise: Integer) -> Integer:
     """Where the block that begins at an address ends, as the listing has it."""
     index = find_block(words, address)
