@@ -29,13 +29,13 @@ def test_files_are_there_when_a_reader_closes_the_pipe(monkeypatch, tmp_path):
     def close(*_):
         raise BrokenPipeError
 
-    monkeypatch.setattr(predict, "show_report", close)
+    monkeypatch.setattr(predict.Shown, "show", close)
     words = ["predict", "ad", "-b", "nucleo_l4r5zi", "--csv", str(tmp_path / "net"),
              "--export", str(tmp_path / "net.mlia.json")]
     assert CliRunner().invoke(app, words).exit_code == 141
     assert (tmp_path / "net/bill.csv").exists() and (tmp_path / "net.mlia.json").exists()
     with pytest.raises(BrokenPipeError):
         predict.predict_program(
-            twin.deploy("ad", "nucleo_l4r5zi"), Priced(), as_json=False,
-            csv_folder=str(tmp_path / "program"), plot=None, per_operand=False, flames=None)
+            twin.deploy("ad", "nucleo_l4r5zi"), Priced(), predict.Shown(),
+            predict.Files(csv_folder=str(tmp_path / "program")))
     assert (tmp_path / "program/bill.csv").exists()
