@@ -277,9 +277,10 @@ def _complete(found: Measurement, board: str | None, model: str | None,
         raise MeasurementError(f"{found.header.source}: counts no cycles or ticks a clock could "
                                f"turn into time; it has {', '.join(found.counters)}")
     header = _with_clock(header, clock, clock_hz, anyway)
-    times = [Sample(run=one.run, layer=one.layer, counter="latency", unit="us",
-                    value=one.value / clock_hz * 1e6)
-             for one in found.samples if one.counter == counter and "latency" not in found.counters]
+    times = [] if "latency" in found.counters else [
+        Sample(run=one.run, layer=one.layer, counter="latency", unit="us",
+               value=one.value / clock_hz * 1e6)
+        for one in found.samples if one.counter == counter]
     return Measurement(header=header, samples=(*found.samples, *times))
 
 

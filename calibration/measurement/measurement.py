@@ -121,12 +121,12 @@ class Measurement:
     @property
     def counters(self) -> tuple[str, ...]:
         """Names of the counters, in the order first seen."""
-        return tuple(dict.fromkeys(sample.counter for sample in self.samples))
+        return tuple(dict.fromkeys(counter for counter, _ in self._values))
 
     @property
     def layers(self) -> tuple[int, ...]:
         """Layer indices present, sorted; the whole network is not one of them."""
-        return tuple(sorted({s.layer for s in self.samples if s.layer is not None}))
+        return tuple(sorted({layer for _, layer in self._values if layer is not None}))
 
     @property
     def task_names(self) -> dict[int, str]:
