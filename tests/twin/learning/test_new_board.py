@@ -44,6 +44,16 @@ def test_every_core_predicts_at_once(core, tmp_path):
     assert predict(deploy("kws", path)).time_us > 0
 
 
+def test_texts_in_place_of_numbers_and_of_a_board_are_refused():
+    known = {"name": "mine", "core": "cortex-m4", "clock_hz": 96e6, "flash_bytes": 1 << 20,
+             "sram_bytes": 1 << 18}
+    for texts, accepted in (({"clock_hz": "96MHz"}, "a number"), ({"supply_v": "3V"}, "a number"),
+                            ({"like": "nucleo_l4r5zi"}, r"twin\.show_board\(name\)")):
+        (name, text), = texts.items()
+        with pytest.raises(UsageError, match=f"^{name}='{text}' is a text; accepted: {accepted}$"):
+            Wanted(**{**known, **texts})
+
+
 def test_the_clock_that_is_given_is_the_highest(tmp_path) -> None:
     path, board = write_board(wanted("cortex-m7", "nucleo_h723zg"), tmp_path / "mine.yaml")
     assert board.core_clock.max_hz == 96e6

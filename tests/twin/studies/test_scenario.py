@@ -13,6 +13,8 @@ pytest.importorskip("simpy", reason="needs simpy")
 import calibration.datasets
 import twin
 from twin.errors import ScenarioError
+from twin.reports.tables.parts import lines_of
+from twin.reports.tables.scenario import scenario_report
 from twin.studies.scenario.heat import reach_us, settle_c, warm_c
 from twin.studies.scenario.machine import Machine, Speed
 from twin.studies.scenario.outcome import life_days, play
@@ -218,6 +220,15 @@ def test_intervals_hold_the_prediction_where_only_it_loses_hops() -> None:
     assert outcome.loss.endswith(f"; at the interval's ends 0 and {lost[2]} are lost")
     kept = play(scenario(), machine())
     assert kept.loss == "" and kept.mean_ends_mw is None and kept.missed_ends is None
+
+
+def test_a_scenario_without_a_description_is_its_name_alone() -> None:
+    outcome = twin.run_scenario("keyword_spotting", {"duration": "1s"})
+    for described, end in ((outcome.scenario.description, outcome.scenario.description),
+                           ("", "keyword_spotting")):
+        one = replace(outcome, scenario=replace(outcome.scenario, description=described))
+        line = lines_of([scenario_report(one)], 300)[0]
+        assert line.startswith("scenario") and line.rstrip().endswith(end)
 
 
 def test_what_if_paths_and_entries_of_lists_are_set() -> None:

@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,11 @@ class Wanted:
 
     def __post_init__(self) -> None:
         """Refuse an unknown core, a name no file can have and a model that is not a board."""
+        for field in fields(self):
+            text = getattr(self, field.name)
+            if isinstance(text, str) and field.name not in ("name", "core", "regulator"):
+                raise UsageError(f"{field.name}={text!r} is a text; accepted: " + (
+                    "twin.show_board(name)" if field.name == "like" else "a number"))
         object.__setattr__(self, "core", read_name(self.core))
         known = list_built_cores()
         if self.core not in known:

@@ -37,7 +37,7 @@ def _summary(outcome: Outcome) -> Pairs:
     answers = sorted(run.answers_us)
     hops = len(answers) + run.lost
     pairs = [
-        ("scenario", f"{scenario.name}: {scenario.description}"),
+        ("scenario", ": ".join(filter(None, (scenario.name, scenario.description)))),
         ("device", f"{deployment.graph.name} on {deployment.board.name}, "
                    f"{deployment.runtime.identity}"),
         ("simulated", f"{format_time(run.duration_us)}, {hops} hop{'s' * (hops > 1)} of "
