@@ -518,6 +518,9 @@ def test_options_that_change_nothing_say_so() -> None:
     assert "--price stm32u575zi: changes nothing: its board has a value of its own" in warned(
         "--price", "stm32u575zi=3", "--price", "nucleo_u575zi_q=7")
     assert "changes nothing" not in warned("--price", "stm32u575zi=3")
+    priced = ("check", "ad", "-b", "nucleo_u575zi_q", "--price", "nucleo_u575zi_q=3")
+    assert "--price: changes nothing without --max-usd USD" in run(*priced).stderr
+    assert "changes nothing" not in run(*priced, "--max-usd", "5").stderr
     for option in ("--by", "--over"):
         refused = run("select", "ad", "-b", "nucleo_u575zi_q", option, "days")
         assert refused.exit_code == 2 and "--every PERIOD" in refused.stderr

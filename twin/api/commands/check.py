@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from os import fspath
@@ -88,6 +89,8 @@ def check(asked: request.Check) -> Check:
         For a limit that is none, or when to be sure of what has no interval.
     """
     held = read_held(asked)
+    if asked.prices and asked.max_usd is None:
+        warnings.warn("--price: changes nothing without --max-usd USD", stacklevel=2)
     arena_bytes = None if (given := asked.arena_bytes) is None else int(read_limit(
         "arena_bytes", given if isinstance(given, str) else f"{given}B"))
     deployer = make_deployer(asked, [asked.deployment.board])
