@@ -76,9 +76,9 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     traffic = count_traffic(kernels, board, code_address=code_address, code_memory=code_memory,
                             cold=cold, loads=loads)
     arrays = lay_out(traffic, board, code_memory)
-    occurred, exposed = expose(arrays, read_timing(board, arrays.places)[None])
+    exposed = expose(arrays, read_timing(board, arrays.places))
     return tuple(KernelRun(counts=counts, traffic=one) for counts, one in zip(
-        to_counts(arrays, occurred[0], exposed[0]), traffic, strict=True))
+        to_counts(arrays, *exposed), traffic, strict=True))
 
 
 def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -189,7 +189,7 @@ def _run_kernel(kernel: Kernel, issued: KernelTraffic, fetched: CodeTraffic,
         from hwmodels.bus.contention import count_waits, list_bursts
 
         bursts = list_bursts(data.board, kernel, data.states)
-    met = data.access(kernel, issued.core_cycles)
+    (met,) = data.run([kernel], [issued.core_cycles])
     return replace(
         issued, code=fetched, data=met, waits=() if bursts is None else tuple(
             count_waits(data.board, loads, bursts, issued.core_cycles, met.counts)))

@@ -6,13 +6,7 @@ pycachesim (PyPI) simulates write-back LRU caches. Its misses are compared on th
 
 from __future__ import annotations
 
-from benchmarks.exactness.against_cachegrind import (
-    CACHES,
-    LAYERS,
-    list_accesses,
-    make_layer,
-    stamp_lines,
-)
+from benchmarks.exactness.against_cachegrind import CACHES, oracle
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.errors import ToolMissingError
@@ -37,9 +31,9 @@ def run_pycachesim(accesses: list[tuple[bool, int, int]], cache: Cache) -> int:
 def main() -> None:
     """Print both misses of every layer and cache, and the sequence that tells them apart."""
     equal = rows = 0
-    for name in LAYERS:
-        nests, operands = make_layer(name, 0x2400_0000)
-        accesses = list_accesses(nests, operands)
+    for name in oracle.LAYERS:
+        nests, operands = oracle.make_layer(name, 0x2400_0000)
+        accesses = oracle.list_accesses(nests, operands)
         for size_bytes, ways, line_bytes in CACHES:
             cache = Cache(name="l1d", size_bytes=size_bytes, ways=ways, line_bytes=line_bytes)
             counts, _ = simulate_nests(cache, nests, operands, new_state(cache))
@@ -53,7 +47,7 @@ def main() -> None:
     print(f"equal in {equal} of {rows} rows")
     pair = Cache(name="pair", size_bytes=64, ways=2, line_bytes=32)
     sequence = [(False, 0, 4), (False, 32, 4), (True, 0, 4), (False, 64, 4), (False, 0, 4)]
-    misses, _, _ = stamp_lines(sequence, pair)
+    misses, _, _ = oracle.stamp_lines(sequence, pair)
     print("load A, load B, store A, load C, load A in one set of two ways: "
           f"{sum(misses)} misses here (the store used A last, so C replaces B), "
           f"{run_pycachesim(sequence, pair)} there (a store that hits does not refresh A)")

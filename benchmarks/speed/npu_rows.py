@@ -19,10 +19,9 @@ def measure() -> Iterator[Row]:
     board = load_board("stm32n6570_dk")
     deployment = deploy(npu_speed.build_network(EPOCHS), board, runtime="neural-art")
     predicted = predict(deployment)
-    events = {"epochs": len(predicted.tasks),
-              "time_ns": round(1e3 * sum(epoch.time_us for epoch in predicted.tasks))}
     yield Row(name=f"accelerator, {EPOCHS} epochs predicted", unit="ms", limit=20.0,
-              events=events,
+              events={"epochs": len(predicted.tasks),
+                      "time_ns": round(1e3 * sum(epoch.time_us for epoch in predicted.tasks))},
               figure=median_cpu_s(lambda: predict(deployment), 9) * 1e3)
     npu = board.npu
     assert npu is not None

@@ -43,33 +43,15 @@ class DataPath:
         self.served: dict[str, Cache | None] = {}
         self.line_bytes = next((cache.line_bytes for cache in data_caches(board)), ANY_LINE_BYTES)
 
-    def access(self, kernel: Kernel, core_cycles: float) -> DataTraffic:
-        """Run a kernel's accesses.
-
-        Parameters
-        ----------
-        core_cycles
-            The core's own cycles of the kernel; a cache that stops allocating for streams of
-            stores asks how fast they are.
-
-        Returns
-        -------
-        DataTraffic
-            What they met.
-        """
-        caches = self._serving(kernel)
-        return self._join(kernel, caches, {
-            cache: self._look_up(cache, kernel, tuple([one is cache for one in caches]),
-                                 core_cycles) for cache in dict.fromkeys(caches)})
-
     def run(self, kernels: Sequence[Kernel],
             core_cycles: Sequence[float]) -> tuple[DataTraffic, ...]:
         """Run kernels' accesses, one kernel behind the other.
 
         Parameters
         ----------
-        kernels, core_cycles
-            As for `access`, of each.
+        core_cycles
+            The core's own cycles of each kernel; a cache that stops allocating for streams of
+            stores asks how fast they are.
 
         Returns
         -------
@@ -77,20 +59,17 @@ class DataPath:
             What those of each met.
         """
         rows = [self._serving(kernel) for kernel in kernels]
-        used = list(dict.fromkeys([cache for row in rows for cache in row if cache is not None]))
-        if any(cache.streaming_lines or cache.below for cache in used):
-            # What a cache does depends on more than what looked it up before.
-            return tuple([self.access(kernel, cycles)
-                          for kernel, cycles in zip(kernels, core_cycles, strict=True)])
-        met: dict[Cache, tuple[AccessCounts, ...]] = {}
-        for cache in used:
-            flags = [tuple([one is cache for one in row]) for row in rows]
-            met[cache], self.states[cache.name] = simulate_kernels(
-                cache, kernels, self.states.get(cache.name) or new_state(cache), flags)
-        return tuple([self._join(kernel, row, {
-            cache: (met[cache][number] if cache else self._count_directly(kernel), {})
-            for cache in dict.fromkeys(row)})
-            for number, (kernel, row) in enumerate(zip(kernels, rows, strict=True))])
+        # Of some caches what they do depends on more than what looked them up before.
+        alone = any(cache.streaming_lines or cache.below for row in rows for cache in row if cache)
+        found: list[DataTraffic] = []
+        for first in range(len(kernels)) if alone else (0,):
+            part = slice(first, first + 1) if alone else slice(None)
+            met = {cache: self._look_up(cache, kernels[part], rows[part], core_cycles[first])
+                   for cache in dict.fromkeys([cache for row in rows[part] for cache in row])}
+            found += [self._join(kernel, row, {cache: met[cache][place] for cache in row})
+                      for place, (kernel, row) in enumerate(zip(
+                          kernels[part], rows[part], strict=True))]
+        return tuple(found)
 
     def _join(self, kernel: Kernel, caches: Sequence[Cache | None],
               met: Mapping[Cache | None, tuple[AccessCounts, Mapping[Cache, AccessCounts]]],
@@ -116,25 +95,32 @@ class DataPath:
                 self.served[operand.memory] = data_cache(self.board, memory)
         return [self.served[operand.memory] for operand in kernel.operands]
 
-    def _look_up(self, cache: Cache | None, kernel: Kernel, chosen: tuple[bool, ...],
-                 core_cycles: float) -> tuple[AccessCounts, dict[Cache, AccessCounts]]:
-        """Run the operands that look one cache up through it, and its misses through the next."""
+    def _look_up(self, cache: Cache | None, kernels: Sequence[Kernel],
+                 rows: Sequence[Sequence[Cache | None]], core_cycles: float,
+                 ) -> list[tuple[AccessCounts, Mapping[Cache, AccessCounts]]]:
+        """Run operands that look one cache up through it, and one kernel's misses through the next.
+
+        Parameters
+        ----------
+        core_cycles
+            Of the first kernel.
+        """
         if cache is None:
-            return self._count_directly(kernel), {}
+            return [(self._count_directly(kernel), {}) for kernel in kernels]
+        chosen = [tuple([one is cache for one in row]) for row in rows]
         state = self.states.get(cache.name) or new_state(cache)
-        if cache.streaming_lines and self._streams(cache, kernel, chosen, core_cycles):
-            cache = replace(cache, allocate="read")
-        counts, self.states[cache.name] = simulate_nests(
-            cache, kernel.nests, kernel.operands, state, chosen)
         below = self.board.cache(cache.below)
+        if cache.streaming_lines and self._streams(cache, kernels[0], chosen[0], core_cycles):
+            cache = replace(cache, allocate="read")
+        met, self.states[cache.name] = simulate_kernels(cache, kernels, state, chosen)
         if below is None or not below.enabled:
-            return counts, {}
+            return [(counts, {}) for counts in met]
         from hwmodels.cache.levels import look_below
 
         held = self.states.get(below.name) or new_state(below)
-        lower, self.states[below.name] = look_below(self.board, cache, below, kernel, state, held,
-                                                    chosen)
-        return counts, {below: lower}
+        lower, self.states[below.name] = look_below(self.board, cache, below, kernels[0], state,
+                                                    held, chosen[0])
+        return [(met[0], {below: lower})]
 
     def _count_directly(self, kernel: Kernel) -> AccessCounts:
         """Count accesses that look no cache up."""

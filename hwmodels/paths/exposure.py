@@ -29,7 +29,6 @@ every element is computed by itself, so a row does not depend on the others.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +39,6 @@ from hwmodels.paths.timing import Floats, Places
 from hwmodels.paths.traffic import HALFWORD_BYTES
 
 Numbers = NDArray[np.int64]
-
-TIMINGS_KEPT = 64
-"""Of all arrays together; one of fifty kernels takes a quarter of a megabyte."""
-
 
 @entity
 class Steps:
@@ -121,50 +116,26 @@ def expose(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
     ----------
     arrays
         Of `hwmodels.paths.arrays.lay_out`.
-    timing : ndarray of float, (boards, places.width)
+    timing : ndarray of float, (places.width,) or (boards, places.width)
         Of `hwmodels.paths.timing.read_timing`.
 
     Returns
     -------
-    occurred, exposed : ndarray of float, (boards, lines)
+    occurred, exposed : ndarray of float, (lines,) or (boards, lines)
         Exposed in 64ths.
 
     Notes
     -----
     Equations are those of the module.
     """
-    memory, fill, back, hits, code = arrays.places.split(timing)
-    occurred, exposed = (np.repeat(row[None], len(timing), axis=0) for row in arrays.constant)
+    boards = np.atleast_2d(timing)
+    memory, fill, back, hits, code = arrays.places.split(boards)
+    occurred, exposed = (np.repeat(row[None], len(boards), axis=0) for row in arrays.constant)
     _expose_direct(arrays, memory, hits, occurred, exposed)
     _expose_lines(arrays, fill, back, occurred, exposed)
     _expose_code(arrays, code, occurred, exposed)
-    return _merge(arrays, occurred), _merge(arrays, exposed)
-
-
-def expose_once(arrays: TrafficArrays, timing: Floats) -> tuple[Floats, Floats]:
-    """Return `expose` at one timing, computed once and cached.
-
-    Parameters
-    ----------
-    arrays
-        Of `hwmodels.paths.arrays.lay_out`; identity of the object distinguishes it.
-    timing : ndarray of float, (places.width,)
-        Of `hwmodels.paths.timing.read_timing`.
-
-    Returns
-    -------
-    occurred, exposed : ndarray of float, (lines,)
-        Exposed in 64ths; not to be written to.
-    """
-    return _expose_kept(arrays, timing.tobytes())
-
-
-@lru_cache(maxsize=TIMINGS_KEPT)
-def _expose_kept(arrays: TrafficArrays, timing: bytes) -> tuple[Floats, Floats]:
-    occurred, exposed = expose(arrays, np.frombuffer(timing, np.float64)[None])
-    occurred.setflags(write=False)
-    exposed.setflags(write=False)
-    return occurred[0], exposed[0]
+    shape = *timing.shape[:-1], len(arrays.lines)
+    return _merge(arrays, occurred).reshape(shape), _merge(arrays, exposed).reshape(shape)
 
 
 def _merge(arrays: TrafficArrays, parts: Floats) -> Floats:

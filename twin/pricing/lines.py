@@ -39,7 +39,7 @@ from hwmodels.counts import (
 )
 from hwmodels.file_cache import Same
 from hwmodels.frozen import entity
-from hwmodels.paths.exposure import expose, expose_once
+from hwmodels.paths.exposure import expose
 from hwmodels.paths.timing import Floats, read_timing, stack_columns
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
@@ -218,7 +218,7 @@ def price_lines(structure: Structure, runtime: Runtime, prices: Prices, timing: 
         From `list_shares`.
     """
     lines = list_lines(structure, runtime.dispatches_aliases)
-    occurred, exposed = (expose_once if timing.ndim == 1 else expose)(structure.arrays, timing)
+    occurred, exposed = expose(structure.arrays, timing)
     calls = np.broadcast_to(lines.calls, (*occurred.shape[:-1], len(lines.calls)))
     occurred, exposed = (np.concatenate([own, calls], axis=-1) for own in (occurred, exposed))
     cycles, energies = [], []

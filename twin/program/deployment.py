@@ -205,8 +205,8 @@ class ProgramTarget(Core):
         for memory in dict.fromkeys(run.code_memory for _, run in flat):
             chosen = [at for at, (_, run) in enumerate(flat) if run.code_memory == memory]
             arrays = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
-            occurred, exposed = expose(arrays, read_timing(program.board, arrays.places)[None])
-            counted |= dict(zip(chosen, to_counts(arrays, occurred[0], exposed[0]), strict=True))
+            exposed = expose(arrays, read_timing(program.board, arrays.places))
+            counted |= dict(zip(chosen, to_counts(arrays, *exposed), strict=True))
         kinds = [name_kind([run.family for run in runs]) for _, runs in layers]
         scaled = {kind: scale_family(prices, program.runtime.efficiency, kind)
                   for kind in dict.fromkeys(kinds)}

@@ -7,11 +7,12 @@ import subprocess
 import sys
 from functools import partial
 
+import numpy as np
 import pytest
 
 import hwmodels.simulator
 import twin
-from hwmodels.paths.exposure import expose, expose_once
+from hwmodels.paths.exposure import expose
 from hwmodels.paths.timing import read_timing
 from twin.deployment import kept_counts as count_cache
 from twin.deployment.core import lower_network
@@ -167,14 +168,14 @@ def test_the_key_sees_constants_and_placement(counted) -> None:
         structure_key(deployment, "", cold=False)}
 
 
-def test_exposure_kept_by_timing_is_exposure_worked_out():
+def test_exposure_of_one_timing_is_that_of_many():
     deployment = deploy()
     arrays = find_structure(deployment, partial(lower_network, deployment), cold=False).arrays
-    for changes in PRICES:
-        timing = read_timing(deployment.replace(changes).board, arrays.places)
-        occurred, exposed = expose(arrays, timing[None])
-        for once, made in zip(expose_once(arrays, timing), (occurred[0], exposed[0]), strict=True):
-            assert (once == made).all() and not once.flags.writeable
+    timings = [read_timing(deployment.replace(changes).board, arrays.places) for changes in PRICES]
+    for place, timing in enumerate(timings):
+        for once, made in zip(expose(arrays, timing), expose(arrays, np.array(timings)),
+                              strict=True):
+            assert (once == made[place]).all()
 
 
 def test_latencies_of_pools_are_no_part_of_the_key() -> None:
