@@ -105,6 +105,10 @@ LEAST, TYPICAL = 0.0, 50.0
 """Percentiles of the runs the pattern is of: the second where they drift, step, or scatter evenly.
 """
 
+NEAR = 4.0
+"""Sizes of two faults at once that are less likely by more than this logarithm than others of the
+same kinds are not weighed."""
+
 SETTLED = 0.95
 """A kind of fault this probable needs no further measurement."""
 
@@ -339,11 +343,20 @@ def _weigh_all(faults: tuple[Fault, ...], effects: Sequence[Effect],
     bases = [one for one in zip(faults, effects, strict=True) if one[0].kind in (DECLARED, RIVAL)]
     alone = tuple(one for fault, effect in bases
                   for one in single_out(fault, effect, evidence, len(bases)))
-    pairs = _pair(faults, effects, weighed, evidence)
-    both = [replace(weight, marks=weight.marks + alike) for weight, alike in (
-        (weigh(pair, evidence, effect, parts), alike) for pair, effect, parts, alike in pairs)]
-    return ((*faults, *(pair for pair, *_ in pairs), *(one for one, _ in alone)),
-            [*weighed, *both, *(weight for _, weight in alone)])
+    pairs = [_choose_size([(pair, weigh(pair, evidence, both, parts))
+                           for pair, both, parts in sizes], evidence)
+             for sizes in _pair(faults, effects, weighed, evidence)]
+    return ((*faults, *(pair for pair, _ in pairs), *(one for one, _ in alone)),
+            [*weighed, *(weight for _, weight in pairs), *(weight for _, weight in alone)])
+
+
+def _choose_size(sizes: Sequence[tuple[Fault, Weight]],
+                 evidence: Evidence) -> tuple[Fault, Weight]:
+    """Return the likeliest size of two faults at once; it counts once for each as likely."""
+    shape = choose_temper(evidence.errors, healthy=evidence.reference is not None).shape
+    logs = np.array([weight.log(shape) for _, weight in sizes])
+    pair, weight = sizes[int(np.argmax(logs))]
+    return replace(pair, sizes=float(np.exp(logs - logs.max()).sum())), weight
 
 
 def _expose(faults: Sequence[Fault], effects: list[Effect], case: Case) -> list[Effect]:
@@ -388,20 +401,19 @@ def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
             OPEN_LIBRARY if deployment.runtime.structure == "open" else LIBRARY)
 
 
-def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
-          weighed: Sequence[Weight], evidence: Evidence,
-          ) -> list[tuple[Fault, Effect, tuple[Effect, Effect], float]]:
-    """Return two faults at once, of each two kinds those that come closest together.
+def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect], weighed: Sequence[Weight],
+          evidence: Evidence) -> list[list[tuple[Fault, Effect, tuple[Effect, Effect]]]]:
+    """Return two faults at once, of each two kinds the sizes that come about as close.
 
     The size of a fault that explains most by itself is another than beside a second one, so each
-    variant is joined with each, and the pair nearest to what was measured stands for its kinds:
-    with it, beside a second measurement, the logarithm of how many come as close.
+    variant is joined with each. Which come close is seen in the first measurement alone; a second
+    one decides among them.
     """
     movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
               if fault.kind not in (DECLARED, UNKNOWN, COUNTER, UNIT, NETWORK, BOARD, RIVAL)
               and float(np.abs(one.moved).max()) >= NO_EFFECT]
     share = choose_temper(evidence.errors, healthy=evidence.reference is not None).shape / 2
-    found: dict[tuple[str, str], list[tuple[float, Fault, Effect, Effect, Effect]]] = {}
+    found: dict[tuple[str, str], list[tuple[float, Fault, Effect, tuple[Effect, Effect]]]] = {}
     for (first, effect), (second, other) in combinations(movers, 2):
         if first.kind == second.kind or (first.rebuilds and second.rebuilds):
             continue
@@ -412,11 +424,7 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
         left = find_errors(pair, evidence, joined, (effect, other))
         whole = left.shared + np.diag(left.own)
         found.setdefault((first.kind, second.kind), []).append((
-            float(left.residual @ np.linalg.solve(whole, left.residual)
-                  + np.linalg.slogdet(whole)[1]), pair, joined, effect, other))
-    pairs = []
-    for rows in found.values():
-        least, pair, joined, *parts = min(rows, key=lambda row: row[0])
-        alike = np.logaddexp.reduce([share * (least - row[0]) for row in rows])
-        pairs.append((pair, joined, (parts[0], parts[1]), float(alike)))
-    return pairs
+            share * float(left.residual @ np.linalg.solve(whole, left.residual)
+                          + np.linalg.slogdet(whole)[1]), pair, joined, (effect, other)))
+    return [[row[1:] for row in rows if row[0] < min(rows, key=lambda one: one[0])[0] + NEAR]
+            for rows in found.values()]

@@ -79,9 +79,11 @@ COUNTER, UNIT = "counter", "unit"
 SLOW_FLASH = "flash slower"
 FLASH_KINDS = ("wait states", "prefetch", "flash width")
 ONE_FACTOR, FACTOR_KINDS = "clock or counter", ("clock", COUNTER)
-GROUPS = {SLOW_FLASH: FLASH_KINDS, ONE_FACTOR: FACTOR_KINDS}
-"""Kinds that make each read of flash take longer, and those that put one factor on all times; the
-answer where nothing distinguishes them."""
+NO_CLOCK, NO_CLOCK_KINDS = "placement or wait states", ("placement", "wait states")
+GROUPS = {SLOW_FLASH: FLASH_KINDS, ONE_FACTOR: FACTOR_KINDS, NO_CLOCK: NO_CLOCK_KINDS}
+"""Kinds that make each read of flash take longer, those that put one factor on all times, and those
+under which another clock changes no wait (weights that are not in flash, wait states that stay as
+they are); the answer where nothing distinguishes them."""
 
 JOINED = " and "
 """Between the kinds and the names of two faults at once."""
@@ -134,6 +136,8 @@ class Fault:
         What is otherwise in a second measurement than it states, by dotted path.
     longer : tuple of (str, float)
         Memories whose wait states, as many as the clock asks for, are so many times as long.
+    sizes
+        Of two at once: how many sizes it stands for, those that are about as likely.
     """
 
     kind: str
@@ -159,6 +163,7 @@ class Fault:
     places: int = 0
     again: tuple[tuple[str, float], ...] = ()
     longer: tuple[tuple[str, float], ...] = ()
+    sizes: float = 1.0
 
 
 ADDED = ("slowdown", "stretch", "counted", "wait_cycles", "doubted")
@@ -221,7 +226,7 @@ def prior_of(faults: tuple[Fault, ...],
     weights = []
     for fault in faults:
         if JOINED in fault.kind:  # one of each kind's variants was chosen: the others count as well
-            weights.append(PAIRS_PRIOR / possible / math.prod(
+            weights.append(fault.sizes * PAIRS_PRIOR / possible / math.prod(
                 sizes.get(kind, 1) for kind in fault.kind.split(JOINED)))
         else:
             part = 1 / (fault.places or sizes[fault.kind])

@@ -82,6 +82,8 @@ def rank(hypotheses: Weighed, evidence: Evidence, repeats: Sequence[float | None
     pattern = evidence.pattern
     priors = _find_priors(faults, evidence)
     temper = choose_temper(evidence.errors, healthy=evidence.reference is not None)
+    if evidence.also is not None:
+        temper = replace(temper, whole=1.0)
     weighed = _hear_second(weighed, second, evidence) if second else weighed
     chances = temper.chances(priors, [one.shape for one in weighed], [one.total for one in weighed],
                              [one.marks for one in weighed])
@@ -131,7 +133,7 @@ def _hear_second(weighed: Sequence[Weight], second: Weighed, evidence: Evidence)
     """
     faults, alone = second
     other = math.log(OTHER_STATE) + float(np.logaddexp.reduce([
-        math.log(prior) + AGAIN.shape * one.shape + one.total + one.marks
+        math.log(prior) + one.log(AGAIN.shape)
         for prior, one in zip(_find_priors(faults, evidence), alone, strict=True)]))
     heard = [other if describe_contradiction(evidence, one.changed, one.shift) else
              float(np.logaddexp(math.log1p(-OTHER_STATE) + one.again, other)) for one in weighed]
@@ -143,19 +145,26 @@ def _name_kinds(faults: tuple[Fault, ...], priors: np.ndarray, chances: np.ndarr
                 weighed: Sequence[Weight]) -> list[str]:
     """Return each fault's kind; of a group's the evidence does not distinguish, one for all.
 
-    What makes a board faster is none of slower flash.
+    So of a group's beside the same other fault. What makes a board faster is none of slower flash.
     """
     found: dict[str, str] = {}
     faster = np.array([one.predicted.sum() < (1 - NO_EFFECT) * weighed[0].predicted.sum()
                        for one in weighed])
     kinds = np.array([f"faster {fault.kind}" if quick and fault.kind in FLASH_KINDS else fault.kind
                       for fault, quick in zip(faults, faster.tolist(), strict=True)])
+    odds = {kind: float((chances / priors)[kinds == kind].max()) for kind in sorted({*kinds})}
     for name, group in GROUPS.items():
-        odds = {kind: float((chances / priors)[own].max()) for kind in group
-                if any(own := kinds == kind)}
         barely = BARELY_BY_SIZE if name == SLOW_FLASH else BARELY
-        alike = [kind for kind, factor in odds.items() if factor * barely > max(odds.values())]
-        found |= dict.fromkeys(alike, name) if len(alike) > 1 else {}
+        answers: dict[str, list[str]] = {}
+        for kind in odds:
+            parts = kind.split(JOINED)
+            if kind not in found and len({*parts}.intersection(group)) == 1:
+                answer = JOINED.join(sorted(name if part in group else part for part in parts))
+                answers.setdefault(answer, []).append(kind)
+        for answer, own in answers.items():
+            most = max(odds[kind] for kind in own)
+            alike = [kind for kind in own if odds[kind] * barely > most]
+            found |= dict.fromkeys(alike, answer) if len(alike) > 1 else {}
     return [found.get(kind, fault.kind) for fault, kind in zip(faults, kinds.tolist(), strict=True)]
 
 
@@ -230,7 +239,7 @@ def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
         return False
     small = float(np.abs(weight.moved).max()) < NO_EFFECT
     return (fault.deployment is not None and not fault.shifts_clock and small
-            and abs(weight.log - declared.log) < 1.0)
+            and abs(weight.log() - declared.log()) < 1.0)
 
 
 def _describe_fits(weighed: Sequence[Weight], total: float) -> list[str]:

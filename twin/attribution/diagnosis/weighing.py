@@ -83,10 +83,9 @@ class Weight:
     apart: float = 0.0
     again: float = 0.0
 
-    @property
-    def log(self) -> float:
-        """Log likelihood in all."""
-        return self.shape + self.total + self.marks
+    def log(self, share: float = 1.0) -> float:
+        """Return the log likelihood in all, its shape by the share a temper gives it."""
+        return share * self.shape + self.total + self.marks
 
 
 @entity

@@ -20,10 +20,16 @@ from twin.attribution.diagnosis.faults import (
     DECLARED,
     FLASH_KINDS,
     JOINED,
+    MOVED,
+    NO_CLOCK,
     SLOW_FLASH,
     Fault,
 )
-from twin.attribution.diagnosis.likelihood import effect_errors
+from twin.attribution.diagnosis.likelihood import (
+    MEMORY_EFFECT_SD,
+    MEMORY_FAMILY_SD,
+    effect_errors,
+)
 from twin.attribution.diagnosis.marks import Marks
 from twin.attribution.diagnosis.telling import choose_rivals, tell_apart
 from twin.attribution.document import diagnosis_document
@@ -130,6 +136,36 @@ def test_a_flash_that_makes_the_board_faster_is_no_slower_flash():
         DECLARED, SLOW_FLASH, "flash width", SLOW_FLASH]
 
 
+def test_where_no_wait_follows_the_clock_weights_and_wait_states_are_one_answer():
+    """Weights in SRAM wait as little at any clock, and wait states that stay as long."""
+    kinds = (DECLARED, "placement", "wait states", "SIMD and placement", "SIMD and wait states",
+             "placement and wait states", "SIMD")
+    faults = tuple(SimpleNamespace(kind=kind) for kind in kinds)
+    weighed = [SimpleNamespace(predicted=np.array([100.0]))] * len(kinds)
+    answers = ranking._name_kinds(faults, np.full(7, 1 / 7), np.full(7, 1 / 7), weighed)
+    assert answers == [DECLARED, NO_CLOCK, NO_CLOCK, *[f"SIMD and {NO_CLOCK}"] * 2, *kinds[5:]]
+    chances = np.array([0.1, 0.4, 0.1, 0.1, 0.1, 0.1, 0.1])
+    assert ranking._name_kinds(faults, np.full(7, 1 / 7), chances, weighed)[1:3] == [*kinds[1:3]]
+    faults = (*faults, SimpleNamespace(kind="prefetch"))  # flash slower goes first
+    evenly = np.full(8, 1 / 8)
+    assert ranking._name_kinds(faults, evenly, evenly, [*weighed, weighed[0]])[1:3] == [
+        "placement", SLOW_FLASH]
+
+
+def test_a_layer_that_only_waits_is_as_unsure_as_what_a_wait_costs():
+    """Twenty times as long without a cache, a layer is nearly all waits: d log t = d log w."""
+    moved = np.log([1.1, 2.0, 20.0])
+    shared, _ = effect_errors(
+        Fault(kind="cache off", name="", remedy="", deployment=object()),
+        SimpleNamespace(core=np.zeros(3), waits=np.zeros(3)), [moved], ("conv_2d",) * 3,
+        Marks(clock_log=None, drift=None, scatter=None), np.zeros(3), BINARY)
+    waits = 1 - np.exp(-moved)
+    beside = MOVED.common**2 + MOVED.family**2  # at 1.1 times just below a full effect
+    assert np.sqrt(np.diag(shared))[1:] == pytest.approx(np.sqrt(
+        (MEMORY_EFFECT_SD**2 + MEMORY_FAMILY_SD**2) * waits**2 + beside)[1:], rel=1e-6)
+    assert math.sqrt(shared[2, 2]) < 0.5  # 1.1 where it grows with the logarithm of the effect
+
+
 def test_a_layer_a_fault_leaves_alone_is_not_off_by_it():
     """A narrower read that moves one layer a tenth excuses no error of the others."""
     errors = effect_errors(
@@ -175,6 +211,7 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
     assert all(str(one) in found.left_out for one in missing)
     assert len({one.fault.kind for one in found.findings if JOINED in one.fault.kind}) == sum(
         JOINED in one.fault.kind for one in found.findings)  # one stands for each two kinds
+    assert 1.5 < pair.fault.sizes < 9 and max(one.fault.sizes for one in found.findings) < 99
 
 
 def test_weights_in_sram_name_the_measurement_that_tells():
