@@ -21,8 +21,9 @@ from twin.api.commands.predict import (
     describe_measured_runtime,
     describe_numbers,
     list_first_boards,
+    suggest_setting,
 )
-from twin.api.requests import BOARDS, Deployed, Fed, Option, Part, Predict, Priced
+from twin.api.requests import AUTO, BOARDS, Deployed, Fed, Option, Part, Predict, Priced
 from twin.cli.options import AsJson, Kept, Output, check_outputs, command
 from twin.cli.output import note_files, open_console, show, show_json, show_view, warn
 from twin.errors import UsageError
@@ -60,7 +61,7 @@ class Shown(Output):
         "emulator counts.")] = False
 
     def show(self, prediction: Prediction, row: object = None, every_us: float | None = None,
-             ) -> None:
+             better: str = "") -> None:
         """Print the report; bill by operand, counters and epochs where they are asked for."""
         if self.as_json:
             show_json(prediction, per_operand=self.per_operand, duty=row, counters=self.counters)
@@ -78,7 +79,7 @@ class Shown(Output):
         for place, view in enumerate(views):
             if place:
                 show(open_console(), "")
-            show_view(prediction, view, duty=duty)
+            show_view(prediction, view, duty=duty, better=better)
 
 
 class Files(Output):
@@ -244,7 +245,12 @@ def predict_network(asked: Predict, fed: Fed, shown: Shown, files: Files, keep: 
                        *effects)
     # Files first: a reader that closes the pipe (`| head`) ends this at the report.
     written = files.write(prediction, roofline)
-    shown.show(prediction, row, every_us)
+    better = ""
+    if not (shown.as_json or asked.changes) and calibration == AUTO:
+        found = suggest_setting(prediction)
+        better = "" if found is None else f"{found.words}: " + resolve_name(
+            "twin.reports.tables.advice:say_share")(found)
+    shown.show(prediction, row, every_us, better)
     apart = prediction.warnings if shown.as_json else resolve_name(
         "twin.reports.tables.header:place_warnings")(prediction).apart
     warn(dict.fromkeys((*apart, *effects,

@@ -16,6 +16,7 @@ REMEDIES = {
     "cache": ("placement.weights", "placement.arena", "caches."),
     "bandwidth": ("placement.weights", "placement.arena", "npu."),
     "stalled": ("placement.weights", "placement.arena", "npu."),
+    "waits": ("placement.weights", "placement.arena"), "launch": ("npu.",),
     "compute": ("clocks.", "runtime", "kernels."), "overhead": ("runtime", "kernels.", "npu.")}
 """What is tried against each kind of bottleneck, by the beginnings of paths."""
 

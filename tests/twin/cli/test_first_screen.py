@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import twin
 from calibration.fitting.cell import SHIPPED, list_measured
 from hwmodels.board.file import SHIPPED as BOARDS
-from twin.api.commands.predict import FIRST_BOARDS
+from twin.api.commands.predict import FIRST_BOARDS, suggest_setting
 from twin.cli import app
 from twin.pricing.document import load_schema
 from twin.reports.tables.header import MOST_NOTES, name_tasks, place_warnings
@@ -193,3 +193,24 @@ def test_the_command_offered_is_of_what_was_set(board, words) -> None:
 def test_layers_name_the_tasks_of_every_compiler() -> None:
     for name, number in (("conv@328", "328"), ("EpochBlock_1", "1"), ("rest", "rest")):
         assert name_tasks(SimpleNamespace(tasks=(name,))) == number
+
+
+@pytest.mark.parametrize(("words", "setting"), [
+    (("ad", "-b", "rpi_pico2"), "placement.weights=sram"),
+    (("kws", "-b", "stm32n6570_dk"), "npu.epoch_controller=true")])
+def test_the_setting_that_helps_most_is_named_where_few_are_to_be_tried(words, setting) -> None:
+    helps = read_pairs(run(*words).stdout)["helps"]
+    assert f"--set {setting}: 0." in helps and " of the time; `twin advise " in helps
+    path, _, value = setting.partition("=")
+    deployment = twin.deploy(*words[::2])
+    ratio = twin.predict(deployment.replace({path: value})).time_us / twin.predict(
+        deployment).time_us
+    assert f"{setting}: {ratio:.2f} (" in helps
+    for more in (("--set", setting), ("--calibration", "none"), ("--cold",)):
+        assert f"--set {setting}: " not in run(*words, *more).stdout
+
+
+def test_no_setting_is_tried_against_what_the_core_computes() -> None:
+    assert suggest_setting(twin.predict(twin.deploy("kws", "nucleo_l4r5zi"))) is None
+    assert suggest_setting(twin.predict(twin.deploy(
+        "ad", "rpi_pico2", weights="flash"))) is None  # It was placed there.

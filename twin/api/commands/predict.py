@@ -22,10 +22,12 @@ from twin.network.operators import graph_macs, layer_macs
 from twin.network.readers import read_model
 from twin.pricing import calibrated
 from twin.pricing.calibration import AUTO, NONE
+from twin.pricing.ledger import find_largest
 from twin.pricing.prediction import Prediction
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
+    from twin.studies.change import Change
     from twin.studies.results import Table
 
 
@@ -73,6 +75,31 @@ def describe_measured_runtime(prediction: Prediction, calibration: str) -> tuple
 
 _NARROWED = {"uint8": "network.precision", "int4": "network.weights"}
 """What makes them int8, by the numbers whose kernels are slow or unpack first."""
+
+CHEAP = {**dict.fromkeys(("data_refill", "flash_wait", "sram_wait", "external_memory"), "waits"),
+         "launch": "launch"}
+"""Causes against which few settings are to be tried, and what lists them: a key of `REMEDIES`."""
+
+LARGE = 0.3
+"""Share of the time of the largest cause from which settings against it are tried (assumed)."""
+
+
+def suggest_setting(prediction: Prediction) -> Change | None:
+    """Return the setting that saves most against a network's largest cause, of few predictions.
+
+    None where nothing saves two per cent, the cause is small or no placement is against it, the
+    network is large, or something was placed or changed: what is set is not proposed again.
+    """
+    largest, deployment = find_largest(prediction), prediction.deployment
+    if (largest is None or largest.share < LARGE or largest.cause not in CHEAP
+            or deployment.target.executes or deployment.rewritten or deployment.loads
+            or any(deployment.places.values()) or prediction.temperature == "cold"
+            or (graph_macs(deployment.graph) > MOST_MACS and not deployment.accelerated)):
+        return None
+    from twin.studies.remedies import suggest_change
+
+    return suggest_change(deployment, CHEAP[largest.cause])
+
 
 MOST_MACS = 5_000_000
 """Networks up to this size are predicted once more, in a fraction of a second; larger ones not."""

@@ -148,11 +148,15 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
 
 def say_suggestion(change: Change) -> str:
     """Say what a bottleneck suggests, and what it is predicted to save."""
+    costs = f"; {change.costs}" if change.costs else ""
+    return f"{change.words} ({change.effort}): predicted to take {say_share(change)}{costs}"
+
+
+def say_share(change: Change) -> str:
+    """Return the share of the time before that a change is predicted to leave."""
     moved = change.time_ratio_interval
     ends = "" if moved is None else f" ({moved.write('{:.2f}'.format)})"
-    costs = f"; {change.costs}" if change.costs else ""
-    return (f"{change.words} ({change.effort}): predicted to take {change.time_ratio:.2f}{ends} of "
-            f"the time{costs}")
+    return f"{change.time_ratio:.2f}{ends} of the time"
 
 
 def describe_figures(advice: Advice, change: Change | None) -> str:

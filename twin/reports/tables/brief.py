@@ -35,7 +35,8 @@ NAMED = 0.1
 """A cause with more than this share of the known energy has a row of its own, too."""
 
 
-def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Content:
+def brief_report(prediction: Prediction, console: Console, duty: str = "",
+                 better: str = "") -> Content:
     """Return what fits a screen of 40 lines; sums of both tables are the whole inference.
 
     Parameters
@@ -44,9 +45,11 @@ def brief_report(prediction: Prediction, console: Console, duty: str = "") -> Co
         Its width decides how much of a table is shown.
     duty
         What it draws on average, where that was asked.
+    better
+        The setting that saves most, where that is known.
     """
     more = "--details: every layer and line of the bill"
-    pairs = answer_pairs(prediction, duty)
+    pairs = answer_pairs(prediction, duty, better)
     if prediction.tasks:
         from twin.reports.tables.coverage import coverage_pairs
 

@@ -124,8 +124,11 @@ def _name_board(board: Board) -> list[str]:
                           for word in ("--set", write_setting(path, value)))]
 
 
-def answer_pairs(prediction: Prediction, duty: str = "") -> Pairs:
-    """Return what is asked first: time, energy, room, arena, library, what takes most time."""
+def answer_pairs(prediction: Prediction, duty: str = "", better: str = "") -> Pairs:
+    """Return what is asked first: time, energy, room, arena, library, what takes most time.
+
+    `better` says which setting helps; without it the line says what may.
+    """
     deployment, sure = prediction.deployment, prediction.certainty
     board, arena, largest = deployment.board, deployment.buffer, find_largest(prediction)
     frequency = format_frequency(board.core_clock.frequency_hz)
@@ -157,7 +160,7 @@ def answer_pairs(prediction: Prediction, duty: str = "") -> Pairs:
         lines["mostly"] = f"{100 * largest.share:.0f} % {largest.cause}: {largest.text}"
         core, _, npu = read_yaml_once(_GLOSSARY)[largest.cause]["lever"].partition(" On an NPU: ")
         on_npu = prediction.coverage and 2 * prediction.coverage.host_us < prediction.time_us
-        lines["helps"] = _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
+        lines["helps"] = better or _find_short(prediction) or ((on_npu and npu) or core).rstrip(".")
         if sure and sure.draw and sure.draw.source[0] in USUAL and not (
                 deployment.target.executes or deployment.rewritten or deployment.loads) and (
                 named := _name_board(board)):

@@ -57,7 +57,8 @@ _DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", *TASK_WORDS)
 """Columns given up, in this order, when even the narrow table does not fit."""
 
 
-def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
+def report(prediction: Prediction, console: Console, duty: str = "",
+           better: str = "") -> Content:
     """Return everything `twin predict` prints.
 
     Parameters
@@ -66,10 +67,12 @@ def report(prediction: Prediction, console: Console, duty: str = "") -> Content:
         Its width decides how many columns a layer gets.
     duty
         What it draws on average, where that was asked.
+    better
+        The setting that saves most, where that is known.
     """
     ledger = make_ledger(prediction)
     return spaced([
-        new_pairs(answer_pairs(prediction, duty)), new_pairs(header_pairs(prediction)),
+        new_pairs(answer_pairs(prediction, duty, better)), new_pairs(header_pairs(prediction)),
         layers_part(prediction, ledger, console), bill_table(prediction, ledger, console),
         Text("\n".join(list_bill_notes(prediction, ledger))),
         Text(explain_side(prediction), "bold"),
