@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from twin.attribution.diagnosis.faults import UNIT
-from twin.attribution.diagnosis.outlook import CAUSES, DATA, Hypothesis, Outlook
+from twin.attribution.diagnosis.outlook import CAUSES, DATA, NETWORK_SD, Hypothesis, Outlook
 
 LEFT = math.log(10)
 """What leaves more of a time unexplained, as a logarithm, is no explanation of it (assumed): what
@@ -141,6 +141,7 @@ def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.nda
     of_release = np.array([one.is_released for one in found])[:, None, None]
     listed = np.array([["other" not in one.causes] for one in found])
     bounded = listed & [[bool(one.causes)] for one in found]
+    least = np.array([one.least + 0 * one.logs for one in found])[:, None]
     for weight, shift, variance, wider in zip(*parts, strict=True):
         moved = runs * of_release + shift[:, None]
         rest = offs - moved - factors - np.log1p(fixed * np.expm1(-moved))
@@ -148,6 +149,7 @@ def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.nda
         whole = 1 + tau * known.sum(axis=2)
         square = (known * rest**2).sum(axis=2) - tau * (known * rest).sum(axis=2)**2 / whole
         logs.append(weight - square / 2 + np.log(known).sum(axis=2) / 2 - np.log(whole) / 2
+                    + _weigh_least(offs - moved, least, math.sqrt(variance))
                     - IMPOSSIBLE * (bounded & (np.abs(rest).min(axis=2) > LEFT))
                     + (listed & of_release[:, 0]) * np.log(np.maximum(fits, 1e-300)))
     of_any = np.logaddexp.reduce(logs)
@@ -160,3 +162,19 @@ def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.nda
     weights /= weights.sum()
     return (weights.sum(axis=1), weights[healthy].sum(axis=0),
             np.array([(weights * np.exp(part - of_any)).sum() for part in logs]))
+
+
+def _weigh_least(over: np.ndarray, least: np.ndarray, sd: float) -> np.ndarray:
+    """Return the logarithm of the probability that causes do as much to each number as they must.
+
+    Parameters
+    ----------
+    over, least : ndarray of float, (..., numbers)
+        Logarithms of the measured time over the expected one, and of the least effect.
+    sd
+        Of the logarithm of the expected time.
+    """
+    unsure = math.sqrt(2) * math.hypot(sd, NETWORK_SD, DATA["noise"]["sd"])
+    reached = np.frompyfunc(math.erfc, 1, 1)((least - over) / unsure).astype(float) / 2
+    logs: np.ndarray = np.where(least > 0, np.log(np.maximum(reached, 1e-300)), 0.0).sum(axis=-1)
+    return logs

@@ -357,8 +357,22 @@ def test_another_network_of_the_build_shows_what_is_added_and_what_multiplies():
     assert not printed.remarks and not factor.remarks
     doubted = weighing.explain(both, [900e3, 1.01 * ad], present=["clock"])
     assert any("--is clock hardly fits" in one for one in doubted.remarks)
-    text = " ".join(why_report(weighing.explain(both, [900e3, 1.01 * ad])).lines(200) or ())
+    checked = [twin.predict(one.deployment.replace(
+        {"runtime": "tflm-reference@2026-dcheck"})).time_us for one in both.bases]
+    text = " ".join(why_report(weighing.explain(both, checked)).lines(200) or ())
     assert "(reference kernels and assertions together): +" in text and " to explain" in text
+
+
+def test_another_network_as_expected_refutes_what_would_have_slowed_it():
+    deployments = [deploy(name, "nucleo_l4r5zi", runtime=LIBRARY) for name in ("kws", "ad")]
+    both = foresee(deployments)
+    kws_us, ad_us = (twin.predict(one).time_us for one in deployments)
+    found = weighing.explain(both, [2 * kws_us, ad_us])
+    assert found.verdict == "loading" and chance(found, "reference") < 0.1 > chance(found, "simd")
+    left = weighing.explain(both, [2 * kws_us, ad_us], absent=["loading"])
+    slowed = weighing.explain(both, [2 * kws_us, 2 * ad_us], absent=["loading"])
+    assert left.verdict == "other" and chance(left, "reference") < 0.3
+    assert chance(slowed, "other") < 0.1
 
 
 def test_no_option_of_a_compiler_reaches_a_library_that_comes_compiled():
