@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -189,8 +190,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         powers_of="" if powers is None or energy is None else powers.powers_of,
         time=_make_own(time, rows, "time"),
         support=Support(
-            networks=tuple(sorted({  # A layer's name begins with its network's.
-                o.network if o.whole else o.network.partition(" ")[0] for o in rows})),
+            networks=tuple(sorted({_name_network(o) for o in rows})),
             clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
             supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
             arenas=tuple(sorted({o.arena for o in rows})),
@@ -233,7 +233,29 @@ def _make_own(tied: Tied, rows: Sequence[Observation], quantity: Literal["time",
     cell = fit.evidence.cells[0]
     band = between.band if between else choose_band(
         fit, leave_out_closely(fit, fit.evidence.networks), cell, len(rows))
-    return make_learnt(fit, band, cell, tied, between.sd if between else 0.0)
+    made = make_learnt(fit, band, cell, tied, between.sd if between else 0.0)
+    return replace(made, network_sd=max(made.network_sd, _miss_totals(tied, rows)))
+
+
+def _miss_totals(tied: Tied, rows: Sequence[Observation]) -> float:
+    """Return how far totals of the networks learnt from are off, the root of the mean square.
+
+    As log(measured / fitted), of layers their sum. Rows a fit takes for outliers move no price, and
+    what it leaves of them is no less of their network's total.
+    """
+    measured = tied.fit.evidence.measured
+    totals: dict[str, np.ndarray] = {}
+    for row, pair in zip(rows, np.array([measured, measured / np.exp(tied.residuals)]).T,
+                         strict=True):
+        name = _name_network(row)
+        totals[name] = totals.get(name, 0.0) + pair
+    sums = np.array([*totals.values()])
+    return float(f"{np.sqrt(np.mean(np.log(sums[:, 0] / sums[:, 1])**2)):.6g}")
+
+
+def _name_network(row: Observation) -> str:
+    """Return the network of a row; a layer's name begins with its network's."""
+    return row.network if row.whole else row.network.partition(" ")[0]
 
 
 def _between(rows: Sequence[Observation], quantity: Literal["time", "energy"]) -> Between | None:

@@ -9,7 +9,9 @@ with d = `far_sd`, of a network or a clock beyond those measured, how far boards
 fact of the board is another than was measured, and `OPERATOR_SD` of the share of
 the time that fills empty caches, which was measured of none; downwards to no less than the end of
 the warm inference. It is never less than networks
-were found to lie apart, unless this one is among the rows: `between_sd`. A layer is a network of
+were found to lie apart, unless this one is among the rows: `between_sd`. Prices of a file that
+agree with what is known without it widen no interval but by what they leave of the networks they
+were learnt from. A layer is a network of
 one, to which `LAYER_SD` and u are added under the root. Energy has the deviation of the time and
 that of the power besides. All of it is worked out for many configurations at once, a row each.
 """
@@ -137,8 +139,10 @@ def deviate(item: Itemised, doubted: Doubt, work: Work) -> Deviations:
     if doubted.other is not None:
         ours, others = (one.calibration.entry.time.band for one in (doubted, doubted.other))
         before, moved = look_before(item, doubted, work)
-        total = np.where(np.abs(moved) <= before * others.up,
-                         np.minimum(total, before * others.up / ours.up), total)
+        total = np.where(np.abs(moved) <= before * others.up, np.minimum(total, np.maximum(
+            before * others.up / ours.up,
+            np.hypot(calibration.entry.time.network_sd * spread, calibration.entry.time.row_sd))),
+            total)
     return Deviations(open_cycles=open_cycles, filling=filling, away=away, spread=spread,
                       priced=priced, missing=missing, total=total)
 

@@ -348,6 +348,29 @@ def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) 
         assert prediction.certainty.time_us.holds(cycles / 120)
 
 
+@pytest.mark.parametrize("added", [10_000, 480_000])
+def test_an_interval_holds_what_its_prices_were_learnt_from(tmp_path: Path, added: int) -> None:
+    """A print of 4 ms in each layer: layers of few cycles are taken for outliers."""
+    deployment = deploy("kws", BOARD, runtime="tflm-cmsis-nn@2026")
+    log = choose_calibration(deployment).time.log
+    spent = make_design(deployment).cycles @ np.exp(log) + added
+    folder = write_folder(tmp_path / "log", deployment, {}, layers=True)
+    rows = [replace(row, cycles=float(cycles)) for row, cycles in zip(
+        observe_folder(folder, BOARD), spent, strict=True)]
+    path = write_overlay(tmp_path / "own.yaml", learn_own(rows, load_board(BOARD)))
+    after = predict_calibrated(deployment, calibration=str(path))
+    assert after.certainty.time_us.holds(sum(row.cycles for row in rows) / 120)
+
+
+def test_an_interval_holds_the_energy_its_powers_were_learnt_from(tmp_path: Path) -> None:
+    deployment = deploy("kws", BOARD, runtime=RUNTIME)
+    folder = write_folder(tmp_path / "log", deployment, {}, layers=False, power=0.5)
+    rows = observe_folder(folder, BOARD)
+    path = write_overlay(tmp_path / "own.yaml", learn_own(rows, load_board(BOARD)))
+    after = predict_calibrated(deployment, calibration=str(path))
+    assert after.certainty.energy_uj.holds(rows[0].energy_pj * 1e-6)
+
+
 def test_measured_energy_moves_what_currents_are_worth(tmp_path: Path) -> None:
     observations = []
     for name in ("kws", "ic", "ad"):
