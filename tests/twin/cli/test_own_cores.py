@@ -165,7 +165,7 @@ def test_an_image_is_kept_by_the_options_of_its_core(monkeypatch, tmp_path):
 def test_a_core_is_one_of_its_model(path, value, accepted):
     board = load_board("nucleo_l4r5zi", overrides={f"cores.main.{path}": value})
     with pytest.raises(RuntimeRefusedError, match=f"nucleo_l4r5zi:cores.main.{path}: no cortex-m4 "
-                                                  f"has {value}; accepted: {accepted}"):
+                                                  f"has '{value}'; accepted: {accepted}"):
         predict(deploy("ad", board))
 
 

@@ -35,7 +35,7 @@ def test_features_are_settings_by_name():
 
 
 @pytest.mark.parametrize("words, message", [
-    (["no_simdd"], "'no_simdd' is not a feature; did you mean no_simd"),
+    (["no_simdd"], "or a feature: no feature is 'no_simdd'; did you mean no_simd"),
     (["fuse_ops,unfused"], "unfused sets network.fusion to none, another one to all"),
     (["half_width", "network.width=0.7"], "--set network.width: is set twice")])
 def test_a_wrong_feature_is_refused(words, message):
