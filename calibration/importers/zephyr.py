@@ -15,6 +15,7 @@ Zephyr, doc/kernel/timing_functions; tests/benchmarks/latency_measure/README.rst
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from calibration.importers.log import Log, count, measurement_of, number_of
 from calibration.importers.operators import check_operators, count_inferences
@@ -33,6 +34,9 @@ _NS = {"ns": 1e-3, "us": 1.0}
 _SLACK = 0.005
 """How far ticks and time may disagree from line to line, relative, besides rounding."""
 
+_BETWEEN = 0.1
+"""Share of a whole that may lie between its layers, in what calls them; assumed."""
+
 
 def recognise(text: str) -> bool:
     """Whether a text has such a line."""
@@ -50,7 +54,8 @@ def read_log(log: Log) -> Measurement:
     Raises
     ------
     MeasurementError
-        For a line that is cut, or whose ticks and time are of another clock than the others'.
+        For a line that is cut, or whose ticks and time are of another clock than the others', and
+        for a whole its layers do not sum to.
     """
     layers: list[tuple[str, float, float]] = []
     wholes: list[tuple[float, float]] = []
@@ -78,6 +83,9 @@ def read_log(log: Log) -> Measurement:
     each = len(layers) // max(runs, 1)
     for run in range(runs if tags else 0):
         check_operators(log, tags[run * each:(run + 1) * each], f"inference {run}")
+    _check_sums(log, [ticks for ticks, _ in wholes],
+                [sum(ticks for _, ticks, _ in layers[run * each:(run + 1) * each])
+                 for run in range(runs if tags else 0)])
     rows = [(run, None, *pair) for run, pair in enumerate(wholes)] + [
         (place // each, place % each, ticks, us) for place, (_, ticks, us) in enumerate(layers)]
     return measurement_of(log, [sample for run, layer, ticks, us in rows for sample in (
@@ -85,6 +93,14 @@ def read_log(log: Log) -> Measurement:
                value=ticks),
         Sample(run=run, layer=layer, counter="latency", unit="us", value=us))],
         tags=tags[:each], expected=EXPECTED)
+
+
+def _check_sums(log: Log, wholes: Sequence[float], summed: Sequence[float]) -> None:
+    """Hold each whole against the sums of layers of the runs: it holds them, and little else."""
+    for whole in wholes if summed else ():
+        if not min(summed) * (1 - _SLACK) <= whole <= max(summed) / (1 - _BETWEEN):
+            log.lack(f"the layers sum to {min(summed):,.0f} cycles, the line of the whole says "
+                     f"{whole:,.0f}")
 
 
 def _check_clock(log: Log, number: int, ticks: float, us: float, step_us: float) -> None:

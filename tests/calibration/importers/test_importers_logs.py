@@ -103,7 +103,10 @@ def test_zephyr(tmp_path):
     for old, new, said in (
             ("1234560 cycles", "123456 cycles", r"log\.txt:3: 123,456 cycles in 10,288 us are of"),
             ("10288000 ns", "10288000", "is cut or damaged"),
-            ("frequency: 120", "frequency: 100", "a clock of 120 MHz, other lines of 100 to 100")):
+            ("frequency: 120", "frequency: 100", "a clock of 120 MHz, other lines of 100 to 100"),
+            *((old, new, "the layers sum to 1,236,9") for old, new in (
+                ("1237800 cycles , 10315000", "1100000 cycles , 9166666"),
+                ("1237800 cycles , 10315000", "9000000 cycles , 75000000")))):
         with pytest.raises(MeasurementError, match=said):
             imported(tmp_path, "zephyr", ZEPHYR.replace(old, new, 1))
 
