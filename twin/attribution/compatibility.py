@@ -82,7 +82,8 @@ def agree(first: Side, second: Side) -> tuple[Finding, ...]:
     """
     found = [*_agree_network(first, second), *_agree_board(first, second),
              *_agree_clocks(first, second), *_agree_runtime(first, second),
-             *_agree_setup(first, second), *_agree_sums(second)]
+             *_agree_setup(first, second), *_agree_sums(second),
+             *_agree_runs(first), *_agree_runs(second)]
     return tuple(sorted(found, key=lambda one: LEVELS.index(one.level)))
 
 
@@ -357,6 +358,11 @@ def _agree_sums(side: Side) -> Iterator[Finding]:
         yield Finding(WARN, "layers", (
             f"those of {side.label} sum to {layers / side.whole.amounts['time']:.3g} x its "
             "inference: layers and inference are of other runs, clocks or builds"))
+
+
+def _agree_runs(side: Side) -> Iterator[Finding]:
+    for one in side.unsteady:
+        yield Finding(WARN, one.name, f"{one.evidence} of {side.label}. {one.remedy}")
 
 
 def _differences(level: str, what: str, first: Mapping[str, str],

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from calibration.measurement.measurement import (
     HEADER_FILE,
     SAMPLES_FILE,
@@ -17,6 +19,7 @@ from calibration.measurement.measurement import (
     Measurement,
     read_measurement,
 )
+from calibration.measurement.quality import Finding, find_drift, find_modes
 from twin.attribution.folders import find_folder
 from twin.attribution.predicted import read_document, side_of_document
 from twin.attribution.side import Part, Side, Work, sum_parts
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 NJ = {"j": 1e9, "mj": 1e6, "uj": 1e3, "nj": 1.0}
 TIMES = ("latency", "duration", "time")
+RUN_COUNTERS = ("latency", "timer_ticks", "cpu_cycles")
+"""Counters that tell of drift and scatter, best first."""
+
 CYCLES = ("cpu_cycles", "cycles")
 INSTRUCTIONS = ("instructions",)
 PHASES = ("pre_cycles", "core_cycles", "post_cycles", "extra_pre_cycles", "extra_core_cycles",
@@ -67,8 +73,28 @@ def side_of_measurement(measurement: Measurement, source: str = "", percent: flo
         temperature=header.temperature, clocks_hz=clocks, placement=dict(header.placement),
         part=measurement.part, parts=parts, whole=whole,
         environment=facts, work=_read_work(measurement),
+        unsteady=find_unsteady(measurement),
         spread=max(measurement.summarise(main).tail_spread, 0.0) if main else 0.0,
         runs=max(measurement.count(main) if main else len(measurement.runs), 1))
+
+
+def sum_runs(measurement: Measurement) -> np.ndarray | None:
+    """Return the runs of the whole network; of a log of layers alone, their sum in each run."""
+    for places in ((None,), measurement.layers):
+        for name in RUN_COUNTERS:
+            rows = [measurement.values(name, layer) for layer in places
+                    if measurement.count(name, layer) >= 2]
+            if rows and len(rows) == len(places) and len({len(row) for row in rows}) == 1:
+                values = np.sum(rows, axis=0)
+                return values if float(np.median(values)) > 0 else None
+    return None
+
+
+def find_unsteady(measurement: Measurement) -> tuple[Finding, ...]:
+    """Return drift and two kinds of runs."""
+    values = sum_runs(measurement)
+    found = () if values is None else (find_drift(values), find_modes(values))
+    return tuple(one for one in found if one is not None)
 
 
 def _read_work(measurement: Measurement) -> Work:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
+from calibration.measurement.quality import Finding
 from hwmodels.frozen import frozen
 from hwmodels.quantities import Ends, sum_by_key
 
@@ -97,6 +98,8 @@ class Side:
         Of one inference, by clock; those of two clocks are never added.
     doubtful
         Learnt prices that are no findings by themselves.
+    unsteady
+        Drift of a measurement's runs, and two kinds of them: no one figure stands for them.
     """
 
     kind: str
@@ -124,6 +127,7 @@ class Side:
     level: float | None = None
     cycles: Mapping[str, int] = field(default_factory=dict)
     doubtful: tuple[str, ...] = ()
+    unsteady: tuple[Finding, ...] = ()
 
     @property
     def predicted(self) -> bool:

@@ -120,12 +120,17 @@ def test_a_log_of_a_model_file_needs_the_file_only_once(tmp_path, ad):
         twin.diagnose(folder)
 
 
-def test_a_library_without_a_version_is_the_release_a_prediction_takes(tmp_path, kws):
-    found = twin.import_log("tflm", write_log(tmp_path, kws, 1.0), board=BOARD, model="kws",
-                            clock_hz=TICKS_HZ, runtime="tflm-cmsis-nn", output=tmp_path / "m")
+def test_a_library_without_a_version_is_its_release_the_time_is_of(tmp_path, kws):
+    """Else, where the time is clear of none or no network is known, that a prediction takes."""
     taken = twin.deploy("kws", BOARD, runtime="tflm-cmsis-nn").runtime.identity
-    assert found.measurement.header.runtime == taken != RUNTIME
-    assert any(f"is taken as {taken}" in one for one in found.remarks)
+    stated = {"board": BOARD, "clock_hz": TICKS_HZ, "runtime": "tflm-cmsis-nn"}
+    for name, factor, model, release in (("a", 1.0, "kws", "tflm-cmsis-nn@2026"),
+                                         ("b", 2.3, "kws", taken), ("c", 1.5, "kws", taken),
+                                         ("d", 1.0, None, taken)):
+        found = twin.import_log("tflm", write_log(tmp_path, kws, factor), model=model,
+                                output=tmp_path / name, **stated)
+        assert found.measurement.header.runtime == release != RUNTIME
+        assert any(f"is taken as {release}" in one for one in found.remarks)
 
 
 def test_a_stated_library_without_code_for_the_core_is_refused(tmp_path, kws):
@@ -187,13 +192,14 @@ def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
 
 
 def test_a_library_stated_without_its_release_may_be_of_any(tmp_path, ad):
-    """A bare name is the release measured there, which the header says; `diagnose` tries all."""
-    bare = twin.import_log("tflm", write_log(tmp_path, ad, 0.9), board=BOARD, model="ad",
-                           clock_hz=TICKS_HZ, runtime="tflm-cmsis-nn", output=tmp_path / "m")
+    """Without a network it is the release measured there, as the header says: `diagnose` tries all.
+    """
+    bare = twin.import_log("tflm", write_log(tmp_path, ad, 0.9), board=BOARD, clock_hz=TICKS_HZ,
+                           runtime="tflm-cmsis-nn", output=tmp_path / "m")
     assert bare.measurement.header.runtime == "tflm-cmsis-nn@2.3.1-os"
-    found = twin.diagnose(tmp_path / "m")
+    found = twin.diagnose(tmp_path / "m", model="ad")
     assert found.kinds["another library"] > 0.9, found.kinds
-    assert "another library" not in twin.diagnose(tmp_path / "m", runtime=RUNTIME).kinds
+    assert "another library" not in twin.diagnose(tmp_path / "m", model="ad", runtime=RUNTIME).kinds
 
 
 def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
@@ -203,6 +209,30 @@ def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
         twin.calibrate([tmp_path / "m"], BOARD)
     with pytest.raises(MeasurementError, match=r"says it is of tflm-cmsis-nn@2023, not of x-cube"):
         twin.calibrate([tmp_path / "m"], BOARD, runtime="x-cube-ai")
+
+
+def test_a_folder_is_no_log_wherever_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MeasurementError, match=r"^\.: no readable log \(is a directory\)"):
+        twin.import_log("tflm", ".", board=BOARD)
+
+
+def test_runs_of_two_levels_are_said_wherever_their_median_is_used(tmp_path, kws):
+    stated = {"board": BOARD, "model": "kws", "clock_hz": TICKS_HZ, "runtime": RUNTIME}
+    folders = [tmp_path / name for name in ("healthy", "step")]
+    log = write_log(tmp_path, kws, 1.0, times=20)
+    twin.import_log("tflm", log, **stated, output=folders[0])
+    early = log.read_text().splitlines()[:130]
+    late = write_log(tmp_path, kws, 1.12, times=10).read_text()
+    log.write_text("\n".join([*early, late]))
+    twin.import_log("tflm", log, **stated, output=folders[1])
+    for folder, said in zip(folders, (False, True), strict=True):
+        remarks: list[str] = []
+        twin.calibrate(folder, BOARD, on_remark=remarks.append)
+        assert any("bimodal: " in one for one in remarks) is said
+    for found in (twin.diff(*folders).findings,
+                  twin.diagnose(folders[0], healthy=folders[1]).remarks):
+        assert any("bimodal: " in str(one) and "+12.0%" in str(one) for one in found)
 
 
 def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, kws):

@@ -29,6 +29,7 @@ from twin.api.requests import takes
 from twin.api.requests.attribution import Calibrate, CalibratePublished
 from twin.attribution.compatibility import HIDING, describe_unstated_clock
 from twin.attribution.folders import drop_repeated, pair_energies, tell_other_file, warm_of_campaign
+from twin.attribution.measured import find_unsteady
 from twin.attribution.observations import (
     find_contradictions,
     observe_folder,
@@ -75,7 +76,9 @@ def calibrate(asked: Calibrate) -> Overlay:
     probes, networks = split_folders(once)
     now = hash_board(machine)
     for folder in once:
-        for remark in _remark(read_header(folder), machine, now, runtime):
+        for remark in (*_remark(read_header(folder), machine, now, runtime),
+                       *(map(str, find_unsteady(read_measurement(folder)))
+                         if folder in networks else ())):
             on_remark(f"{folder}: {remark}")
     probed = learn_probes(probes, machine, runtime) if probes else None
     pairs, doubted = pair_energies(networks), False

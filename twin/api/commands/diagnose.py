@@ -13,7 +13,7 @@ from twin.attribution.diagnosis import diagnosis
 from twin.attribution.diagnosis.again import find_changes
 from twin.attribution.diagnosis.counted import weigh_counters
 from twin.attribution.diagnosis.finding import Diagnosis
-from twin.attribution.diagnosis.marks import clock_hz_of, notes_of
+from twin.attribution.diagnosis.marks import clock_hz_of
 from twin.attribution.diagnosis.setup import (
     choose_prices,
     deploy_measured,
@@ -85,4 +85,4 @@ def diagnose(asked: Diagnose) -> Diagnosis | Why:
     return replace(found.of_inferred() if hiding else found, remarks=(
         *found.remarks, *filter(None, (stand_in, other, other_image, str(impossible or ""), clock)),
         *([f"--also {asked.also}: clock cpu: {unstated}"] if unstated else []), *map(str, findings),
-        *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement)))
+        *([f"calibrated: {chosen.description}"] if chosen else [])))

@@ -69,7 +69,7 @@ def import_log(asked: Import) -> ImportedLog:
     partial, anyway = asked.partial, asked.anyway
     log = Path(asked.file)
     folder = Path(asked.output or (
-        log.with_suffix("") if log.suffix else log.with_name(f"{log.name}-measurement")))
+        log.with_suffix("") if log.suffix else log.parent / f"{log.name}-measurement"))
     check_place(folder, folder=True)
     graph = None if model is None else _find_network(model)
     if runtime is not None:
@@ -159,7 +159,8 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
                     graph: Graph | None, where: str) -> tuple[Measurement, tuple[str, ...]]:
     """Return the measurement with the library it is of, as stated or inferred from its time.
 
-    A library asked for without a version is the release a prediction takes on that board.
+    A library asked for without a version is the release its time is clear of, else that a
+    prediction takes on that board.
     """
     from twin.attribution.compatibility import describe_unstated_clock
     from twin.attribution.folders import tell_library
@@ -172,6 +173,13 @@ def _settle_runtime(measurement: Measurement, asked: str | None,
     if asked is not None:
         known, remark = settle_release(asked, board) if board else (load_runtime(asked), ())
         given = known.identity
+        if "@" not in asked and graph is not None and board and header.kind == "measured":
+            fit = tell_library(measurement, graph, header.board,
+                               list_candidates(known.name, board=board))
+            if fit is not None and fit.runtime not in (None, given):
+                given, remark = str(fit.runtime), (
+                    f"runtime: {asked} is taken as {fit.runtime}, from its time: it took {fit}; "
+                    "--runtime states another",)
     name = settle_runtime(header.runtime, given, where)
     hint = describe_open(name, board) if header.kind == "measured" else ""
     release = find_release(header.runtime)

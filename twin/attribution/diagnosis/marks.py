@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
-from calibration.measurement.quality import DRIFT_SHARE, find_drift, find_modes
+from calibration.measurement.quality import DRIFT_SHARE, find_drift
 from hwmodels.frozen import frozen
 from hwmodels.quantities import Ends, significant
 from twin.attribution.compatibility import find_ticks_hz
+from twin.attribution.measured import RUN_COUNTERS, sum_runs
 from twin.deployment.deployment import Deployment
 
 QUIET_SCATTER = 2e-4, 1.3
@@ -30,9 +31,6 @@ they lie on both sides, as no interrupts do; and how far they scatter at least. 
 
 LEAST_MOVES = 0.02
 """How far the least of runs is off at most, however far they scatter."""
-
-RUN_COUNTERS = ("latency", "timer_ticks", "cpu_cycles")
-"""Counters that tell of drift and scatter, best first."""
 
 CLOCK_SD = 0.004
 """Error of an observed clock at least, as a logarithm; a check may state more."""
@@ -176,7 +174,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
         if match and match[2]:
             clock_sd = max(CLOCK_SD, float(match[2]) / ratio)
     unchecked = hertz is not None and match is None and not own
-    values = _whole_runs(measurement)
+    values = sum_runs(measurement)
     counted = _count_interrupts(measurement)
     cycles = measurement.count("cpu_cycles") and measurement.percentile("cpu_cycles", 50)
     share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
@@ -235,18 +233,6 @@ def _count_interrupts(measurement: Measurement) -> float | None:
     return None
 
 
-def _whole_runs(measurement: Measurement) -> np.ndarray | None:
-    """Return the runs of the whole network; of a log of layers alone, their sum in each run."""
-    for places in ((None,), measurement.layers):
-        for name in RUN_COUNTERS:
-            rows = [measurement.values(name, layer) for layer in places
-                    if measurement.count(name, layer) >= 2]
-            if rows and len(rows) == len(places) and len({len(row) for row in rows}) == 1:
-                values = np.sum(rows, axis=0)
-                return values if float(np.median(values)) > 0 else None
-    return None
-
-
 def _list_runs(measurement: Measurement, whole: np.ndarray) -> list[tuple[np.ndarray, float]]:
     """Return the runs of each larger layer, and their median; of the whole without layers."""
     counter = next((name for name in RUN_COUNTERS if measurement.layers
@@ -286,7 +272,7 @@ def _is_even(rows: Sequence[tuple[np.ndarray, float]]) -> bool:
 
 def repeats_within(measurement: Measurement) -> float | None:
     """Return the standard deviation of the whole network's runs, as a share; None of one run."""
-    values = _whole_runs(measurement)
+    values = sum_runs(measurement)
     return None if values is None else float(np.std(values) / np.median(values))
 
 
@@ -315,13 +301,3 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
                      f"{SERVICE_CYCLES} cycles each at least, "
                      f"{significant(100 * marks.least_share, 2)} % of it")
     return tuple(found)
-
-
-def notes_of(measurement: Measurement) -> tuple[str, ...]:
-    """Return drift and two kinds of runs, in words."""
-    counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
-                    if measurement.count(name)), None)
-    if counter is None:
-        return ()
-    values = measurement.values(counter)
-    return tuple(str(one) for one in (find_drift(values), find_modes(values)) if one is not None)

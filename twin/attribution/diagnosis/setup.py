@@ -15,7 +15,7 @@ from hwmodels.errors import BoardError, ToolMissingError, TwinError, reworded
 from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.folders import start_with_counter
-from twin.attribution.measured import read_folder
+from twin.attribution.measured import find_unsteady, read_folder
 from twin.deployment.choice import list_releases, load_runtime, runs
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
@@ -345,4 +345,6 @@ def read_healthy(path: File | None, measurement: Measurement,
     if path is None:
         return None, ""
     healthy, where = read_folder(fspath(path))
-    return healthy, require_alike(healthy, measurement, folder, where)
+    return healthy, "; ".join(filter(None, (
+        require_alike(healthy, measurement, folder, where),
+        *(f"--healthy {path}: {one}" for one in find_unsteady(healthy)))))
