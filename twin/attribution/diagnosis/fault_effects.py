@@ -17,7 +17,7 @@ from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_at
-from twin.pricing.calibration import Calibration
+from twin.pricing.calibration import Calibration, choose_calibration
 from twin.pricing.prediction import LayerPrediction, Prediction
 
 BUS_EVENTS = ("sram_access", "dcache_read_refill", "dcache_write_refill", "icache_refill",
@@ -112,11 +112,12 @@ class Forecasts:
     def _foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
                  pattern: Pattern) -> Effect:
         changed = base if fault.deployment is None else self.predict(
-            (fault.kind, fault.name), fault.deployment, prices, base.temperature)
+            (fault.kind, fault.name), fault.deployment,
+            _find_prices(fault.deployment, base, prices), base.temperature)
         versus = base if fault.versus is None else self.predict(
             ("versus", fault.versus.runtime.identity + str(
                 [memory.prefetch for memory in fault.versus.board.memories])),
-            fault.versus, prices, base.temperature)
+            fault.versus, _find_prices(fault.versus, base, prices), base.temperature)
         amounts, shares = _by_cause(changed, pattern)
         logs = np.log(amounts)
         if versus is not base:
@@ -253,6 +254,15 @@ def _accesses(prediction: Prediction, pattern: Pattern) -> np.ndarray:
     """How often each layer goes out on a bus."""
     return np.array([sum(line.occurred for layer in layers for line in layer.bill.lines
                          if line.event in BUS_EVENTS) for layers in _layers(prediction, pattern)])
+
+
+def _find_prices(deployment: Deployment, base: Prediction,
+                 prices: Calibration | None) -> Calibration | None:
+    """Return the prices a changed deployment is predicted with: another library has its own."""
+    if prices is None or prices.origin != "shipped" or (
+            deployment.runtime.identity == base.deployment.runtime.identity):
+        return prices
+    return choose_calibration(deployment)
 
 
 def _slow(effect: Effect, factors: np.ndarray) -> Effect:

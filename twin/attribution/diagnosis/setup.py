@@ -227,9 +227,10 @@ def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
 
 def choose_prices(deployment: Deployment, measurement: Measurement,
                   calibration: str) -> Calibration | None:
-    """Return learnt prices of the runtime that was measured, also where another stands in."""
-    return choose_calibration(deployment, calibration, runtime=(
-        measurement.header.runtime if is_stand_in(deployment, measurement) else None))
+    """Return learnt prices of the runtime; where nobody chose it, of the one that was measured."""
+    chosen = deployment.runtime.name != STAND_IN or not is_stand_in(deployment, measurement)
+    return choose_calibration(deployment, calibration,
+                              runtime=None if chosen else measurement.header.runtime)
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:

@@ -9,7 +9,7 @@ import pytest
 from made_faults import diagnose, measure_fault, only_cycles
 
 from calibration.measurement.sample import Sample
-from twin.attribution.diagnosis.fault_effects import make_pattern
+from twin.attribution.diagnosis.fault_effects import Forecasts, make_pattern
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import (
     BINARY,
@@ -31,13 +31,15 @@ from twin.attribution.diagnosis.faults import (
 from twin.attribution.diagnosis.mark_chances import weigh_ticks
 from twin.attribution.diagnosis.marks import read_marks
 from twin.attribution.diagnosis.ranking import _cap_apart
-from twin.attribution.diagnosis.setup import deploy_measured
+from twin.attribution.diagnosis.setup import choose_prices, deploy_measured
 from twin.attribution.diagnosis.weighing import Weight
 from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
+from twin.pricing.calibrated import predict_at
+from twin.pricing.calibration import choose_calibration
 from twin.pricing.prediction import predict
 
 
@@ -354,6 +356,24 @@ def test_faster_than_any_listed_state_is_none_of_these(deployment, stands_in):
     slower = {"SIMD", "-O0", "reference kernels", "cache off"}
     assert sum(chance for kind, chance in found.kinds.items()
                if slower & set(kind.split(JOINED))) < 0.01
+
+
+def test_another_library_is_predicted_as_every_command_predicts_it():
+    declared = deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    measured = measure_fault(declared, list_faults(declared)[0])
+    forecasts = Forecasts()
+    diagnose(declared, measured, forecasts=forecasts, calibration="auto")
+    (found,) = (one for (kind, _), one in forecasts.predictions.items()
+                if kind == "reference kernels")
+    alone = found.deployment
+    assert alone.runtime.identity == "tflm-reference@2026"
+    assert found.time_us == pytest.approx(predict_at(
+        alone, choose_calibration(alone)).time_us, rel=1e-12)
+    assert found.time_us != pytest.approx(predict_at(
+        alone, choose_calibration(declared)).time_us, rel=0.05)
+    # Prices of the library a user names, whatever the log says; none is chosen: as measured.
+    named = choose_prices(alone, measured, "auto")
+    assert named.version == choose_calibration(alone).version
 
 
 def test_probabilities_sum_to_one_and_priors_too(deployment):
