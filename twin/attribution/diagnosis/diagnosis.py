@@ -75,7 +75,7 @@ from twin.attribution.diagnosis.marks import (
 )
 from twin.attribution.diagnosis.outlook import DATA
 from twin.attribution.diagnosis.ranking import Weighed, rank
-from twin.attribution.diagnosis.remedies import state_core, state_ticks
+from twin.attribution.diagnosis.remedies import state_core, state_ticks, stop_others
 from twin.attribution.diagnosis.setup import (
     BUILT_KINDS,
     SAME_IMAGE,
@@ -119,6 +119,10 @@ EXPOSED = (DECLARED, "placement", "cache off", "wait states", "flash width")
 LOG_WRONG_HEADER = math.log(0.02)
 """How likely a header names another level of optimisation than its image was built with: a build
 writes it, and seldom wrongly. Assumed."""
+
+
+BEGINS = "other work begins during the runs"
+"""What runs that drift are by a core's own cycles: a clock that slows down adds none."""
 
 
 def diagnose(deployment: Deployment, measurement: Measurement, *,
@@ -312,7 +316,9 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     out = ruled_out(measurement, deployment) | frozenset(
         DATA["bare"] if _is_native(deployment) else ())
     built = read_build(deployment, measurement)
-    possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
+    possible = [replace(fault, name=BEGINS, remedy=stop_others(deployment)) if fault.drifts and
+                measurement.count("cpu_cycles") else fault
+                for fault in forecasts.faults[key] if fault.kind not in out]
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
     return (*(fault for fault in possible if fault not in against),
             *(replace(fault, doubted=LOG_WRONG_HEADER) for fault in against))

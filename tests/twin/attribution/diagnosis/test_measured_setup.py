@@ -10,6 +10,7 @@ from made_faults import diagnose, measure_fault, only_cycles
 
 from calibration.importers import import_log
 from calibration.measurement.measurement import TIMED_BY_MS
+from twin.attribution.diagnosis.diagnosis import BEGINS
 from twin.attribution.diagnosis.fault_list import list_faults
 from twin.attribution.diagnosis.faults import COUNTER, DECLARED, NETWORK
 from twin.attribution.diagnosis.setup import (
@@ -133,7 +134,7 @@ def _repeat(measurement, factors):
 
 
 def test_a_step_of_the_level_is_no_interrupts():
-    """Throttled from run 5 of 10 on; what is not significant is not printed as zero."""
+    """Slower from run 5 of 10 on; what is not significant is not printed as zero."""
     deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
     random = np.random.default_rng(3)
     right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1,
@@ -141,6 +142,15 @@ def test_a_step_of_the_level_is_no_interrupts():
     noise = 1 + random.normal(0, 1e-4, 10)
     found = diagnose(deployment, _repeat(right, noise * np.repeat([1.0, 1.3], 5)))
     assert next(iter(found.kinds)) == "throttling", found.kinds
+    # A core's own cycles do not grow where its clock slows down; those of another timer do.
+    assert found.verdict.fault.name == BEGINS and "clock" not in found.remedy
+    timed = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, counter="latency", unit="us", clock=None, value=one.value / 120)
+        for one in right.samples))
+    late = diagnose(deployment, dataclasses.replace(timed, samples=tuple(
+        dataclasses.replace(one, run=run, value=one.value * factor)
+        for run, factor in enumerate(noise * np.repeat([1.0, 1.3], 5)) for one in timed.samples)))
+    assert late.verdict.fault.name == "the clock slows down during the runs"
     assert any("% of the median at run 5" in text for text in found.observations)
     mixed = diagnose(deployment, _repeat(right, noise * np.array([1, 1.3] * 5)))
     assert mixed.kinds["throttling"] < 0.1
