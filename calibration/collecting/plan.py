@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calibration.collecting.board_samples import counter_name
 from calibration.collecting.wire import payloads as wire
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import MOST_RUNS_ASKED
@@ -67,7 +68,7 @@ class Plan:
 
 
 def choose_events(counters: Sequence[wire.Counter], wanted: Sequence[str] | None) -> list[int]:
-    """Return ids of the event counters wanted by name; None: all the board lists.
+    """Return ids of the event counters wanted, by the board's name or ours; None: all it lists.
 
     Raises
     ------
@@ -75,9 +76,10 @@ def choose_events(counters: Sequence[wire.Counter], wanted: Sequence[str] | None
         For a name the board does not list.
     """
     always = {wire.COUNTER_IDS[name] for name in ALWAYS}
-    listed = {counter.name: counter.id for counter in counters if counter.id not in always}
+    listed = {name: counter.id for counter in counters if counter.id not in always
+              for name in (counter.name, counter_name(counter))}
     if wanted is None:
-        return list(listed.values())
+        return list(dict.fromkeys(listed.values()))
     for name in wanted:
         if name not in listed:
             raise MeasurementError(f"the board counts no {name!r}; " + (

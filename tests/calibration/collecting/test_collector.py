@@ -271,6 +271,8 @@ def test_passes_cover_every_event(tmp_path):
     assert [p.events for p in one.passes] == [(e.id,) for e in events]
     assert [p.runs for p in one.passes] == [50] + [10] * 9
     assert choose_events([*listed, *events], ["event 3"]) == [0x1003]
+    assert choose_events([*listed, *events], ["event_3"]) == [0x1003]  # as every table has it
+    assert len(choose_events(events, None)) == len(events)
     with pytest.raises(MeasurementError, match="did you mean event"):
         choose_events(events, ["evnt 3"])
     with pytest.raises(MeasurementError, match="cannot mask"):

@@ -202,7 +202,8 @@ def list_steps(board: Board, file: File | None = None) -> Iterator[tuple[str, st
             return
         yield (f"twin firmware export kws -o project --isa {board.core.isa}",
                "two C files for a project of yours: no port of our firmware is for this board")
-        yield f"twin measure kws -b {name} --port /dev/ttyACM0", "asks that program"
+        where = MODEL_PORT if "virtual platform" in board.description else "/dev/ttyACM0"
+        yield f"twin measure kws -b {name} --port {where}", "asks that program"
         return
     virtual = _find_virtual(board)
     if virtual:
@@ -244,6 +245,9 @@ def _find_virtual(board: Board) -> str | None:
                    key=lambda one: one.emulator != "unicorn")
     return names[0].name if names else None
 
+
+MODEL_PORT = "socket://localhost:5000"
+"""Where Arm's fixed virtual platforms serve their first serial line (`telnetterminal0`)."""
 
 HEADING = """# First light: what to type for each board
 

@@ -40,7 +40,7 @@ from twin.api.sessions.session import (
     remove_session,
 )
 from twin.api.sessions.studied import STUDY_FILE, check_files, pack_study
-from twin.errors import SessionError, UsageError
+from twin.errors import BuildRefusedError, SessionError, UsageError
 from twin.pricing.prediction import Prediction
 from twin.program.image.compile.permission import building_refused, check_permission
 from twin.studies.study.tasks import made_with
@@ -266,10 +266,11 @@ def _ask_again(path: File, folder: Path) -> tuple[Agreement, ...]:
             check_files(session.folder / session.request.arguments["study"])
         kept, verb = session.read_result(), session.request.verb
         rows = kept.get("rows") if isinstance(kept, Mapping) else None
-        if isinstance(rows, list) and any(isinstance(row, Mapping) and str(
-                row.get("runtime")).startswith("firmware@") for row in rows):
-            check_permission()  # else its rows alone would be refused, and differ
-        again = relative(_document(_perform_again(session)), session.folder)
+        with reworded(BuildRefusedError, BuildRefusedError, f"{session.folder.name}: "):
+            if isinstance(rows, list) and any(isinstance(row, Mapping) and str(
+                    row.get("runtime")).startswith("firmware@") for row in rows):
+                check_permission()  # else its rows alone would be refused, and differ
+            again = relative(_document(_perform_again(session)), session.folder)
         if verb == "measure":
             kept, again = _drop_derived(kept), _drop_derived(again)
         found.append(agree(session.folder.name, verb, kept, again,

@@ -31,7 +31,7 @@ def _write_request(session: Session) -> str:
         named = option.names.replace("/", " ").split()[:1]
         if value in (defaults.get(name), None, False):
             continue
-        if named and option.metavar is None:
+        if named and value is True:
             words += named
             continue
         listed = value if isinstance(value, list | tuple) else [value]

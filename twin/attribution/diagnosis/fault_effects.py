@@ -360,7 +360,7 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment, *,
                 instructions=_count("instructions", theirs),
                 misses=_count("misses", theirs))
     raise UsageError(f"{theirs.label}: has {', '.join(theirs.whole.amounts)}; a diagnosis needs "
-                     "cycles, time or instructions above zero")
+                     "cycles, time or instructions above zero (twin attribute: --no-diagnose)")
 
 
 def _largest(indices: Sequence[int | None], amounts: Mapping[int | None, int],

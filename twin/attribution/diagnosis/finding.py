@@ -309,7 +309,8 @@ class Diagnosis:
         if verdict.fault.kind != DECLARED:
             return "; or ".join(dict.fromkeys(one.fault.remedy for one in self.members))
         if self.repeats_as_declared:
-            return NONE_NEEDED
+            return f"check the core's clock: {self.other_clock} would be measured so, too" \
+                if self.other_clock and self.quantity == "cycles" else NONE_NEEDED
         return f"{self.gap}, and {self.reason}" + (
             f"; {STEADY_FIRST}" if self.is_unsteady and not self.is_far else
             "; state the library first (twin import --runtime): it was inferred from these times"

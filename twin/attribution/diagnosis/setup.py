@@ -324,7 +324,8 @@ def read_second(path: File | None, measurement: Measurement,
     if path is None:
         return None, ()
     also, where = read_folder(fspath(path))
-    _require_build("--also", also, measurement, folder, where)
+    _require_build("--also", also, measurement, folder, where,
+                   [("board", also.header.board, measurement.header.board)])
     return also, (where,)
 
 

@@ -103,7 +103,8 @@ def write_row(cause: str, found: Sequence[Hypothesis], weights: np.ndarray,
     return Row(
         cause=cause, says=choose_text(data["says"], *made), detail=(
             fault.name + " together" * (JOINED in fault.kind)
-            + "".join(f"; with {name} {together}" for name in best.causes
+            + "".join(f"; with {name} ({other.name}) {together}"
+                      for name, other in zip(best.causes, best.faults, strict=False)
                       if name != cause and len(best.faults) > 1)) * bool(size) + (
             ", which affects only the other times" if 0 < abs(size) < NOTABLE else ""),
         probability=math.fsum(chance for key, chance in chances.items() if cause in key),

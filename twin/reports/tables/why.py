@@ -79,12 +79,17 @@ def _causes(why: Why) -> Labelled:
                 why.low_us / FAR < why.measured_us < FAR * why.high_us else
                 f", if {' or '.join(likely)} runs" if {*likely} <= {*_list_others(why)} else "")
             continue
-        most = f" predicted, {format_time(gap)} to explain" * (0 < FAR * gap < row.explains_us)
-        takes = (f"{_sign(row.explains_us)}{most}" if row.cause != FASTER else
-                 f"{format_time(why.expected_us + row.explains_us)} expected")
+        takes = (f"{format_time(why.expected_us + row.explains_us)} expected"
+                 if row.cause == FASTER else
+                 _sign(row.explains_us) + _say_more(row.explains_us, gap))
         amount = f" ({row.detail}): {takes}" if row.detail else ""
         yield f"{100 * row.probability:3.0f} %", f"{row.says}{amount}"
         yield "", row.change
+
+
+def _say_more(added_us: float, gap_us: float) -> str:
+    """Say what is to explain, where far more is predicted."""
+    return f" predicted, {format_time(gap_us)} to explain" * (0 < FAR * gap_us < added_us)
 
 
 def _sign(added_us: float) -> str:
@@ -131,7 +136,8 @@ def _next(why: Why) -> Labelled:
         (one, two), chance, explains_us = pair
         yield "two at once", (f"{100 * why.two_at_once:.0f} %, likeliest {one} and {two}"
                               + f" ({100 * chance:.0f} %)" * (chance >= 0.01)
-                              + f": {_sign(explains_us)} together")
+                              + f": {_sign(explains_us)} together"
+                              + _say_more(explains_us, why.measured_us - why.expected_us))
     if why.asked in named:
         question = next(row.question for row in why.rows if row.cause == why.asked)
         yield "ask", f"{question} (yes: --is {why.asked}, no: --not {why.asked})"

@@ -64,6 +64,10 @@ def test_requests_are_listed_as_words_of_a_command() -> None:
         verb="select", arguments=asked))
     (cells, _), = sessions_table([session]).rows
     assert cells[1] == "select kws.tflite ad --board nucleo_l4r5zi --max-ms 50 --set npu.engines=2"
+    asked = {"model": "ad", "board": "nucleo_l4r5zi", "runs": 7, "warmup": 3, "virtual": "x"}
+    session.request = SimpleNamespace(verb="measure", arguments=asked)
+    (cells, _), = sessions_table([session]).rows
+    assert "--runs 7 --warmup 3" in cells[1]
 
 
 def test_a_run_leaves_what_stood_between(root) -> None:
@@ -231,7 +235,7 @@ def test_a_table_that_needs_a_compiler_is_refused_whole(tmp_path) -> None:
     _, kept = twin.keep("sweep", {"models": ["ad"], "boards": ["nucleo_f401re"],
                                   "runtimes": ["firmware"]}, tmp_path / "runs")
     packed = twin.bundle([kept.folder], tmp_path / "all.zip")
-    with pytest.raises(twin.TwinError, match="accepted: reproduce --build"):
+    with pytest.raises(twin.TwinError, match=f"{kept.folder.name}: .*accepted: reproduce --build"):
         twin.reproduce(packed)
     assert list(agree("", "", {"rows": [1, 2]}, {"rows": [1]}).differences) == [
         ("rows", "2 entries", "1 entries")]

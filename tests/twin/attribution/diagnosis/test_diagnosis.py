@@ -328,6 +328,12 @@ def test_no_remedy_is_only_none_needed_where_runs_repeat_what_was_expected(deplo
     near = diagnose(deployment, measure_fault(deployment, list_faults(deployment)[0], bias=0.005))
     assert near.verdict.fault.kind == DECLARED and abs(near.declared_ratio - 1) < 0.02
     assert "nothing to do" in near.remedy and "--healthy" not in near.remedy
+    met = dataclasses.replace(near, measured=sum(near.declared.values()))
+    assert met.repeats_as_declared and met.other_clock  # which nothing was measured against
+    assert met.remedy == f"check the core's clock: {met.other_clock} would be measured so, too"
+    checked = dataclasses.replace(met, findings=tuple(
+        one for one in met.findings if not one.fault.shifts_clock))
+    assert checked.remedy == "none needed"
 
 
 def test_two_faults_at_once_are_named_by_their_pair(deployment):

@@ -424,7 +424,10 @@ def test_a_second_measurement_of_other_kernels_is_refused(deployment, tmp_path):
     write_measurement(tmp_path / "a", right)
     write_measurement(tmp_path / "b", dataclasses.replace(
         right, header=dataclasses.replace(right.header, runtime="tflm-cmsis-nn@1.0")))
-    for also, says in (("a", "is the measurement to diagnose itself"), ("b", "runtime is tflm")):
+    write_measurement(tmp_path / "c", dataclasses.replace(
+        right, header=dataclasses.replace(right.header, board="nucleo_u575zi_q")))
+    for also, says in (("a", "is the measurement to diagnose itself"), ("b", "runtime is tflm"),
+                       ("c", "board is nucleo_u575zi_q")):
         with pytest.raises(NotTheSameError, match=f"--also .*{says}"):
             ask(tmp_path / "a", also=tmp_path / also)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -501,6 +502,12 @@ def test_two_at_once_are_among_the_causes_listed_and_a_row_says_what_it_moves():
     assert "which affects only the other times): +" in " ".join(second.split())
 
 
+def test_two_causes_that_add_far_more_than_is_to_explain_say_so():
+    text = " ".join(run("why", "kws", "-b", "nucleo_l4r5zi", "--measured", "900ms").stdout.split())
+    assert re.search(r"likeliest \w+ and \w+ \(\d+ %\): \+1\.9\d s together predicted, 854 ms to "
+                     "explain", text), text
+
+
 def test_it_is_a_function_a_document_and_a_kept_run(tmp_path):
     asked = {"model": "kws", "board": "nucleo_l4r5zi", "runtime": LIBRARY,
              "measured": "0.9s,2.5s@40MHz", "absent": "float,debug"}
@@ -541,9 +548,13 @@ def test_an_interval_wider_than_predicts_says_why(outlook):
 
 
 def test_a_row_names_the_cause_it_is_likeliest_beside():
-    found = weighing.explain(foresee([deploy("kws", "stm32n6570_dk")], library="none"), [40e3])
+    outlook = foresee([deploy("kws", "stm32n6570_dk")], library="none")
+    found = weighing.explain(outlook, [40e3])
     row = next(row for row in found.rows if "; with " in row.detail)
-    cause, _, added = row.detail.partition("; with ")[2].partition(" ")
+    cause, size, added = re.fullmatch(r".*; with (\w+) \((.+)\) (.+)", row.detail).groups()
+    pair = next(one for one in outlook.hypotheses if {*one.causes} == {row.cause, cause}
+                and size in [fault.name for fault in one.faults])
+    assert len(pair.faults) == 2
     together_us = next(us for key, _, us in found.pairs if {*key} == {row.cause, cause})
     assert added == f"+{format_time(together_us)} together"
     assert row.explains_us < 0.9 * together_us
