@@ -276,7 +276,7 @@ def _tell(found: Diagnosis, case: Case, marks: Marks) -> str:
     """Say which measurement, or statement, distinguishes the likeliest explanations."""
     def tell(rivals: Sequence[Fault]) -> str:
         return tell_apart(rivals, case.deployment, case.forecasts, case.prices, case.base,
-                          case.pattern)
+                          case.pattern, case.also.changes if case.also else {})
 
     if by_clock := tell(choose_rivals(found)):
         return by_clock

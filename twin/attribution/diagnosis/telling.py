@@ -115,7 +115,8 @@ def tell_otherwise(found: Diagnosis, ticks: str = "", *, native: bool = False) -
 
 
 def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forecasts,
-               prices: Calibration | None, base: Prediction, pattern: Pattern) -> str:
+               prices: Calibration | None, base: Prediction, pattern: Pattern,
+               taken: Mapping[str, object]) -> str:
     """Say which measurement distinguishes the two likeliest explanations.
 
     Parameters
@@ -126,6 +127,8 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
         Keeps what is predicted.
     pattern
         Whose layers are weighed.
+    taken
+        What was otherwise in a second measurement that is there already.
 
     Returns
     -------
@@ -145,7 +148,7 @@ def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forec
     for changes in tried:
         found = [_change(fault, deployment, changes, forecasts, prices, base, pattern)
                  for fault in rivals]
-        if any(one is None for one in found):
+        if changes == taken or any(one is None for one in found):
             continue
         (first, moved), (second, other) = (one for one in found if one is not None)
         unsure = (moved - other)[None, :]

@@ -60,10 +60,15 @@ def test_what_tells_is_said_of_the_two_likeliest():
     base = forecasts.predict((DECLARED, "warm"), deployment, None, "warm")
     pattern = make_pattern(side_of_prediction(base), side_of_measurement(only_cycles(doubled)),
                            deployment)
-    said = tell_apart(rivals, deployment, forecasts, None, base, pattern)
+    said = tell_apart(rivals, deployment, forecasts, None, base, pattern, {})
     cache, counter = (float(text.split(" x ")[0].split()[-1]) for text in (
         said.split("if art_i off")[0], said.split("art_i off, ")[1]))
     assert cache < 0.7 and 0.9 < counter < 1.1 and "if everything counted twice" in said
+    # A second measurement at that clock is there: another one is proposed.
+    megahertz = float(said.partition("measure again at ")[2].partition(" MHz")[0])
+    there = tell_apart(rivals, deployment, forecasts, None, base, pattern,
+                       {"clocks.cpu.frequency_hz": megahertz * 1e6})
+    assert "measure again at " in there and f"at {megahertz:g} MHz" not in there
     assert rank(**{
         next(name for name, fault in faults.items() if fault.kind == "interrupts").replace(
             " ", "_"): 0.2}, **likely) == []  # no clock tells interrupts
