@@ -16,6 +16,7 @@ from twin.cli.output import note_written, show_view, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
     from twin import Wanted
 
 Name = Annotated[str | None, Option("", "[NAME]", "A board to show in full.")]
@@ -57,7 +58,23 @@ def new(asked: NewBoard, output: BoardFile = None, as_json: AsJson = False) -> N
     if asked.run_ma_per_mhz is not None:
         warn(["--run-current is taken as a busy loop's whole current; on measured boards "
               "networks drew 0.9 to 1.9 times as much: `twin predict` says what it makes of it"])
+    if model is not None:
+        _warn_of_left_out(model, asked.run_ma_per_mhz is None)
     note_written(path)
+
+
+def _warn_of_left_out(like: Board, currents_taken: bool) -> None:
+    """Say what a file like a board does not have of it."""
+    if like.npu is not None:
+        warn([f"the NPU of {like.name} is not taken over: times are those of the core alone; "
+              "a section npu in the file, as in that board's, describes one"])
+    if currents_taken and like.power.idle_mw is not None:
+        warn([f"the currents of {like.name} are those above its idle power of "
+              f"{like.power.idle_mw:g} mW, which is not taken over: energies are without it; "
+              "power.idle_mw in the file states it"])
+    if currents_taken:
+        warn([f"currents are those of {like.name} without a spread it may state for them: "
+              "intervals of the energy may be narrower than its own"])
 
 
 def _ask_missing(asked: NewBoard) -> dict[str, Any]:

@@ -240,6 +240,18 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     assert code == 2 and "is not replaced" in err and (tmp_path / "mine.yaml").read_text() == before
 
 
+@pytest.mark.parametrize("like, said, unsaid", [
+    ("stm32n6570_dk", ("the NPU of stm32n6570_dk is not taken over", "idle power of 565 mW",
+                       "without a spread"), ()),
+    ("nucleo_l4r5zi", ("without a spread",), ("NPU", "idle power"))])
+def test_what_is_not_taken_over_is_said(like, said, unsaid, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("boards", "new", "mine", "--like", like, *FULL[2:])
+    err = " ".join(err.split())
+    assert code == 0 and all(text in err for text in said), err
+    assert not any(text in err for text in unsaid), err
+
+
 @pytest.mark.parametrize("arguments, message", [
     (("mine",), "needed: --core, --clock, --flash, --sram"),
     (("mine", "--like", "nucleo_l4r5zi", "--clock", "9MHz"), "needed: --flash, --sram"),
