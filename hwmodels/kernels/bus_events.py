@@ -26,6 +26,7 @@ THINK, TARGET, SERVICE, DELAY = range(4)
 ISSUE, GRANT, FINISH, WAIT = range(4)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
 
+
 @compile_part
 def align(ticks: Integer, period: Integer) -> Integer:
     """Next edge of a clock, at or after a time."""

@@ -17,6 +17,7 @@ from hwmodels.nest.traffic import Traffic, measure_traffic
 
 MOST_PLANS = 4096
 
+
 @entity
 class Plan:
     """A program to run and what is known without running it.

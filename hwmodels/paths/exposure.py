@@ -40,6 +40,7 @@ from hwmodels.paths.traffic import HALFWORD_BYTES
 
 Numbers = NDArray[np.int64]
 
+
 @entity
 class Steps:
     """Lines moved, at most one step of each kernel: all may use up the core's own cycles at once.

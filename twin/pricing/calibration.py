@@ -188,6 +188,7 @@ class Calibration:
 Wanted = str | Calibration | None
 """Prices as they are asked for: `AUTO`, `NONE` or a file; those chosen already; None is `NONE`."""
 
+
 def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
                        runtime: str | None = None) -> Calibration | None:
     """Return the learnt prices for a deployment.
