@@ -14,8 +14,8 @@ from hwmodels.nest.stream import Repeat, Stream, Tree
 
 MOST_UNITS = 1 << 12
 
-UNROLL_STREAMS = 40
-"""Streams a loop body may have after its inner loops are unrolled into it."""
+UNROLL_STREAMS = 30
+"""Streams a body may have once its inner loops are unrolled: more are slower (measured)."""
 
 
 def fix_index(tree: Tree, depth: int, index: int) -> Tree:
