@@ -27,9 +27,9 @@ from twin.attribution.diagnosis.likelihood import (
     effect_errors,
     hiding_errors,
     kernel_errors,
-    log_pattern,
     log_shape,
     log_total,
+    own_errors,
     price_errors,
 )
 from twin.attribution.diagnosis.mark_chances import weigh_marks
@@ -181,7 +181,7 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
               + hiding_errors(hidden, hidden))
     here, there = slice(None, count), slice(count, None)
     layer, noise = own[here] + errors.layer**2, evidence.marks.noise**2
-    grown = layer * log_pattern(first, shared[here, here] + noise * np.eye(count), layer)[1]
+    grown = layer * own_errors(first, shared[here, here] + noise * np.eye(count), layer)[1]
     across = shared[here, there] + np.diag(grown)
     repeated = (REPEATED if second.placed else SAME_IMAGE_SD) ** 2
     gain = np.linalg.solve(shared[here, here] + np.diag(grown + repeated + noise), across)
@@ -205,7 +205,8 @@ def _weigh_given(fault: Fault, evidence: Evidence, second: Evidence,
         placed = second.declared.logs - evidence.declared.logs
         spread = spread + CHANGED_SD**2 * np.outer(placed, placed)
     measured = second.pattern.measured
-    return (AGAIN.shape * log_shape(residual, spread, alone, measured)
+    _, grown, _ = own_errors(residual, spread, alone)
+    return (AGAIN.shape * log_shape(residual, spread, alone, grown, measured)
             + log_total(residual, spread + np.diag(alone), measured))
 
 

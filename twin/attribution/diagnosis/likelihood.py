@@ -171,9 +171,9 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     return matrix, own
 
 
-def log_pattern(residual: np.ndarray, covariance: np.ndarray,
-                own: np.ndarray) -> tuple[float, np.ndarray]:
-    """Logarithm of the density of a pattern, and by how much each layer's own variance grew.
+def log_pattern(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,
+                grown: np.ndarray) -> float:
+    """Logarithm of the density of a pattern.
 
     Parameters
     ----------
@@ -183,19 +183,20 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray,
         Shape (layers, layers): of errors that layers share, normal.
     own
         Shape (layers,): variance of each layer's own error, Student's t with `LAYER_FREEDOM`.
+    grown
+        Shape (layers,): by how much each of these grew (`own_errors`).
 
     Notes
     -----
     A Student variable is a normal one whose variance has an inverse gamma density. Variances are
     set where they are likeliest, by expectation and maximisation, and weighed by that density.
     """
-    _, grown, _ = own_errors(residual, covariance, own)
     whole = covariance + np.diag(own * grown)
     _, determinant = np.linalg.slogdet(whole)
     distance = float(residual @ np.linalg.solve(whole, residual))
     half = LAYER_FREEDOM / 2
     weight = float(np.sum(-half * np.log(grown) - half / grown)) + half * len(residual)
-    return -0.5 * (determinant + distance + len(residual) * math.log(2 * math.pi)) + weight, grown
+    return -0.5 * (determinant + distance + len(residual) * math.log(2 * math.pi)) + weight
 
 
 def own_errors(residual: np.ndarray, covariance: np.ndarray,
@@ -235,18 +236,18 @@ def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:
     return float(np.sum(0.5 * (LAYER_FREEDOM + 1) * np.log1p(away / LAYER_FREEDOM) - 0.5 * away))
 
 
-def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,
+def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray, grown: np.ndarray,
               measured: np.ndarray) -> float:
     """Logarithm of the density of a pattern, given the whole network's residual.
 
     Parameters
     ----------
-    residual, covariance, own
+    residual, covariance, own, grown
         As for `log_pattern`.
     measured
         Shape (layers,): amounts the whole is weighed by, the same under every fault.
     """
-    pattern, grown = log_pattern(residual, covariance, own)
+    pattern = log_pattern(residual, covariance, own, grown)
     weights = measured / measured.sum()
     variance = float(weights @ (covariance + np.diag(own * grown)) @ weights)
     whole = -0.5 * (float(weights @ residual) ** 2 / variance + math.log(2 * math.pi * variance))

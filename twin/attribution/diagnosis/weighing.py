@@ -36,7 +36,6 @@ from twin.attribution.diagnosis.likelihood import (
     kernel_errors,
     log_apart,
     log_direction,
-    log_pattern,
     log_shape,
     log_student,
     log_total,
@@ -155,10 +154,10 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
     total = log_total(left.residual, whole, measured,
                       1.0 if reference is not None or fault.kind == UNKNOWN
                       else evidence.errors.faster)
-    shape = log_shape(left.residual, left.shared, left.own, measured)
+    errors, grown, _ = own_errors(left.residual, left.shared, left.own)
+    shape = log_shape(left.residual, left.shared, left.own, grown, measured)
     marks = weigh_marks(fault, evidence.marks, evidence.right) + fault.doubted
     if fault.kind != UNKNOWN and not fault.rebuilds:
-        errors, *_ = own_errors(left.residual, left.shared, left.own)
         marks += log_apart(errors, left.own, are_far(errors, left.own, evidence))
     if float(np.abs(moved).max()) >= NO_EFFECT:
         doing = left.fault_shared + np.diag(left.fault_own)
@@ -221,7 +220,7 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evid
     hidden = hidden_under(declared, declared)
     right = price_errors(declared.shares, declared.shares) + shared + hiding_errors(hidden, hidden)
     own = np.full(len(known), errors.layer**2)
-    _, grown = log_pattern(known, right, own)
+    _, grown, _ = own_errors(known, right, own)
     own = np.diag(own * grown)
     right, spread = right + own, spread + own
     across = (price_errors(declared.shares, effect.shares) + shared + own

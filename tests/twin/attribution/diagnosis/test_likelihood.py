@@ -18,6 +18,7 @@ from twin.attribution.diagnosis.likelihood import (
     log_shape,
     log_student,
     log_total,
+    own_errors,
 )
 from twin.attribution.diagnosis.mark_chances import weigh_marks
 from twin.attribution.diagnosis.marks import Marks, read_marks
@@ -49,8 +50,9 @@ def test_shape_and_total_are_the_pattern_where_nothing_is_far_off():
     covariance, own = half @ half.T, np.full(5, 1e-12)
     residual, measured = random.normal(size=5), random.uniform(1, 9, 5)
     whole = covariance + np.diag(own)
-    assert log_shape(residual, covariance, own, measured) + log_total(
-        residual, whole, measured) == pytest.approx(log_pattern(residual, covariance, own)[0])
+    _, grown, _ = own_errors(residual, covariance, own)
+    assert log_shape(residual, covariance, own, grown, measured) + log_total(
+        residual, whole, measured) == pytest.approx(log_pattern(residual, covariance, own, grown))
 
 
 def test_an_effect_of_the_other_sign_is_no_explanation():
@@ -66,9 +68,11 @@ def test_an_effect_of_the_other_sign_is_no_explanation():
 def test_layers_far_off_grow_and_the_others_stay():
     covariance, own = 0.01 * np.eye(6) + 0.01, np.full(6, 1e-4)
     residual = np.array([0.0, 0.01, -0.01, 0.0, 1.5, 0.01])
-    likely, grown = log_pattern(residual, covariance, own)
+    (likely, grown), (closer, _) = [
+        (log_pattern(each, covariance, own, grown), grown)
+        for each in (residual, residual * [1, 1, 1, 1, 0.1, 1])
+        for _, grown, _ in [own_errors(each, covariance, own)]]
     assert grown[4] > 2 * grown[:4].max() and math.isfinite(likely)
-    closer, _ = log_pattern(residual * [1, 1, 1, 1, 0.1, 1], covariance, own)
     assert closer > likely
 
 
