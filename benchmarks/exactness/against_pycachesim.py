@@ -9,15 +9,12 @@ from __future__ import annotations
 from benchmarks.exactness.against_cachegrind import CACHES, oracle
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
-from hwmodels.errors import ToolMissingError
 
 
 def run_pycachesim(accesses: list[tuple[bool, int, int]], cache: Cache) -> int:
     """Lines pycachesim loads into a write-allocate, write-back LRU cache."""
-    try:
-        import cachesim
-    except ImportError:
-        raise ToolMissingError("pycachesim is not installed (pip install pycachesim)") from None
+    import cachesim  # of the package pycachesim
+
     memory = cachesim.MainMemory()
     level = cachesim.Cache("L1", cache.sets, cache.ways, cache.line_bytes, "LRU")
     memory.load_to(level)

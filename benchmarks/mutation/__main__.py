@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from benchmarks.mutation.modules import (
@@ -34,7 +35,8 @@ from benchmarks.mutation.modules import (
 LEAST_SHARE = 0.90
 """Share of the mutants that can be told at all which tests must kill."""
 
-KILLED = ("killed", "timeout", "caught by type check", "segfault", "suspicious")
+ALIVE = ("survived", "no tests")
+"""What mutmut says of a mutant whose tests passed, or that none reaches."""
 
 
 def run_module(name: str, module: Module, sample: int, seed: int) -> tuple[int, int, list[str]]:
@@ -47,7 +49,7 @@ def run_module(name: str, module: Module, sample: int, seed: int) -> tuple[int, 
     module : Module
         Files and tests.
     sample : int
-        Mutants to run, drawn at random; 0 is all.
+        Mutants to run, drawn at random.
     seed : int
         Of the draw.
 
@@ -62,13 +64,21 @@ def run_module(name: str, module: Module, sample: int, seed: int) -> tuple[int, 
     environment = os.environ | {"NUMBA_DISABLE_JIT": str(int(plain)),
                                 "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("worker.py")), str(os.cpu_count() or 1),
+        [sys.executable, Path(__file__).with_name("worker.py"), str(os.cpu_count() or 1),
          str(sample), str(seed)],
         cwd=folder, env=environment, capture_output=True, text=True, check=False)
     results = folder / "mutants" / "results.json"
     if not results.exists():
         sys.exit(f"{name}: mutmut could not run\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    return _read(json.loads(results.read_text(encoding="utf-8")))
+    judged, survivors = 0, []
+    for result in json.loads(results.read_bytes()):
+        changed = "\n".join(line for line in result["diff"].splitlines()
+                            if line[:1] in "+-" and line[:3] not in ("+++", "---"))
+        alive = result["status"] in ALIVE
+        if not alive or explain(changed) is None:
+            judged += 1
+            survivors += [f"{result['name']}\n{changed}"] * alive
+    return judged, judged - len(survivors), survivors
 
 
 def _prepare(folder: Path, module: Module) -> None:
@@ -80,7 +90,7 @@ def _prepare(folder: Path, module: Module) -> None:
     (folder / "setup.cfg").write_text("\n".join([
         "[mutmut]", _option("source_paths", PACKAGES),
         _option("only_mutate", list_files(module.files)),
-        _option("also_copy", READ_BY_TESTS),
+        _option("also_copy", READ_BY_TESTS), "timeout_constant = 4",
         _option("do_not_mutate_patterns", NOT_MUTATED),
         _option("pytest_add_cli_args", ("-p", "no:cacheprovider", "-p", "no:xdist",
                                          *(f"--deselect={test}" for test in NO_JUDGES))),
@@ -90,18 +100,6 @@ def _prepare(folder: Path, module: Module) -> None:
 
 def _option(name: str, values: object) -> str:
     return f"{name} =\n" + "\n".join(f"    {value}" for value in values)  # type: ignore[attr-defined]
-
-
-def _read(results: list[dict[str, str]]) -> tuple[int, int, list[str]]:
-    killed, survivors = 0, []
-    for result in results:
-        changed = "\n".join(line for line in result["diff"].splitlines()
-                            if line[:1] in "+-" and line[:3] not in ("+++", "---"))
-        if result["status"] in KILLED:
-            killed += 1
-        elif explain(changed) is None:
-            survivors.append(f"{result['name']}\n{changed}")
-    return killed + len(survivors), killed, survivors
 
 
 def bound_below(judged: int, killed: int) -> float:
@@ -122,23 +120,23 @@ def main() -> int:
     parser.add_argument("--rooms", nargs="+", default=PACKAGES, help="folders to draw from")
     parser.add_argument("--files", nargs="+", help="globs of what is mutated, instead of a draw")
     parser.add_argument("--tests", nargs="+", default=[], help="globs of what judges those files")
-    parser.add_argument("--sample", type=int, default=300, help="mutants to run; 0 is all")
+    parser.add_argument("--sample", type=int, default=300, help="mutants to run")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     asked = parser.parse_args()
     chosen = draw_rooms(asked.sample, asked.seed, asked.rooms) if asked.files is None else {
         "files": (Module(tuple(asked.files), tuple(asked.tests)), asked.sample)}
     print(f"seed {asked.seed}")
-    packages: dict[str, list[int]] = {}
+    all_judged, all_killed = Counter[str](), Counter[str]()
     for name, (module, mutants) in chosen.items():
         judged, killed, survivors = run_module(name.replace("/", "-"), module, mutants, asked.seed)
         print(f"{name}: {killed} of {judged} killed", *survivors, sep="\n  ", flush=True)
-        total = packages.setdefault(name.split("/")[0], [0, 0])
-        total[0] += judged
-        total[1] += killed
-    for name, (judged, killed) in packages.items():
-        print(f"{name}: {killed} of {judged} killed, {killed / judged:.1%}, "
+        all_judged[name.split("/")[0]] += judged
+        all_killed[name.split("/")[0]] += killed
+    for package, judged in all_judged.items():
+        killed = all_killed[package]
+        print(f"{package}: {killed} of {judged} killed, {killed / judged:.1%}, "
               f"surely {bound_below(judged, killed):.1%}")
-    return int(any(killed < LEAST_SHARE * judged for judged, killed in packages.values()))
+    return any(all_killed[name] < LEAST_SHARE * judged for name, judged in all_judged.items())
 
 
 if __name__ == "__main__":

@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(NamedTuple):
     """Files under mutation and the tests that judge them; globs from the root."""
 
     files: tuple[str, ...]
     tests: tuple[str, ...]
 
-
-TABLE = "tests/laws/test_events.py"
 
 PACKAGES = ("hwmodels", "calibration", "twin")
 NO_JUDGES = ("tests/hwmodels/test_compiled.py", "tests/hwmodels/test_core_file.py",
@@ -102,7 +99,7 @@ def _find_tests(room: str) -> tuple[str, ...]:
     """Return the tests that mirror a folder; hardware models have theirs in one, and the laws."""
     if (ROOT / "tests" / room).is_dir():
         return (f"tests/{room}/**/test_*.py", *JUDGES_TOO.get(room, ()))
-    return (TABLE, f"tests/{room.split('/')[0]}/test_*.py")
+    return ("tests/laws/test_events.py", f"tests/{room.split('/')[0]}/test_*.py")
 
 
 def list_files(patterns: tuple[str, ...]) -> list[str]:

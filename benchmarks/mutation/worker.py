@@ -1,6 +1,6 @@
-"""Runs in a folder of its own: makes the mutants of one module, runs all or a sample of them.
+"""Runs in a folder of its own: makes the mutants of one module, runs a sample of them.
 
-    python worker.py CHILDREN SAMPLE SEED    (0 is all) writes mutants/results.json
+    python worker.py CHILDREN SAMPLE SEED    writes mutants/results.json
 """
 
 from __future__ import annotations
@@ -15,7 +15,18 @@ from pathlib import Path
 
 
 def forget() -> None:
-    """Empty the caches the parent's run of all tests filled: what fills them is mutated, too."""
+    """Take from a mutant what the parent's run of all tests found: what finds it is mutated, too.
+
+    Caches of functions and modules are emptied; what is kept on disk is by the source, which is the
+    same for each mutant, so its folder is a new one.
+    """
+    from twin.deployment.core import _LOWERED
+    from twin.pricing.structure import forget_structures
+
+    forget_structures()
+    _LOWERED.clear()
+    os.environ["TWIN_COUNTS"] = os.environ["TWIN_FILES"] = os.path.abspath(f"kept/{os.getpid()}")
+    gc.unfreeze()  # pytest's hooks and mutmut froze what there was: nothing of it would be listed
     for known in gc.get_objects():
         if isinstance(known, functools._lru_cache_wrapper):
             known.cache_clear()
@@ -34,7 +45,7 @@ def main(children: int, sample: int, seed: int) -> None:
     mutmut.create_mutants(children)
     known, _ = mutmut.collect_source_file_mutation_data(mutant_names=())
     names = sorted(name for _, name, _ in known)
-    chosen = sorted(random.Random(seed).sample(names, min(sample, len(names)))) if sample else names
+    chosen = sorted(random.Random(seed).sample(names, min(sample, len(names))))
     try:
         mutmut._run(chosen, children)
     except SystemExit:

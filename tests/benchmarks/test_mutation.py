@@ -24,6 +24,26 @@ def test_a_sample_of_mutants_is_killed():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_mutant_finds_nothing_of_what_the_run_before_it_found():
+    """Though pytest's hooks and mutmut freeze all there is; in a process of its own."""
+    code = """
+import functools, gc, os
+from benchmarks.mutation.worker import forget
+from twin.pricing import structure
+from twin.deployment import core
+kept = functools.lru_cache(object)
+before = kept()
+structure._known["key"] = core._LOWERED[kept] = 1
+gc.freeze()
+assert kept() is before
+forget()
+assert kept() is not before and not structure._known and not core._LOWERED
+for name in ("TWIN_COUNTS", "TWIN_FILES"):
+    assert os.environ[name].endswith(f"/kept/{os.getpid()}")
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 def test_the_bound_of_a_share_is_wilsons():
     assert bound_below(300, 270) == pytest.approx(0.8678, abs=1e-4)
     assert bound_below(40, 40) == pytest.approx(40 / (40 + 1.645**2))

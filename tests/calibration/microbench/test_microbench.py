@@ -106,6 +106,82 @@ def test_loops_are_taken_off_arithmetic_and_control():
     assert found.branch == pytest.approx(3.0) and found.call == pytest.approx(9.0)
 
 
+def test_rates_are_those_of_the_widest_extent_streamed():
+    read, write = (Probe(group=group, memory="flash", extent_bytes=extent)
+                   for group, extent in (("read", 4096), ("write", 4096)))
+    costs = {chase(64): 3.0, replace(read, extent_bytes=512): 0.1, read: 0.5, write: 0.25,
+             replace(write, extent_bytes=1024): 2.0, replace(read, memory="ram"): 9.0,
+             chase(64, memory="ram"): 1.0}
+    flash, ram = describe_machine(measure(costs)).memories
+    assert (flash.name, flash.read_bytes, flash.write_bytes) == ("flash", 2.0, 4.0)
+    assert (ram.name, ram.read_bytes, ram.write_bytes) == ("ram", 1 / 9, None)
+    nothing = describe_machine(measure({chase(64): 3.0, read: 0.0})).memories[0]
+    assert nothing.read_bytes is None  # compiled to nothing, so no rate
+
+
+@pytest.mark.parametrize(("held", "found"), [(2048, 2048), (2560, 4096)])
+def test_code_is_held_by_a_cache_of_a_power_of_two(held, found):
+    """A byte costs a quarter while a slide fits, and a half beyond: a step a word would not be."""
+    sizes = sorted({512, 1024, held, 8192, 16384})
+    costs = {Probe(group="fetch", memory="flash", extent_bytes=size):
+             0.25 if size <= held else 0.5 for size in sizes}
+    machine = describe_machine(measure(costs))
+    (code,) = machine.code
+    assert machine.memories == () and code.name == "flash"
+    assert code.levels == (Level(size_bytes=found, cost=0.25), Level(size_bytes=16384, cost=0.5))
+    assert (code.miss_cost, code.read_bytes, code.write_bytes) == (0.25, 2.0, None)
+    assert (code.line_bytes, code.ways, code.ways_tried) == (None, None, 0)
+
+
+@pytest.mark.parametrize(("counter", "levels"), [("cpu_cycles", 2), ("timer_ticks", 1)])
+def test_a_timer_is_believed_larger_steps_only(counter, levels):
+    """A tenth more is a level by cycles; by a timer of a busy machine a quarter would be."""
+    costs = {chase(64): 10.0, chase(128): 10.0, chase(256): 11.0, chase(512): 11.0}
+    (memory,) = describe_machine(measure(costs, counter=counter)).memories
+    assert len(memory.levels) == levels
+
+
+@pytest.mark.parametrize(("miss", "line_bytes"), [(0.2, None), (0.35, None), (0.45, 32)])
+def test_a_miss_is_noticed_from_a_share_of_a_hit_and_of_a_count(miss, line_bytes):
+    """Of a hit of 20 cycles the fiftieth, 0.4, must be waited for; of none less than 0.3."""
+    costs = made_cache(8192, 32, 4, hit=20.0, miss=miss)
+    (memory,) = describe_machine(measure(costs)).memories
+    assert memory.line_bytes == line_bytes
+    assert memory.miss_cost == pytest.approx(miss if line_bytes else 0.0)
+
+
+def test_without_an_empty_loop_control_is_not_known_and_arithmetic_has_it_in():
+    mac = Probe(group="mac", dtype="int8", code="x", macs=128)
+    dot = Probe(group="dot", dtype="int8", macs=64)
+    found = describe_machine(measure({
+        mac: 0.5, dot: 0.25, replace(mac, dtype="int16"): 5e-4, Probe(group="branch"): 3.0,
+        Probe(group="call"): 9.0}))
+    assert (found.branch, found.call) == (None, None)
+    assert found.macs == {"int8": pytest.approx(2.0)}  # int16 was compiled to nothing
+    assert found.fed_macs == pytest.approx(4.0)
+    alone = describe_machine(measure({Probe(group="loop"): 4.0}, kind="simulated"))
+    assert (alone.branch, alone.call, alone.fed_macs, alone.macs) == (None, None, None, {})
+    assert alone.kind == "simulated"
+
+
+@pytest.mark.parametrize(("probe", "name", "units"), [
+    (chase(4096, 32, memory="ram"), "chase ram 4096/32", 128),
+    (Probe(group="read", memory="ram", extent_bytes=4096), "read ram 4096", 4096),
+    (Probe(group="mac", dtype="int8", macs=128), "mac int8", 128),
+    (Probe(group="branch"), "branch", 8), (Probe(group="call"), "call", 1)])
+def test_a_probe_is_called_by_what_it_repeats_and_counts_it(probe, name, units):
+    assert (probe.name, probe.units) == (name, units)
+
+
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"group": "tea"}, "probe group 'tea'; accepted: chase, shuffled, conflict"),
+    ({"group": "loop", "few": 0}, "loop: 0 and 8 laps; accepted: few above 0, many above few"),
+    ({"group": "loop", "few": 8}, "loop: 8 and 8 laps")])
+def test_a_probe_that_is_none_is_refused(settings, said):
+    with pytest.raises(MeasurementError, match=said):
+        Probe(**settings)
+
+
 def test_the_counter_that_is_there_is_used():
     assert describe_machine(measure({chase(64): 3.0}, counter="instructions")).counter \
         == "instructions"
