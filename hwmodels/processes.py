@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
+import pickle
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
+
+from hwmodels.errors import TwinError, tell_in_one_line
+from hwmodels.files import DocumentError, JsonObject, parse_json
 
 _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
@@ -82,9 +88,46 @@ def limit_memory(extra_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def take_request() -> tuple[bytes, TextIO]:
-    """Return the one request of a child process, and where to answer: what is printed is none."""
-    asked = sys.stdin.buffer.read()
-    answers = os.fdopen(os.dup(1), "w")
+def ask(module: str, asked: Any, late_s: float) -> JsonObject:
+    """Return what a process of a module that calls `serve` answers to the one request there is.
+
+    What is read there does nothing to this process: where it ends or is late, that is a refusal.
+
+    Returns
+    -------
+    mapping
+        "refused": name of the error, "" where it is none of this project's, and "why".
+    """
+    try:
+        done = subprocess.run(command_of(module), capture_output=True, check=False,
+                              input=pickle.dumps(asked), env=environment(), timeout=late_s)
+        answer: JsonObject = dict(parse_json(done.stdout.decode()))
+    except subprocess.TimeoutExpired:
+        return {"refused": "", "why": f"took more than {late_s:,.0f} s"}
+    except (DocumentError, TypeError, ValueError):
+        return {"refused": "", "why": f"ended over it (exit code {done.returncode})"}
+    return answer
+
+
+def serve(answer: Callable[[Any], JsonObject], extra_bytes: int) -> None:
+    """Answer the request of `ask`, on stdin, as JSON on stdout; what else is printed is none.
+
+    Parameters
+    ----------
+    extra_bytes
+        It may take beside its own and ten times what it is given.
+    """
+    asked, answers = sys.stdin.buffer.read(), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    return asked, answers
+    try:
+        limit_memory(extra_bytes + 10 * len(asked))
+        made = answer(pickle.loads(asked))
+    except TwinError as error:
+        made = {"refused": type(error).__name__, "why": str(error)}
+    except MemoryError:
+        made = {"refused": "", "why": "takes more memory than is given to it"}
+    except Exception as error:  # whatever code of others raises over a file
+        made = {"refused": "", "why": tell_in_one_line(
+            f"does not run it: {type(error).__name__}: {error}")}
+    json.dump(made, answers)
+    answers.flush()

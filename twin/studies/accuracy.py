@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,14 +11,14 @@ import numpy as np
 
 from calibration.collecting.deadline import patient
 from hwmodels.errors import ToolMissingError, need_extra, reworded
-from hwmodels.files import DocumentError, parse_json, read_regular
+from hwmodels.files import read_regular
 from hwmodels.frozen import frozen
-from hwmodels.processes import command_of, environment
+from hwmodels.processes import ask
 from hwmodels.quantities import Ends, Settings
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
-from twin.network.model_names import MODELS
+from twin.network.model_file import MODELS
 from twin.network.rewrites.precision import change_precision
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.writers.tflite import encode_tflite
@@ -109,21 +107,12 @@ def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) ->
 
 def _count_right(asked: tuple[str, bytes, Data, Tensor], name: str) -> tuple[int, str]:
     """Run a network where nothing its file does to the interpreter can reach this process."""
-    late_s = patient(START_S + INPUT_S * len(asked[2].labels))
-    try:
-        done = subprocess.run(command_of("twin.studies.counted"), capture_output=True, check=False,
-                              input=pickle.dumps(asked), env=environment(), timeout=late_s)
-    except subprocess.TimeoutExpired:
-        raise NotApplicableError(f"{name}: the interpreter took more than {late_s:,.0f} s"
-                                 ) from None
-    try:
-        answer = parse_json(done.stdout.decode())
-    except (DocumentError, UnicodeDecodeError):
-        raise NotApplicableError(f"{name}: the interpreter ended over it (exit code "
-                                 f"{done.returncode})") from None
+    answer = ask("twin.studies.counted", asked, patient(START_S + INPUT_S * len(asked[2].labels)))
     if "refused" in answer:
-        raise {"UsageError": UsageError, "ToolMissingError": ToolMissingError}.get(
-            answer["refused"], NotApplicableError)(answer["why"])
+        if kind := {"UsageError": UsageError, "ToolMissingError": ToolMissingError,
+                    "NotApplicableError": NotApplicableError}.get(answer["refused"]):
+            raise kind(answer["why"])
+        raise NotApplicableError(f"{name}: the interpreter {answer['why']}")
     return int(answer["right"]), str(answer["by"])
 
 

@@ -173,10 +173,11 @@ def test_ranges_need_data_of_their_own() -> None:
 def test_what_ends_an_interpreter_is_a_refusal(kws_data, monkeypatch, child, said) -> None:
     import sys
 
+    from hwmodels import processes
     from twin.errors import NotApplicableError
     from twin.studies import accuracy
 
-    monkeypatch.setattr(accuracy, "command_of", lambda _: (sys.executable, "-c", child))
+    monkeypatch.setattr(processes, "command_of", lambda _: (sys.executable, "-c", child))
     if "sleep" in child:
         monkeypatch.setattr(accuracy, "patient", lambda _: 0.5)
     with pytest.raises(NotApplicableError, match=said):

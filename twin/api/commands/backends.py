@@ -13,10 +13,7 @@ may use, so that --cpu makes it one.
 
 from __future__ import annotations
 
-import json
 import os
-import pickle
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,10 +28,10 @@ from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement, write_measurement
 from calibration.measurement.sample import Header, Sample
 from calibration.virtual_board.host import HostGauges, describe_host
-from hwmodels.errors import TwinError, check_known, tell_in_one_line
+from hwmodels.errors import check_known
 from hwmodels.extensions import blamed, find_entries, load_entry
-from hwmodels.files import DocumentError, JsonObject, parse_json
-from hwmodels.processes import command_of, environment, limit_memory, take_request
+from hwmodels.files import JsonObject
+from hwmodels.processes import ask, serve
 from twin.errors import UsageError
 from twin.network.graph import Graph, Shape
 from twin.network.writers import write_model
@@ -158,23 +155,14 @@ def measure_backend(graph: Graph, name: str, folder: Path, *, data: bytes | None
 
 def _ask(asked: tuple[Any, ...], late_s: float) -> JsonObject:
     """Time it where nothing a model file does can reach this process."""
-    name = asked[0]
-    try:
-        done = subprocess.run(command_of("twin.api.commands.backends"), capture_output=True,
-                              check=False, input=pickle.dumps(asked), env=environment(),
-                              timeout=late_s)
-        answer = parse_json(done.stdout.decode())
-    except subprocess.TimeoutExpired:
-        raise MeasurementError(f"{name}: took more than {late_s:,.0f} s") from None
-    except (DocumentError, UnicodeDecodeError):
-        raise MeasurementError(f"{name}: ended over the network (exit code {done.returncode})"
-                               ) from None
-    if not isinstance(answer, dict) or "refused" in answer:
-        raise MeasurementError(f"{name}: {dict(answer).get('refused')}")
+    answer = ask("twin.api.commands.backends", asked, late_s)
+    if "refused" in answer:
+        raise MeasurementError(f"{asked[0]}: {answer['why']}")
     return answer
 
 
-def _time(name: str, model: str, data: bytes, runs: int, warmup: int) -> JsonObject:
+def _time(asked: tuple[str, str, bytes, int, int]) -> JsonObject:
+    name, model, data, runs, warmup = asked
     backend = find_backend(name)
     by = backend.setup(Path(model), data)
     count = getattr(backend, "counters", dict)
@@ -195,19 +183,5 @@ def _time(name: str, model: str, data: bytes, runs: int, warmup: int) -> JsonObj
             "missing": {f"no_{counter}": why for counter, why in gauges.missing.items()}}
 
 
-def main() -> None:
-    """Serve the one request there is."""
-    asked, answers = take_request()
-    try:
-        limit_memory(MEMORY_BYTES + 10 * len(asked))
-        answer = _time(*pickle.loads(asked))
-    except TwinError as error:
-        answer = {"refused": str(error)}
-    except Exception as error:  # whatever a back end raises over a file
-        answer = {"refused": tell_in_one_line(f"does not run it: {type(error).__name__}: {error}")}
-    json.dump(answer, answers)
-    answers.flush()
-
-
 if __name__ == "__main__":
-    main()
+    serve(_time, MEMORY_BYTES)
