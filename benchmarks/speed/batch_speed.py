@@ -23,7 +23,7 @@ from functools import partial  # noqa: E402
 import numpy as np  # noqa: E402
 
 import twin  # noqa: E402
-from benchmarks.speed.processor_time import median_cpu_s  # noqa: E402
+from benchmarks.speed.row import median_cpu_s  # noqa: E402
 from tests.oracles.fits import set_factors  # noqa: E402
 from twin.pricing.batch import Batch  # noqa: E402
 from twin.pricing.calibrated import apply_factors, predict_calibrated  # noqa: E402

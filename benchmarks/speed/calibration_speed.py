@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.speed.processor_time import median_cpu_s
+from benchmarks.speed.row import median_cpu_s
 from calibration.datasets import published_rows
 from twin.attribution.observations import Observation, observe_rows
 from twin.deployment.deploy import deploy

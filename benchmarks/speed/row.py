@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
@@ -91,3 +92,13 @@ def median_processes_s(runs: Mapping[str, Callable[[], float]], times: int) -> d
         for name, run in runs.items():
             taken[name].append(run())
     return {name: statistics.median(found) for name, found in taken.items()}
+
+
+def median_cpu_s(run: Callable[[], object], times: int = 5) -> float:
+    """Median processor time of a call."""
+    taken = []
+    for _ in range(times):
+        start = time.process_time()
+        run()
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)

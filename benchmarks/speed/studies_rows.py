@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
 import twin
-from benchmarks.speed.processor_time import median_cpu_s
-from benchmarks.speed.row import Row
+from benchmarks.speed.row import Row, median_cpu_s
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import Space, make_space
 from twin.studies.limits import Limits
