@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
-from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.counts import COPYING, EXACT, CountLine, Counts, merge_counts
 from hwmodels.frozen import frozen
 from hwmodels.paths.arrays import lay_out

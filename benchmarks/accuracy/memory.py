@@ -42,8 +42,8 @@ from hwmodels.simulator import simulate
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
+from twin.pricing.inference import predict
 from twin.pricing.lines import CANDIDATES
-from twin.pricing.prediction import predict
 
 INSTRUCTIONS = 200_000
 """Of an iteration, about."""

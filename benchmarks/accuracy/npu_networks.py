@@ -30,7 +30,8 @@ from twin.attribution.published import build_published, deploy_row
 from twin.deployment.deployment import Deployment
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 
 VERSION = "neural-art@3.0.0"
 GMACS_PER_S, MB_PER_S = 53.0, 370.0

@@ -16,7 +16,7 @@ from calibration.datasets.tables import read_table
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 PHASES = ("pre", "core", "post")
 _INPUTS = 784

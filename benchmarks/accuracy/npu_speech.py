@@ -20,7 +20,8 @@ from hwmodels.frozen import frozen
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 
 RUNTIME = "neural-art@3.0.0"
 ROWS, CHANNELS, EARLIER = 257, 96, 5

@@ -26,7 +26,8 @@ from twin.attribution.diagnosis.diagnosis import diagnose
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.deployment.deploy import deploy
 from twin.network.zoo.networks import ds_cnn, mobilenet_v1
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 
 BOARDS = ("nucleo_l4r5zi", "nucleo_f746zg", "nucleo_u575zi_q", "nucleo_h7a3zi_q")
 NETWORKS = {"kws": lambda width, side: ds_cnn("kws", round(64 * width)),

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.operators.fit import VECTORS, group_rows, write_tables
+from benchmarks.operators.fit import write_tables
 from benchmarks.operators.lending import find_overfitted, leave_one_out, lend_rows
 from benchmarks.operators.networks import execute_network, read_layers
 from benchmarks.operators.table import Counted, read_graphs, read_rows
+from benchmarks.operators.terms import VECTORS, group_rows
 from hwmodels.errors import TwinError
 from hwmodels.isa.instruction import parse_code
 from hwmodels.simulator import simulate

@@ -13,21 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks.operators.fit import (
-    BASE,
-    COLUMNS,
-    VECTORS,
-    Key,
-    Prior,
-    Row,
-    choose_terms,
-    find_calls,
-    find_priors,
-    fit,
-    predict,
-    read_column,
-)
+from benchmarks.operators.fit import BASE, COLUMNS, Prior, find_calls, find_priors, fit, predict
 from benchmarks.operators.table import CLASSES
+from benchmarks.operators.terms import VECTORS, Key, Row, choose_terms, read_column
 from twin.runtimes.counted.table import look_up
 
 ALIKE_WITHIN = 0.03

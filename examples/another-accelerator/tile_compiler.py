@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from hwmodels.schedule import Npu, Task, TaskBuffer, Transfer, UnitWork
 from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import traits
-from twin.runtimes.compiler import Group, Grouping, Planner, Step, Work
+from twin.runtimes.compiler import Planner
+from twin.runtimes.partition import Group, Grouping, Step, Work
 from twin.runtimes.units import UnitRules
 
 

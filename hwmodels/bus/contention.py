@@ -24,7 +24,7 @@ from hwmodels.bus.bursts import HELD, merge_streams
 from hwmodels.bus.events import BusRun, build_interconnect, make_slave, simulate_bus
 from hwmodels.bus.interconnect import Interconnect, Master, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
-from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.cache.running import number_owners
 from hwmodels.cache.set_associative import CacheState, new_state
 from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.frozen import NamedTexts
 from hwmodels.kernel import Nests, Operand, Operands
 from hwmodels.nest.plan import Plan

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.cache.lookup import Lookup
 from hwmodels.cache.running import number_owners
 from hwmodels.cache.set_associative import CacheState

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.running import describe_cache
 from hwmodels.cache.set_associative import new_state
 from hwmodels.frozen import NamedTexts

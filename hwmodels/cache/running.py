@@ -9,8 +9,8 @@ import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import policy_of
+from hwmodels.cache import AccessCounts
 from hwmodels.cache.counters import Owners, make_counts
-from hwmodels.cache.counts import AccessCounts
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Operand
 from hwmodels.kernels.compiled import RUN_PROGRAMS

@@ -14,7 +14,7 @@ import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
-from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.cache.running import Call, number_owners, run_plans
 from hwmodels.errors import BoardError, KernelError, check_known, check_word
 from hwmodels.frozen import NamedTexts, entity

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache.counts import OperandCounts, OwnerCounts
+from hwmodels.cache import OperandCounts, OwnerCounts
 from hwmodels.counts import order_of
 from hwmodels.paths.exposure import Numbers, Steps, TrafficArrays
 from hwmodels.paths.timing import Floats, Places

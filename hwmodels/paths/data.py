@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.board.facts import Board, Cache
+from hwmodels.cache import AccessCounts, OperandCounts
 from hwmodels.cache.counters import count_uncached
-from hwmodels.cache.counts import AccessCounts, OperandCounts
 from hwmodels.cache.set_associative import (
     CacheState,
     line_buffer_of,

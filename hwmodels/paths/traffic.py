@@ -6,7 +6,7 @@ stretches the run is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
-from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.counts import CountLine, Counts
 from hwmodels.frozen import frozen
 

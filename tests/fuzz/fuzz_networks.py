@@ -30,7 +30,7 @@ def predict_network(path: Path, runtime: str = "tflm-reference") -> None:
     """Read, place and predict a network; by a library that has kernels for most types."""
     from twin.deployment.deploy import deploy
     from twin.network.readers import read_model
-    from twin.pricing.prediction import predict
+    from twin.pricing.inference import predict
 
     predict(deploy(read_model(path), "nucleo_l4r5zi", runtime=runtime))
 

@@ -16,7 +16,7 @@ from hwmodels.board.file import list_boards
 from twin.errors import PlacementError, RuntimeRefusedError
 from twin.pricing.calibrated import apply_calibration, apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"

@@ -20,7 +20,8 @@ from hwmodels.prices import add_background, derive_prices
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.network.graph import Graph, Layer
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 
 CASES = (*CORE, *CODE, *DATA, *BUS, *EPOCHS)
 POWERED = ("clock_tree", "leakage", "sleep", "npu_idle")

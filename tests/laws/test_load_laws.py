@@ -16,7 +16,7 @@ from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
 from hwmodels.errors import BoardError
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 CORE_BURSTS = 2000
 CASES = [(cycles, load, think) for cycles, load in ((1, 4), (4, 4), (8, 4), (1, 16), (16, 8))

@@ -19,7 +19,7 @@ from hwmodels.kernel import Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 CASES = range(25)
 

@@ -11,7 +11,7 @@ from hwmodels.schedule.run import run_tasks
 from twin.deployment.costs import HAND_OVER_EVENTS
 from twin.deployment.deploy import deploy
 from twin.network import zoo
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 # Caches off, so that a layer costs the same whatever ran before it.
 BOARD = change_board(load_board("stm32n6570_dk"), {

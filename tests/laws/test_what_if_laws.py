@@ -10,7 +10,7 @@ from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deploy import deploy
 from twin.errors import DoesNotFitError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 BOARDS = [*{(board.core.model, *(cache.replacement for cache in board.caches)): board.name
             for board in map(load_board, reversed(list_boards())) if board.name != "host"}.values()]

@@ -11,7 +11,7 @@ from twin.attribution.diagnosis import diagnosis as weighing
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.attribution.diagnosis.faults import BINARY, DECLARED, Fault
 from twin.attribution.diagnosis.finding import Diagnosis, Finding
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import math
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import sequential_wait_cycles
-from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import EXACT, CountLine, Counts, merge_counts
 from hwmodels.paths.refill import (
     beat_bytes,

@@ -41,19 +41,19 @@ from hwmodels.counts import (
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.timing import read_timing
 from hwmodels.prices import add_background
-from twin.deployment.choice import float_layers
 from twin.deployment.core import lower_network
 from twin.deployment.costs import bill_us
+from twin.deployment.support import float_layers
 from twin.deployment.transfers import count_transfers
 from twin.pricing.accelerator.certainty import PARTS, split_time
 from twin.pricing.accelerator.energy import path_of
 from twin.pricing.calibration import unseen_prices
 from twin.pricing.counted_prices import list_counted, list_input_assumptions
 from twin.pricing.extrapolation import between_sd, far_sd
+from twin.pricing.inference import predict
 from twin.pricing.lines import runtime_prices
 from twin.pricing.locality import replacement_range
 from twin.pricing.operator_evidence import EXTERNAL, OWN_PRICE, list_external, name_operators
-from twin.pricing.prediction import predict
 from twin.pricing.price_names import (
     ENERGY_PRICES,
     STREAM,

@@ -21,7 +21,7 @@ from twin.learning.own import learn_own
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import shipped_calibration
 from twin.pricing.design import make_design
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.price_names import TIME_PRICES, waits_on_memory
 
 BOARD, RUNTIME, HERTZ = "nucleo_l4r5zi", "tflm-cmsis-nn@2026", 120e6

@@ -23,15 +23,17 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import format_time, list_first
-from twin.deployment.choice import find_newest, list_best, load_runtime, runs
+from twin.deployment.choice import find_newest, list_best, load_runtime
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.stated import list_accelerating
+from twin.deployment.support import runs
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 
 
 def warm_of_campaign(folder: str) -> str:

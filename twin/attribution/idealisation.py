@@ -21,7 +21,6 @@ from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.frozen import frozen
-from twin.attribution.rounding import round_signed
 from twin.deployment.deployment import Deployment
 from twin.pricing.calibrated import predict_at
 from twin.pricing.calibration import Calibration
@@ -139,3 +138,20 @@ def split_time(deployment: Deployment, temperature: str = "warm",
     whole = sum(exact.values())
     shares = round_signed(list(exact.values()), int(whole))
     return Split(total=total, work=total - int(whole), shares=dict(zip(exact, shares, strict=True)))
+
+
+def round_signed(parts: Sequence[Fraction], total: int) -> list[int]:
+    """Round to whole numbers that sum to `total`, by largest remainder; parts may be negative.
+
+    Parameters
+    ----------
+    parts
+        Summing to `total`.
+    total
+        What the result sums to.
+    """
+    floors = [math.floor(part) for part in parts]
+    by_remainder = sorted(range(len(parts)), key=lambda i: (floors[i] - parts[i], i))
+    for place in by_remainder[:total - sum(floors)]:
+        floors[place] += 1
+    return floors

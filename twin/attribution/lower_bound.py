@@ -17,7 +17,8 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.network.graph import Graph
 from twin.network.operators import layer_macs
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 from twin.pricing.roofs import npu_macs_per_cycle, peak_macs_per_cycle
 
 DOUBT: Mapping[str, tuple[float, float | None]] = {

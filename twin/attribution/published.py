@@ -26,7 +26,8 @@ from twin.network.operators import graph_macs
 from twin.pricing.accelerator.certainty import doubt_release
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 
 FEWEST_SEALED = 5
 """Fewer sealed rows have no median: it would tell a row."""

@@ -75,7 +75,7 @@ class Shown(Output):
         if self.counters:
             views.append("measured:platform_table")
         if prediction.tasks and (self.epochs or (details and self.epochs is None)):
-            views.append("tasks:tasks_report" if self.epochs else "task_table:task_table")
+            views.append("tasks:tasks_report" if self.epochs else "tasks:task_table")
         for place, view in enumerate(views):
             if place:
                 show(open_console(), "")

@@ -12,7 +12,7 @@ from hwmodels.frozen import frozen
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
     from hwmodels.schedule import TaskRun
-    from twin.runtimes.compiler import Step
+    from twin.runtimes.partition import Step
 
 HAND_OVER_EVENTS = ("epoch_host_cycle", "cache_clean")
 """Events of the host that neither compute nor move the network's data."""

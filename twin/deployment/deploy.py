@@ -12,8 +12,9 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.quantities import Settings
 from twin.deployment.changed_board import other_scale
-from twin.deployment.choice import BEST, DEFAULT, default_runtime, list_defaults, runs
+from twin.deployment.choice import BEST, DEFAULT, default_runtime, list_defaults
 from twin.deployment.deployment import Deployment, find_best, place_under
+from twin.deployment.support import runs
 from twin.errors import NotApplicableError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.network.readers import read_model

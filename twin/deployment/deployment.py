@@ -15,11 +15,12 @@ from hwmodels.frozen import entity
 from hwmodels.kernel import Lowered
 from hwmodels.quantities import Settings
 from twin.deployment.changed_board import change_own_board
-from twin.deployment.choice import BEST, DEFAULT, check_network, choose_runtime, list_best
+from twin.deployment.choice import BEST, DEFAULT, choose_runtime, list_best
 from twin.deployment.costs import Costs, LayerCost
 from twin.deployment.draft import Draft, Placer
 from twin.deployment.memories import choose_memories, choose_memory, choose_pool
 from twin.deployment.settling import check_draft, settle
+from twin.deployment.support import check_network
 from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime

@@ -11,9 +11,10 @@ from hwmodels.board.facts import FLASH_ROLES
 from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.isa import load_isa
-from twin.deployment.choice import check_network, list_each_runtime
+from twin.deployment.choice import list_each_runtime
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, SQUARES, TILES, choose_kernels, list_levels
+from twin.deployment.support import check_network
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import EFFORTS, list_rewrites, rewrite_network
 from twin.runtimes import load_runtime

@@ -39,7 +39,7 @@ from twin.pricing.batch import (
 )
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import AUTO, NONE, Wanted, is_read
-from twin.pricing.prediction import TEMPERATURES
+from twin.pricing.inference import TEMPERATURES
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.spans import (
     SUPPLY,

@@ -33,7 +33,8 @@ from twin.pricing.calibration import (
     choose_powers,
 )
 from twin.pricing.extrapolation import note_missing, say_assumed_currents
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import (
     ENERGY_PRICES,
     FAMILIES_OF,

@@ -11,9 +11,9 @@ from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD
 from hwmodels.frozen import entity
 from hwmodels.quantities import sum_by_key
 from twin.deployment.deployment import Deployment
+from twin.pricing.inference import predict
 from twin.pricing.itemised import itemise
 from twin.pricing.operator_evidence import EXTERNAL, name_operators, operator_sd
-from twin.pricing.prediction import predict
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.task_prices import (
     draws_while,

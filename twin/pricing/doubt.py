@@ -21,8 +21,8 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.frozen import entity
 from hwmodels.paths.timing import Floats
-from twin.deployment.choice import float_layers
 from twin.deployment.deployment import Deployment
+from twin.deployment.support import float_layers
 from twin.pricing.calibration import Calibration, starting_prices, unseen_prices
 from twin.pricing.counted_prices import (
     IMAGE,

@@ -23,8 +23,8 @@ from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import is_alias
+from twin.pricing.inference import predict
 from twin.pricing.lines import list_open, list_rivals, price_rivals, runtime_prices
-from twin.pricing.prediction import predict
 
 WORRYING = 0.10
 """Miss rate from which a layer is called bound by its cache."""

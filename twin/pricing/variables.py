@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache.counts import OwnerCounts
+from hwmodels.cache import OwnerCounts
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
 from twin.deployment.core import lower_network
 from twin.deployment.costs import bill_us
 from twin.deployment.deployment import Deployment
+from twin.pricing.inference import predict, setup_bill
 from twin.pricing.lines import runtime_prices
-from twin.pricing.prediction import predict, setup_bill
 from twin.pricing.roofs import memory_bytes_per_second
 from twin.pricing.structure import find_structure
 

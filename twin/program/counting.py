@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockCounts, count_block, schedule
 from hwmodels.core.timing import CoreTiming

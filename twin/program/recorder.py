@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hwmodels.board.facts import FLASH_ROLES, Board, Cache, Memory
-from hwmodels.cache.counts import AccessCounts, OperandCounts
+from hwmodels.cache import AccessCounts, OperandCounts
 from hwmodels.cache.lookup import Lookup, count_owners
 from hwmodels.cache.set_associative import line_buffer_of, new_state
 from hwmodels.frozen import frozen

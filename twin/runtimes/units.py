@@ -17,7 +17,8 @@ from twin.network.graph import DTYPE_BITS, Graph, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.grouping import plan_groups
 from twin.runtimes.by_role.steps import plan_steps
-from twin.runtimes.compiler import Compiler, Grouping, Planner, Reason, Step, Why, Work
+from twin.runtimes.compiler import Compiler, Planner
+from twin.runtimes.partition import Grouping, Reason, Step, Why, Work
 
 
 @frozen

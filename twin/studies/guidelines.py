@@ -21,7 +21,7 @@ from hwmodels.quantities import format_energy
 from twin.deployment.choice import load_runtime
 from twin.errors import StudyError
 from twin.network.graph import Graph
-from twin.network.model_names import name_model
+from twin.network.model_file import name_model
 from twin.network.operators import Form, layer_macs, traits
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import is_neutral, rewrite_network

@@ -10,7 +10,7 @@ from operator import attrgetter
 from calibration.fitting.intervals import LEVEL, Interval
 from hwmodels.frozen import NamedNumbers, NamedTexts, frozen
 from hwmodels.quantities import NOT_KNOWN, drop_none
-from twin.network.model_names import name_model
+from twin.network.model_file import name_model
 from twin.studies.duty import SECONDS_A_DAY
 from twin.studies.limits import Limits, probability_of_all, probability_within
 

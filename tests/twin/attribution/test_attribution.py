@@ -18,17 +18,16 @@ from hwmodels.counts import CAUSES
 from twin.attribution.accounts import CLOCK, OUTSIDE
 from twin.attribution.difference import load_groups, read_part
 from twin.attribution.document import comparison_document, comparison_rows, load_schema
-from twin.attribution.idealisation import RESOURCES, shapley, split_time
+from twin.attribution.idealisation import RESOURCES, round_signed, shapley, split_time
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_document, side_of_prediction
-from twin.attribution.rounding import round_signed
 from twin.attribution.side import Part
 from twin.attribution.views import attribute
 from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.document import to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 ISSUE = "mac, mac_waste, alu, load_store, branch, data_copy, kernel_call, weight_decode"
 

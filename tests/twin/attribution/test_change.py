@@ -18,7 +18,7 @@ from twin.attribution.views import diff
 from twin.cli.learn import parse_percent
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.beside import say_reason
 from twin.reports.ci import to_bencher, write_junit
 

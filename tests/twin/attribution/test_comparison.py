@@ -24,7 +24,7 @@ from twin.attribution.views import View
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError
 from twin.network.operators import layer_macs
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.figures.beside import draw_beside
 from twin.reports.tables.difference import layers_beside, tasks_beside
 from twin.reports.tables.tasks import tasks_part

@@ -6,7 +6,7 @@ from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import NO_FINDING
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.beside import say_reason
 
 

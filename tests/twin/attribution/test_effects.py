@@ -13,7 +13,7 @@ from twin.attribution.effects import list_effects
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.network.graph import Window
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.page.differences import describe_what_if
 
 BOARD = load_board("stm32n6570_dk")

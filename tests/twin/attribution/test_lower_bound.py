@@ -13,7 +13,7 @@ from twin.attribution.observations import observe_folder
 from twin.deployment.deploy import deploy
 from twin.network.operators import graph_macs
 from twin.network.zoo import build
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from twin.documents import dump_document
 from twin.errors import UsageError
 from twin.network.readers import read_model
 from twin.pricing.document import to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 PHASES = ("pre_cycles", "core_cycles", "post_cycles", "core_npu_cycles")
 

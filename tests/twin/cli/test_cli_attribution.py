@@ -19,7 +19,7 @@ from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.documents import dump_document
 from twin.pricing.document import to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 def run(*arguments: object) -> tuple[int, str, str]:

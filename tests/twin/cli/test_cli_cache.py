@@ -13,8 +13,8 @@ from hwmodels.board.file import load_board
 from twin.api.commands.cache import CacheReport
 from twin.cli import app
 from twin.deployment.deploy import deploy
+from twin.pricing.inference import predict
 from twin.pricing.locality import measure_locality, replacement_range
-from twin.pricing.prediction import predict
 from twin.reports.tables.locality import header_pairs
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from calibration.measurement.measurement import read_measurement
 from twin.cli import app
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 WHERE = ("-b", "nucleo_l4r5zi")
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from twin.attribution.predicted import side_of_prediction
 from twin.cli import app
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.tables.tasks import tasks_part
 
 KWS = ("kws", "-b", "stm32n6570_dk", "--runtime", "neural-art")

@@ -19,7 +19,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.network.readers import read_model
 from twin.pricing.calibrated import predict_calibrated
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.structure import structure_key
 from twin.program.image.compile.build import fingerprint
 from twin.program.image.compile.ports import load_port

@@ -13,7 +13,7 @@ from twin.errors import RuntimeRefusedError, UsageError
 from twin.network import zoo
 from twin.network.graph import Graph, GraphLayer, Layer, Window
 from twin.network.writers import write_model
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.runtimes import load_runtime
 from twin.runtimes.compiler import Planner
 from twin.runtimes.neural_art.profile import estimate_max_cycles

@@ -12,7 +12,7 @@ from twin.deployment.accelerator.pools import Demand, Wish, plan_pools
 from twin.deployment.deploy import deploy
 from twin.deployment.placement import ArenaSlot
 from twin.errors import DoesNotFitError, PlacementError, UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.runtimes import load_runtime
 from twin.runtimes.compiler import Planner
 

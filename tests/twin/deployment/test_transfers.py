@@ -10,7 +10,7 @@ from hwmodels.bus.transfer import copy_cycles
 from hwmodels.errors import TwinError
 from twin.deployment.deploy import deploy
 from twin.deployment.transfers import plan_buffers
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 @pytest.fixture(scope="module")

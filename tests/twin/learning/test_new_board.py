@@ -19,8 +19,8 @@ from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.draw import probability_faster, ratio_interval
+from twin.pricing.inference import predict
 from twin.pricing.lines import list_doubtful
-from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
 
 FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")

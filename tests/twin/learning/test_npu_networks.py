@@ -8,7 +8,7 @@ from benchmarks.accuracy.npu_snn import compare_dense, compare_elementwise, comp
 from benchmarks.accuracy.npu_speech import list_speech_cases
 from twin.deployment.deploy import deploy
 from twin.network.zoo.builder import Builder
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 @pytest.fixture(scope="module")

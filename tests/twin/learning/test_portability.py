@@ -33,7 +33,7 @@ from twin.learning.portability.rows import measured_rows, share_waits
 from twin.pricing.assurance import price_cycles
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.price_names import TIME_PRICES
 from twin.pricing.unmeasured import RUN
 from twin.reports.documents import load_schema

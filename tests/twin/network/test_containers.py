@@ -14,7 +14,7 @@ import pytest
 from twin.api.commands.models import export_model
 from twin.errors import ModelError
 from twin.network import zoo
-from twin.network.model_names import name_model
+from twin.network.model_file import name_model
 from twin.network.readers import container, read_model
 from twin.network.readers.container import find_models
 from twin.network.writers.tflite import encode_tflite

@@ -12,7 +12,7 @@ from twin.errors import ModelError, UsageError
 from twin.network.operators import graph_macs, graph_parameters, is_alias
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import derive
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.tables.header import answer_pairs
 from twin.studies.accuracy import measure_accuracy
 

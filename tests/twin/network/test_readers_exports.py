@@ -18,7 +18,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import ModelError, RuntimeRefusedError
 from twin.network.operators import graph_macs, graph_parameters, list_states
 from twin.network.readers import read_model
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 EXPORTS = Path(__file__).parents[2] / "exports"
 CNN = ["conv_2d relu", "max_pool_2d", "reshape", "fully_connected", "softmax"]

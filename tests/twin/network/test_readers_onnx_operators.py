@@ -19,7 +19,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import ModelError
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 IMAGE = {"x": [1, 4, 6, 5]}
 ROWS = {"x": [1, 6, 8]}

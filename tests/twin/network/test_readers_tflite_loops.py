@@ -14,7 +14,7 @@ from twin.network.operators import graph_macs, list_states
 from twin.network.readers import budget, read_model
 from twin.network.readers.tflite_control import MAX_TURNS
 from twin.network.writers.tflite import encode_tflite
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 def test_a_keras_lstm_turns_as_often_as_its_sequence_is_long(tmp_path):

@@ -9,8 +9,8 @@ import twin
 from hwmodels.counts import Counts, make_bill, merge_bills
 from twin.deployment.accelerator.plan import plan_of
 from twin.pricing.accelerator import costs
+from twin.pricing.inference import predict
 from twin.pricing.lines import price_on_core, runtime_prices
-from twin.pricing.prediction import predict
 
 
 @pytest.mark.parametrize(("network", "changes"), [

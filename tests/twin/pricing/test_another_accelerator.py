@@ -17,7 +17,7 @@ from twin.cli import app
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.figures import overview
 from twin.runtimes import load_runtime
 

@@ -43,8 +43,8 @@ from twin.pricing.design import make_design
 from twin.pricing.draw import probability_faster
 from twin.pricing.extrapolation import COLD
 from twin.pricing.grade import GRADES, grade_energy, grade_prediction, say_grade
+from twin.pricing.inference import predict
 from twin.pricing.locality import replacement_range
-from twin.pricing.prediction import predict
 from twin.pricing.price_names import TIME_PRICES
 from twin.reports.page.deployment import Report, list_answers
 from twin.reports.tables.calibration import overlay_table, totals_table

@@ -3,7 +3,7 @@
 import pytest
 
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 def setup_us(**changes):

@@ -18,7 +18,7 @@ from twin.pricing.calibration import choose_calibration
 from twin.pricing.certainty import Certainty
 from twin.pricing.draw import probability_faster
 from twin.pricing.extrapolation import far_sd
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.program_certainty import CORE_SD, WAITING_SD, assure_program
 
 BOARD, RUNTIME = "stm32h747i_disco", "x-cube-ai@10.0.0"

@@ -12,7 +12,7 @@ from twin.documents import dump_document
 from twin.pricing.accelerator.energy import estimate_npu_energy
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import load_schema, to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.export import layer_rows
 
 PREDICTION = predict(deploy("ic", "stm32n6570_dk", runtime="neural-art"))

@@ -14,7 +14,7 @@ from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import profile_whole, side_of_prediction
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.tables.coverage import coverage_pairs
 from twin.reports.tables.tasks import tasks_part
 

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.pricing.document import load_schema, to_document
+from twin.pricing.inference import predict
 from twin.pricing.ledger import make_ledger, make_operand_ledger, split_document
-from twin.pricing.prediction import predict
 
 
 @pytest.fixture(scope="module", params=["nucleo_l4r5zi", "stm32h747i_disco", "rpi_pico"])

@@ -9,7 +9,7 @@ from hwmodels.counts import EVENTS
 from twin.deployment.deploy import deploy
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.zoo import build
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.runtimes import list_runtimes, load_runtime
 
 

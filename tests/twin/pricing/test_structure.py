@@ -16,7 +16,7 @@ from hwmodels.paths.exposure import expose
 from hwmodels.paths.timing import read_timing
 from twin.deployment import kept_counts as count_cache
 from twin.deployment.core import lower_network
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.structure import (
     MOST_IN_MEMORY,
     _known,

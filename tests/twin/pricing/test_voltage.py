@@ -15,7 +15,7 @@ from twin.attribution.published import build_published, deploy_row
 from twin.deployment.deploy import deploy
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.documents import write_json
 
 SLOW = {"clocks.cpu.frequency_hz": "24MHz"}

@@ -15,7 +15,7 @@ from twin.network import zoo
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
 from twin.network.readers import read_model
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.tables.report import report
 
 RUNTIMES = {"x-cube-ai": "stm32h747i_disco", "st-edge-ai": "nucleo_l4r5zi",

@@ -26,7 +26,7 @@ from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy
 from twin.errors import ProgramError, UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.program import finding
 from twin.program.asking import Wanted
 from twin.program.counters import Counters

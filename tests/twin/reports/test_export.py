@@ -9,7 +9,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.export import hardware_summary, layer_rows, write_csv_files, write_file
 from twin.reports.glossary import find_entry
 

@@ -12,7 +12,7 @@ from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")

@@ -39,7 +39,7 @@ from twin.reports.tables.limits import requirement_table
 from twin.reports.tables.report import report
 from twin.reports.tables.selection import selection_report
 from twin.reports.tables.studies import sweep_report
-from twin.reports.tables.task_table import task_table
+from twin.reports.tables.tasks import task_table
 from twin.runtimes.file import load_runtime
 from twin.studies.limits import Limits
 from twin.studies.penalties import Penalty

@@ -10,7 +10,7 @@ from made_predictions import make_prediction
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.pricing.accelerator.timeline import list_spans, sample_bandwidth
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.bars import chart_tasks
 from twin.reports.figures.canvas import save_figure
 from twin.reports.figures.task_timeline import draw_timeline_figure

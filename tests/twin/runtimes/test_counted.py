@@ -13,15 +13,16 @@ from made_graphs import conv_graph, one_layer, tensor
 
 import twin
 from benchmarks.operators.__main__ import LIBRARIES, execute
-from benchmarks.operators.fit import Key, Row, find_priors, group_rows
+from benchmarks.operators.fit import find_priors
 from benchmarks.operators.lending import Lenders, find_overfitted
 from benchmarks.operators.table import read_graphs, read_rows
+from benchmarks.operators.terms import Key, Row, group_rows
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.network.graph import GraphLayer, Quantization, Window
 from twin.network.operators import layer_macs
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.runtimes.counted.copies import count_copies, count_fills
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.mixture import CLASSES, mix, widen

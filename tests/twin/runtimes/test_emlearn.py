@@ -8,7 +8,7 @@ from benchmarks.operators.__main__ import execute, read_amounts
 from benchmarks.operators.table import read_rows
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 ROWS = [row for row in read_rows() if row.kernels == "emlearn"]
 DENSE = [row for row in ROWS if row.model.startswith("fully")]

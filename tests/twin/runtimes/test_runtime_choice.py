@@ -24,7 +24,7 @@ from twin.network.rewrites.precision import change_precision
 from twin.pricing.batched import predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.tables.header import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.file import order_release

@@ -9,7 +9,7 @@ from benchmarks.operators.table import read_rows
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Window
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.runtimes.counted.mixture import CLASSES, mix
 
 ROWS = [row for row in read_rows() if row.kernels == "tinymaix"]

@@ -17,8 +17,9 @@ from twin.api.requests import prediction as request
 from twin.api.requests import takes
 from twin.errors import UsageError
 from twin.pricing import calibrated
+from twin.pricing.inference import say_above_idle
 from twin.pricing.ledger import name_energies
-from twin.pricing.prediction import Prediction, say_above_idle
+from twin.pricing.prediction import Prediction
 from twin.pricing.requirement import Requirement
 from twin.studies.limits import Limits, price_of, read_limit, read_limits
 from twin.studies.rows import Row, bound_mean, find_least_mean, judge

@@ -29,7 +29,7 @@ from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.stated import is_known
 from twin.errors import UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 @takes(Diagnose)

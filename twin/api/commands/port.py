@@ -15,7 +15,7 @@ from twin.learning.portability.plan import rank_benchmarks
 from twin.learning.portability.port import gather, predict_unmeasured
 from twin.pricing.calibrated import apply_calibration
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.pricing.unmeasured import Ported, Ranking
 
 

@@ -29,7 +29,7 @@ from twin.api.requests.values import option as option
 from twin.api.requests.values import parse_clock, parse_named, parse_prices, parse_settings
 from twin.api.requests.values import required as required
 from twin.errors import UsageError
-from twin.network.model_names import SUFFIXES as MODEL_FILES
+from twin.network.model_file import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board

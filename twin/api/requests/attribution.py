@@ -25,7 +25,7 @@ from twin.api.requests import (
     required,
 )
 from twin.errors import UsageError
-from twin.network.model_names import SUFFIXES as MODEL_FILES
+from twin.network.model_file import SUFFIXES as MODEL_FILES
 
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Overlay

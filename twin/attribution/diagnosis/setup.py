@@ -16,11 +16,12 @@ from hwmodels.files import File
 from twin.attribution.diagnosis.marks import CLOCK_SD, clock_hz_of, is_clock_own
 from twin.attribution.folders import start_with_counter
 from twin.attribution.measured import find_unsteady, read_folder
-from twin.deployment.choice import list_releases, load_runtime, runs
+from twin.deployment.choice import list_releases, load_runtime
 from twin.deployment.deploy import deploy
 from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import take_built
 from twin.deployment.stated import list_candidates, name_runtime
+from twin.deployment.support import runs
 from twin.errors import BuildRefusedError, NotTheSameError, RuntimeRefusedError, UsageError
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
@@ -162,7 +163,7 @@ def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[st
 
 def _build(deployment: Deployment, measurement: Measurement, folders: Sequence[Path]) -> Deployment:
     """Return a deployment whose image can be built and read, or lies beside the measurement."""
-    from twin.pricing.prediction import predict
+    from twin.pricing.inference import predict
 
     files = [str(file) for folder in folders for above in (folder, folder.parent)
              if (file := above / "firmware" / "firmware.elf").is_file()]

@@ -14,7 +14,8 @@ from twin.deployment.draft import Draft
 from twin.deployment.memories import Home
 from twin.deployment.placement import Fusion, Placement, Plan
 from twin.errors import RuntimeRefusedError
-from twin.runtimes.compiler import Grouping, Planner, Step
+from twin.runtimes.compiler import Planner
+from twin.runtimes.partition import Grouping, Step
 
 
 class TaskPlan(Plan):

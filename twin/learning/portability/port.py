@@ -38,7 +38,8 @@ from twin.pricing.assurance import assure, price_cycles
 from twin.pricing.calibrated import apply_calibration, note_currents, predict_calibrated
 from twin.pricing.calibration import Calibration
 from twin.pricing.draw import Draw
-from twin.pricing.prediction import Prediction, predict
+from twin.pricing.inference import predict
+from twin.pricing.prediction import Prediction
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.unmeasured import Behind, Makeup, Ported
 

@@ -16,8 +16,7 @@ from hwmodels.errors import LONGEST_WORD
 from hwmodels.files import names_file
 from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
-from twin.network.model_names import CONTAINERS, MODELS, SUFFIXES
-from twin.network.readers.model_file import read_bytes
+from twin.network.model_file import CONTAINERS, MODELS, SUFFIXES, read_bytes
 
 __all__ = ["SUFFIXES", "read_model"]
 

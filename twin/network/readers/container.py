@@ -26,8 +26,7 @@ from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 from hwmodels.frozen import frozen
 from hwmodels.program.elf import ElfError, read_tables
 from twin.errors import ModelError
-from twin.network.model_names import CONTAINERS, name_model
-from twin.network.readers.model_file import is_tflite, read_bytes
+from twin.network.model_file import CONTAINERS, is_tflite, name_model, read_bytes
 
 MODELS = (".tflite", ".lite", ".onnx")
 _SOURCES = (".c", ".cc", ".cpp", ".h", ".hpp", ".ino")

@@ -20,9 +20,8 @@ from hwmodels.files import MISSHAPEN
 from hwmodels.flatbuffer import Flatbuffer, FlatbufferError, Table
 from twin.errors import ModelError
 from twin.network.graph import Graph, Quantization, Shape, Window, options_of_slice
-from twin.network.model_names import name_model
+from twin.network.model_file import name_model, read_bytes
 from twin.network.readers.budget import check_operators
-from twin.network.readers.model_file import read_bytes
 from twin.network.readers.refusal import UnsupportedError, refuse_unknown
 from twin.network.readers.verification import verify_graph
 from twin.network.zoo.builder import Builder

@@ -12,10 +12,10 @@ from pathlib import Path
 from hwmodels.files import MISSHAPEN
 from twin.errors import ModelError
 from twin.network.graph import Graph
+from twin.network.model_file import read_bytes
 from twin.network.readers.executorch_layers import KERNELS, Tie
 from twin.network.readers.executorch_program import Listed, Program, Spec, read_program
 from twin.network.readers.executorch_values import Reader
-from twin.network.readers.model_file import read_bytes
 from twin.network.readers.refusal import UnsupportedError, refuse_unknown
 from twin.network.readers.verification import verify_graph
 

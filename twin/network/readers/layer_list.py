@@ -22,9 +22,9 @@ import numpy as np
 from hwmodels.files import LARGEST_JSON_BYTES, MISSHAPEN, DocumentError, JsonObject, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph, Shape
+from twin.network.model_file import read_bytes
 from twin.network.operators import graph_macs
 from twin.network.readers.budget import check_operators
-from twin.network.readers.model_file import read_bytes
 from twin.network.readers.refusal import refuse_unknown
 from twin.network.readers.verification import verify_graph
 from twin.network.zoo.builder import IMAGE, MOST_WEIGHTS, PROBABILITY, SIGNED, Builder

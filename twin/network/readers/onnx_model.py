@@ -10,8 +10,8 @@ import numpy as np
 
 from hwmodels.errors import need_extra
 from twin.errors import ModelError
+from twin.network.model_file import read_bytes
 from twin.network.readers.budget import Budget, check_operators
-from twin.network.readers.model_file import read_bytes
 from twin.network.readers.onnx_external import take_external_data
 from twin.network.readers.onnx_integers import (
     join_dynamic,

@@ -24,9 +24,9 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Shape, Tensor, TensorIds
+from twin.network.model_file import is_tflite, read_bytes
 from twin.network.readers.budget import Budget, check_tensors
 from twin.network.readers.extended import find_converter
-from twin.network.readers.model_file import is_tflite, read_bytes
 from twin.network.readers.refusal import (
     UnsupportedError,
     copy_layer,

@@ -29,7 +29,8 @@ from twin.pricing.certainty import Certainty, LayerCertainty
 from twin.pricing.draw import Draw
 from twin.pricing.extrapolation import Reason, name_changes
 from twin.pricing.prediction import Prediction
-from twin.runtimes.compiler import Spread, Step
+from twin.runtimes.compiler import Spread
+from twin.runtimes.partition import Step
 
 PARTS = ("hardware", "hand_over", "moved", "host", "strange", "outside", "unseen")
 """Where time passes; `hardware` is tasks as they were profiled, and has no deviation in common."""

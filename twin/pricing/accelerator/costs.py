@@ -34,7 +34,7 @@ from twin.pricing.accelerator.columns import (
     divide,
     price_tasks,
 )
-from twin.runtimes.compiler import Step
+from twin.runtimes.partition import Step
 
 
 def price_schedule(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, ) -> Costs:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hwmodels.quantities import list_first
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deployment import Deployment
-from twin.runtimes.compiler import TOO_SMALL, Grouping, Why
+from twin.runtimes.partition import TOO_SMALL, Grouping, Why
 
 
 def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:

@@ -13,8 +13,9 @@ from hwmodels.quantities import drop_none, format_energy, format_time, list_by_k
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Account, Line
 from twin.attribution.predicted import side_of_prediction
+from twin.pricing.inference import say_above_idle
 from twin.pricing.ledger import cause_energies_uj, cause_times_us, explain_time
-from twin.pricing.prediction import LayerPrediction, Prediction, say_above_idle
+from twin.pricing.prediction import LayerPrediction, Prediction
 from twin.reports.beside import write_amount
 from twin.reports.columns import Cell, Column, number
 from twin.reports.page.changes import judge_ratio, write_change

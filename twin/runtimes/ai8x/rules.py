@@ -19,7 +19,8 @@ from hwmodels.schedule import Npu, Task, UnitWork
 from twin.network.graph import Graph, GraphLayer, Layer, RowsColumns
 from twin.network.operators import Form, follow_aliases, layer_macs, traits
 from twin.runtimes.ai8x.cycles import LayerShape, count_cycles
-from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
+from twin.runtimes.compiler import Planner
+from twin.runtimes.partition import Group, Grouping, Reason, Step, Why, Work
 from twin.runtimes.units import UnitRules, count_elements
 
 PROCESSORS = 64

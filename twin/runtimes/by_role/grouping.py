@@ -14,7 +14,8 @@ from hwmodels.quantities import list_by_key, sum_by_key
 from hwmodels.schedule import TaskBuffer
 from twin.network.graph import DTYPE_BITS, Graph, GraphLayer, Layer
 from twin.network.operators import Form, is_alias, traits
-from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Why, Work
+from twin.runtimes.compiler import Planner
+from twin.runtimes.partition import Group, Grouping, Reason, Why, Work
 
 
 class LayerRules(Protocol):

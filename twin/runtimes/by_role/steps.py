@@ -22,7 +22,8 @@ from twin.runtimes.by_role.transfers import (
     stage_weights,
     write_activation,
 )
-from twin.runtimes.compiler import Group, Grouping, Planner, Step, Work
+from twin.runtimes.compiler import Planner
+from twin.runtimes.partition import Group, Grouping, Step, Work
 
 COPY = "memcpy.identity"
 """Operation of a copy, for reports."""

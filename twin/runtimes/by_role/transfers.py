@@ -10,7 +10,7 @@ from hwmodels.errors import BoardError
 from hwmodels.schedule import Npu, Pool, Transfer
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import Form, traits
-from twin.runtimes.compiler import Work
+from twin.runtimes.partition import Work
 
 
 def pool_of(npu: Npu, memory: str, *, beside: str = "") -> Pool:

@@ -27,7 +27,7 @@ from twin.network.graph import Graph, Layer
 from twin.network.operators import follow_aliases, is_alias, layer_macs
 from twin.network.rewrites.patches import live_bytes
 from twin.network.writers.tflite import encode_tflite
-from twin.runtimes.compiler import Compiler, Group, Grouping, Planner, Reason, Step, Why
+from twin.runtimes.compiler import Compiler, Planner
 from twin.runtimes.ethos_u.commands import Stream, read_stream
 from twin.runtimes.ethos_u.counters import FIGURES, count_run, list_totals
 from twin.runtimes.ethos_u.tasks import make_tasks
@@ -39,6 +39,7 @@ from twin.runtimes.ethos_u.vela import (
     check_memory_mode,
     compile_network,
 )
+from twin.runtimes.partition import Group, Grouping, Reason, Step, Why
 
 COMPILED = "ethos_u"
 """Operator of a graph that is a command stream: its first input, a constant."""

@@ -22,9 +22,10 @@ from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.transfers import pool_of
-from twin.runtimes.compiler import Group, Grouping, Planner, Reason, Step, Why, Work
+from twin.runtimes.compiler import Planner
 from twin.runtimes.gap import cluster, ne16
 from twin.runtimes.gap.tiling import Piece, Shape, cut_layer, list_sizes, move, read_shape
+from twin.runtimes.partition import Group, Grouping, Reason, Step, Why, Work
 from twin.runtimes.units import UnitRules
 
 _MOST_TIMES = 8

@@ -21,10 +21,11 @@ from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, GraphLayer, Layer
 from twin.network.operators import Form, layer_macs, traits
 from twin.runtimes.by_role.grouping import has_second_operand
-from twin.runtimes.compiler import CompiledTasks, Work
+from twin.runtimes.compiler import CompiledTasks
 from twin.runtimes.neural_art import listing, profile
 from twin.runtimes.neural_art.compiled import list_tasks
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
+from twin.runtimes.partition import Work
 from twin.runtimes.units import UnitRules, count_elements
 
 _NAMES = {"average_pool_2d": "avgpool", "max_pool_2d": "maxpool", "mean": "avgpool",

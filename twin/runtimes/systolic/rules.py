@@ -9,7 +9,7 @@ from hwmodels.frozen import frozen
 from hwmodels.schedule import Npu
 from twin.network.graph import GraphLayer
 from twin.network.operators import layer_macs
-from twin.runtimes.compiler import Work
+from twin.runtimes.partition import Work
 from twin.runtimes.systolic.array import DATAFLOWS, count_cycles
 from twin.runtimes.units import UnitRules
 

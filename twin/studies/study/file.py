@@ -14,7 +14,7 @@ from hwmodels.files import names_file
 from twin.deployment.features import switch_on
 from twin.errors import RuntimeRefusedError, StudyError, UsageError
 from twin.network.readers import SUFFIXES
-from twin.pricing.prediction import TEMPERATURES
+from twin.pricing.inference import TEMPERATURES
 from twin.studies.axes import check_runtimes, make_space, read_sample
 from twin.studies.duty import Duty, read_currents, read_duty, read_sleep
 from twin.studies.files import (

@@ -40,7 +40,7 @@ from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.pricing.calibrated import predict_at
 from twin.pricing.calibration import choose_calibration
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 @pytest.fixture(scope="module")

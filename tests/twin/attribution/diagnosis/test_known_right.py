@@ -15,7 +15,7 @@ from twin.attribution.diagnosis.faults import COUNTER, ONE_FACTOR
 from twin.attribution.diagnosis.setup import BUILT_KINDS, SAME_IMAGE, read_build, require_alike
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 ALIKE = {"compiler": "gcc 12.2.1 -O2", "firmware_sha256": "a" * 64}
 

@@ -23,7 +23,7 @@ from twin.attribution.diagnosis.likelihood import (
 from twin.attribution.diagnosis.mark_chances import weigh_marks
 from twin.attribution.diagnosis.marks import Marks, read_marks
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 
 def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():

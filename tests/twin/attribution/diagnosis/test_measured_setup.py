@@ -26,7 +26,7 @@ from twin.attribution.measured import time_by_log
 from twin.deployment.deploy import deploy
 from twin.errors import BuildRefusedError, UsageError
 from twin.network.rewrites.channels import repeat_channels, trace_channels
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.program.image.compile.build import build_firmware, find_missing
 from twin.program.image.compile.permission import building_refused
 from twin.program.image.compile.ports import load_port

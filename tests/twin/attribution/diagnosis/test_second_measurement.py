@@ -31,7 +31,7 @@ from twin.attribution.document import diagnosis_document
 from twin.deployment.deploy import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.network.zoo.networks import ds_cnn
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 
 CLOCK = "clocks.cpu.frequency_hz"
 HERE, SLOW = (("cpu", 120e6),), (("cpu", 16e6),)

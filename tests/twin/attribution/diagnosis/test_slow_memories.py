@@ -36,7 +36,7 @@ from twin.attribution.document import diagnosis_document
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deploy import deploy
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.reports.tables.diagnosis import _answer
 
 

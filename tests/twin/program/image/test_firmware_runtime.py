@@ -15,7 +15,7 @@ from hwmodels.errors import ToolMissingError
 from twin.deployment.deploy import deploy
 from twin.deployment.stated import name_runtime
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.program.image.compile import store
 from twin.program.image.compile.store import keep_image, port_of
 from twin.program.image.read import network

@@ -12,7 +12,7 @@ from hwmodels.errors import ToolMissingError
 from twin.api.commands.tune import write_tuned
 from twin.errors import UsageError
 from twin.network.zoo.builder import Builder
-from twin.pricing.prediction import predict
+from twin.pricing.inference import predict
 from twin.program.image.compile.verification import BoardRun, LayerRun
 from twin.program.image.tuning import Candidate, Tuning, tune
 from twin.studies.study.file import load_study

@@ -26,7 +26,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
 from twin.cli import app
 from twin.errors import UsageError
-from twin.pricing.prediction import say_above_idle
+from twin.pricing.inference import say_above_idle
 from twin.reports.page.axes import log_axis
 from twin.reports.page.beside import list_faults
 from twin.reports.page.changes import describe_changes, tell_best

@@ -1,13 +1,31 @@
-"""The bytes of a model file, or why they cannot be had."""
+"""A model file: how its name ends, what its network is called, and its bytes."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import PurePath
 
 from hwmodels.files import LARGEST_BYTES, read_regular
 from twin.errors import ModelError
 
+MODELS = (".tflite", ".onnx", ".json", ".pte", ".espdl")
+"""Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
+
+CONTAINERS = (".zip", ".eim", ".elf", ".axf", ".out", ".bin", ".c", ".cc", ".cpp", ".h", ".hpp",
+              ".ino", ".lite", ".gz", ".tgz", ".tar")
+"""Endings of files a model may be inside (`twin.network.readers.container`)."""
+
+SUFFIXES = MODELS + CONTAINERS
+"""Endings of all files a network is read from."""
+
 _MOST_SUBGRAPHS = 1 << 10
+
+
+def name_model(model: str) -> str:
+    """Return what a model is called: a zoo name, or the stem of its file or of its member."""
+    file, _, member = model.rpartition(":")
+    file = member if file.lower().endswith(CONTAINERS) else model
+    return PurePath(file).stem.removesuffix(".mltk") if file.lower().endswith(SUFFIXES) else file
 
 
 def read_bytes(path: str, largest_bytes: int = LARGEST_BYTES) -> bytes:
