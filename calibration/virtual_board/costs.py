@@ -157,12 +157,10 @@ def costs_of(board: Board) -> Costs:
 def _span(board: Board, memory: Memory) -> Span:
     prices = derive_prices(board)
     data, code = data_cache(board, memory), code_cache(board, memory)
-    direct = memory.role != "tcm"
     wait = (memory.wait_states + memory.latency_cycles) * clock_ratio(board, memory)
-    waits = direct and memory.wait_states > 0
-    other = prices.price("sram_wait", memory.name).cycles if direct else 0.0
-    if memory.role.startswith("external"):
-        other = prices.price("external_wait", memory.name).cycles
+    waits = memory.wait_states > 0
+    other = prices.price("external_wait" if memory.role.startswith("external") else "sram_wait",
+                         memory.name).cycles
     read_miss = 0.0
     if data is not None:
         read_miss = (prices.price("dcache_read_refill", memory.name).cycles

@@ -1,5 +1,6 @@
 """The lock of a port lies in a folder of its user: what others plant is refused, not emptied."""
 
+import os
 import tempfile
 
 import pytest
@@ -31,3 +32,23 @@ def test_a_folder_others_can_write_is_refused(folder):
     folder.chmod(0o777)
     with pytest.raises(LinkError, match="this user alone"), lock_port("/dev/ttyMADE"):
         pass
+
+
+def test_who_holds_a_port_is_named_where_it_is_known(folder, monkeypatch):
+    lock = next(folder.iterdir())
+    with lock_port("/dev/ttyMADE"):
+        assert lock.read_text() == str(os.getpid())
+        with pytest.raises(LinkError, match=f"/dev/ttyMADE is in use by process {os.getpid()}$"), \
+                lock_port("/dev/ttyMADE"):
+            pass
+        lock.write_text("")
+        with pytest.raises(LinkError, match=r"in use by process unknown$"), \
+                lock_port("/dev/ttyMADE"):
+            pass
+        lock.write_text("7" * 33)  # no number of a process is as long
+        with pytest.raises(LinkError, match=r"in use by process unknown$"), \
+                lock_port("/dev/ttyMADE"):
+            pass
+    assert lock.read_text() == ""
+    with lock_port("/dev/ttyOTHER"), lock_port("/dev/ttyMADE"):
+        assert len({*folder.iterdir()}) == 2

@@ -335,6 +335,23 @@ def test_a_boards_clock_is_told_by_the_hosts(monkeypatch, rate):
     assert found.uncertainty == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_span_is_waited_for_four_times_over_and_asked_again(monkeypatch):
+    """A board whose clock is a quarter of what it claims answers in time, twice if need be."""
+    clock, waited = MadeClock(), {}
+
+    class MadeSession:
+        def request(self, name, payload, *, attempt_s, timeout_s):
+            spin_us = int.from_bytes(payload, "little")
+            waited[name, spin_us] = attempt_s, timeout_s
+            clock.sleep(1e-6 * spin_us)
+            return wire.BoardTime(ticks=spin_us, hz=10**6, clock=0).pack()
+
+    monkeypatch.setattr(calibration.collecting.clock_check, "time", clock)
+    check_clock(MadeSession())
+    assert waited == {("TIME", 0): (1.0, 5.0),
+                      ("TIME", 200_000): (pytest.approx(1.8), pytest.approx(6.6))}
+
+
 def test_a_clock_is_judged_by_the_span_the_board_claims(monkeypatch):
     """A board that spins 10 % longer than asked, and says so, has no other clock."""
     clock = MadeClock()

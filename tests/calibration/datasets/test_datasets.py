@@ -13,6 +13,7 @@ import calibration.datasets
 from calibration.datasets import (
     board_settings,
     list_tables,
+    published,
     published_rows,
     read_table,
     stand_in,
@@ -41,6 +42,64 @@ def test_a_row_is_normalised():
     assert board_settings(row) == {"supply.voltage_v": 1.8, "memories.flash.read_bytes": 16}
     assert row.judges_latency and row.judges_energy
     assert "tiny_results_v1.2" in row.source
+
+
+def test_a_row_keeps_what_was_published_as_it_was():
+    """mlperf_tiny/results.csv and stm32_zoo/measured.csv, cells of the rows' own lines."""
+    for dataset, file in (("mlperf_tiny", "mlperf_tiny/results.csv"),
+                          ("stm32_zoo", "stm32_zoo/measured.csv")):
+        raw = read_csv(file)
+        for row in published_rows():
+            if row.dataset != dataset:
+                continue
+            cells = raw[row.line - 2]
+            assert row.board_name == cells["board"]
+            clock_mhz = cells["clock_mhz"].partition("/")[0]
+            assert row.clock_hz == (float(clock_mhz) * 1e6 if clock_mhz else None)
+            assert ("duplicate" in row.flags) is bool(cells.get("dup_of_round"))
+            assert ("npu" in row.flags) is (cells.get("exec_engine") == "NPU")
+            assert ("transcribed" in row.flags) is (cells.get("how") == "transcribed")
+            assert ("open_division" in row.flags) is (cells.get("division") == "open")
+            assert ("accelerator" in row.flags) is bool(cells.get("accelerator"))
+            if dataset == "mlperf_tiny":
+                assert (row.edition, row.submitter, row.software, row.model_name) == tuple(
+                    cells[name] for name in ("round", "submitter", "software", "benchmark"))
+                assert row.latency_ms == (
+                    float(cells["latency_ms"]) if cells["latency_ms"] else None)
+                assert row.board_note == cells["supply_note"]
+                assert row.source == (f"mlcommons/tiny_results_{cells['round']}: "
+                                      f"{cells['source_path']}")
+            else:
+                assert (row.edition, row.model_name, row.submitter) == (
+                    cells["tool_version"], cells["variant"], "STMicroelectronics")
+                assert row.software == f"{cells['tool_version']} {cells['exec_engine']}"
+                assert row.latency_ms == (
+                    float(cells["inference_ms"]) if cells["inference_ms"] else None)
+                assert row.source == f"stm32ai-modelzoo: {cells['source']}"
+
+
+@pytest.mark.parametrize(("core", "ours"), [
+    ("Cortex-M4F", "cortex-m4"), ("Cortex-M7", "cortex-m7"), ("Cortex-M55+Ethos-U55", "cortex-m55"),
+    ("RV32IMAC+FPU", "RV32IMAC+FPU")])
+def test_cores_are_called_as_ours_where_they_are_some(core, ours):
+    assert published._core(core) == ours
+
+
+def test_cells_that_are_no_number_or_use_are_refused_by_their_line():
+    assert published._number("", 1e6, "file:3") is None
+    assert published._number("1.5", 1e6, "file:3") == 1.5e6
+    with pytest.raises(MeasurementError, match=r"^file:3: 'fast' is not a number$"):
+        published._number("fast", 1.0, "file:3")
+    with pytest.raises(MeasurementError, match=r"^file:3: use is 'both'; accepted: fit, test$"):
+        published._use("both", "file:3")
+
+
+def test_sealed_rows_are_not_learnt_from():
+    published.refuse_sealed(published_rows())
+    sealed = published_rows(use="test")[:1]
+    with pytest.raises(MeasurementError, match=rf"^{sealed[0].dataset}:{sealed[0].line}: a row of "
+                                               "use 'test' is sealed; fits take use=fit only$"):
+        published.refuse_sealed([*published_rows(), *sealed])
 
 
 def test_working_memory_as_the_tool_reports_it():

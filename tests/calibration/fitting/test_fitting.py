@@ -154,6 +154,37 @@ def test_prices_always_in_the_same_proportion_are_known_as_a_sum() -> None:
     assert not {"conv", "depthwise"} & set(told.unidentified) or told.condition > 50
 
 
+def test_two_prices_of_one_row_are_a_sum_and_traded_for_one_another() -> None:
+    """By hand: equal shares of 1/2, both priors 0.09 and an error of 0.01 on the sum.
+
+    Half the sum has variance 0.045; a row of error 0.01 leaves 1 / (1/0.045 + 1/0.0001) of it.
+    Half the difference, which no row sees, keeps its own.
+    """
+    fit = fit_prices(make_evidence([[1e6, 1e6]], [1.0, 1.0], names=("a", "b")),
+                     known_prior(("a", "b"), np.zeros(2), np.eye(2) * 0.09),
+                     Noise(network_sd=0.006, row_sd=0.008))
+    told = identify(fit, HOME)
+    assert (told.rows, told.rank, told.unidentified) == (1, 1, ("a", "b"))
+    assert told.effective_parameters == pytest.approx(0.045 / (0.045 + 1e-4), rel=1e-6)
+    assert told.confused == ()  # neither is known beside the sum, so none is traded
+    assert told.condition == pytest.approx(1.0)  # one row has one direction
+    strange = identify(fit, Cell(board="two", core="cortex-m7", library="x", release=0.0))
+    assert (strange.rows, strange.condition, strange.effective_parameters) == (0, 0.0, 0.0)
+
+
+def test_prices_told_by_their_sum_mainly_are_named_as_a_pair() -> None:
+    """Rows of a and b in nearly one proportion, and of c alone: c's contrast is known."""
+    amounts = [[4e6, 4.2e6, 0], [4.2e6, 4e6, 0], [0, 0, 5e6], [1e6, 1e6, 4e6]] * 3
+    fit = fit_prices(make_evidence(amounts, [0.7, 0.7, 1.4], names=("a", "b", "c")),
+                     known_prior(("a", "b", "c"), np.zeros(3), np.eye(3) * 0.09),
+                     Noise(network_sd=0.005, row_sd=0.005))
+    told = identify(fit, HOME)
+    assert told.rank == 3 and told.unidentified == () and told.rows == 12
+    assert told.confused == (("b", "a"),)
+    # shares of a and b differ by 0.4/8.2 of their sum, c's are its own: some forty to one
+    assert 20 < told.condition < 80
+
+
 def test_predicted_rows_carry_the_variance_of_their_prices() -> None:
     evidence = make_evidence(AMOUNTS, [0.7, 1.2, 1.0])
     fit = fit_prices(evidence, known_prior(NAMES, np.zeros(3), np.eye(3) * 0.09),

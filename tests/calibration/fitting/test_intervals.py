@@ -11,12 +11,18 @@ from calibration.fitting.intervals import (
     Band,
     Interval,
     bound,
+    concentrate,
     conformal_quantile,
     describe_basis,
     even_sides,
+    find_ends,
     make_band,
+    name_ends,
     probability_less,
+    remaining_sd,
+    scale_band,
     student_band,
+    widest,
 )
 
 
@@ -87,3 +93,63 @@ def test_what_an_interval_rests_on_is_told_of_one_and_of_many() -> None:
     assert "of 1 error on held-out networks" in describe_basis("conformal", 1)
     assert "no calibration data" not in describe_basis("model-based", 4, measured=True)
     assert describe_basis("model-based", 0).startswith("an assumed spread")
+
+
+@pytest.mark.parametrize(("times", "factor"), [
+    ([7.0] * 10, 1.0), ([3.0], math.sqrt(10)), ([1.0, 1.0], math.sqrt(5)),
+    ([3.0, 1.0, 0.0], math.sqrt((9 + 1) / 16 * 10))])
+def test_a_network_in_few_layers_is_less_sure_in_any_unit(times, factor) -> None:
+    assert concentrate(np.array(times)) == pytest.approx(factor)
+    assert concentrate(1e3 * np.array(times)) == pytest.approx(factor)
+
+
+def test_rows_close_what_an_operator_leaves_open() -> None:
+    """Without rows all of it; with information of (REST_SD / sd)^2, a sixteenth here, half."""
+    assert remaining_sd(0.0, 0.4) == 0.4
+    assert remaining_sd(1 / 16, 0.4) == pytest.approx(0.2)
+    assert remaining_sd(1e6, 0.4) < 1e-7
+
+
+def test_independent_causes_reach_as_their_squares_add() -> None:
+    narrow = Band(down=1.0, up=3.0, level=0.9, basis="conformal", count=30)
+    wide = Band(down=2.0, up=2.0, level=0.9, basis="borrowed", count=9)
+    low, high = find_ends(50.0, (0.3, narrow), (0.2, wide))
+    assert low == pytest.approx(50 * math.exp(-math.hypot(0.3, 0.4)))
+    assert high == pytest.approx(50 * math.exp(math.hypot(0.9, 0.4)))
+    both = widest(narrow, wide)
+    assert (both.down, both.up, both.basis, both.count) == (2.0, 3.0, "conformal", 30)
+    assert widest(narrow) == narrow
+    twice = scale_band(narrow, 2.0)
+    assert (twice.down, twice.up, twice.count) == (2.0, 6.0, 30)
+
+
+@pytest.mark.parametrize(("errors", "down", "up"), [
+    (np.arange(-9.0, 10), 9.0, 9.0), (np.arange(1.0, 20), 0.1, 19.0),
+    (-np.arange(1.0, 20), 19.0, 0.1), (np.arange(-2.0, 7), 6.0, 6.0)])
+def test_a_side_reaches_as_far_as_its_largest_error_and_at_least_a_rounding(errors, down, up):
+    """Of 19 errors the largest bounds 95 %; of nine the largest size bounds 90 %."""
+    band = make_band(errors, "borrowed")
+    assert (band.down, band.up, band.basis, band.level) == (down, up, "borrowed", 0.9)
+
+
+def test_sides_may_be_asked_to_be_alike() -> None:
+    band = make_band(np.arange(1.0, 20), alike=True)
+    assert (band.down, band.up) == (18.0, 18.0)  # the 18th of 19 sizes
+
+
+@pytest.mark.parametrize(("low", "high", "level"), [(2.0, 1.0, 0.9), (1.0, 2.0, 0.0),
+                                                    (1.0, 2.0, 1.0)])
+def test_ends_in_the_wrong_order_and_levels_that_are_none_are_refused(low, high, level) -> None:
+    with pytest.raises(FitError, match=f"interval {low} to {high} at level {level}"):
+        Interval(low=low, high=high, level=level)
+
+
+def test_an_interval_is_written_with_its_level_and_as_cells() -> None:
+    interval = Interval(low=1.0, high=4.0, level=0.9)
+    assert interval.holds(1.0) and interval.holds(4.0) and not interval.holds(0.99)
+    assert interval.scale(0.5, 2.0) == Interval(low=0.5, high=8.0, level=0.9)
+    assert interval.describe("{:g} ms".format) == "90 % interval 1 ms to 4 ms"
+    assert name_ends("time", "us", interval) == {
+        "time_low_us": 1.0, "time_high_us": 4.0, "time_level": 0.9}
+    assert name_ends("time", "us", None) == {
+        "time_low_us": None, "time_high_us": None, "time_level": None}

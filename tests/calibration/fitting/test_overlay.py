@@ -71,6 +71,8 @@ def test_doubt_about_powers_adds_to_those_measured_on_this_board_alone() -> None
     ("log: [0.1, -0.5]", "log: [0.1]", "1 factors need 1 covariances"),
     ("log: [0.1, -0.5]", "log: [0.1, 30.0]", "log of a factor is 30; accepted: -11.5 to 11.5"),
     ("kind: calibration", "kind: [", "cannot be read"),
+    ("sha256: '" + "0" * 64, "sha256: '" + "0" * 63 + "X", "X'; accepted: 64 digits 0 to f"),
+    ("sha256: '" + "0" * 64, "sha256: '" + "0" * 63, r"data\.sha256: "),
 ])
 def test_a_bad_file_is_refused_by_key(tmp_path: Path, old, new, words) -> None:
     path = write_overlay(tmp_path / "one.yaml", make_overlay(make_entry("one", "cortex-m4")))
