@@ -102,7 +102,8 @@ def _read_text(log: Log) -> tuple[Cells, Sequence[tuple[int, Cells]]]:
         label, colon, value = line.partition(":")
         if names and line.lstrip().startswith("|"):
             if len(cells) != len(names) or not line.rstrip().endswith("|"):
-                raise log.refuse(number, f"{len(cells)} columns; the header has {len(names)}")
+                raise log.refuse(number, f"{min(len(cells), line.count('|') - 1)} columns; the "
+                                         f"header has {len(names)}")
             rows.append((number, dict(zip(names, cells, strict=True))))
         elif {"Index", "OpCode"} <= set(cells):
             names = [_KEYS.get(cell, cell) for cell in cells]

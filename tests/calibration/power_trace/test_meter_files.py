@@ -150,7 +150,7 @@ def test_columns_are_found_wherever_they_stand(tmp_path, header, row, milliwatts
 
 
 def test_a_meters_accuracy_is_in_power_at_its_supply(tmp_path):
-    """A step of the PPK2 is 0.2 uA, here at 2 V and at 4 V; marks are known to a sample."""
+    """A step of the PPK2, 0.1 uA, is 0.2 uW at 2 V and 0.4 at 4 V; marks are known to a sample."""
     path = tmp_path / "trace.csv"
     path.write_text(FILES["ppk2"])
     for supply_v in (2.0, 4.0):
