@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property, partial
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
-from hwmodels.frozen import NamedTexts, frozen
+from hwmodels.frozen import frozen
 from hwmodels.quantities import Settings
 from twin.deployment.choice import DEFAULT
 from twin.deployment.deploy import deploy_towards
@@ -28,22 +28,18 @@ from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 from twin.pricing.batch import Batch
-from twin.pricing.batched import Group, Read, attempt, list_groups, predict_batch
+from twin.pricing.batched import Read, attempt, predict_batch
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.grade import grade_prices
 from twin.pricing.prediction import Prediction
 from twin.pricing.variables import COLD_START, SETUP, measure_variables
-from twin.pricing.variation import read_variation
 from twin.studies.axes import NAMED, OWN, Brought, Point, Value, label, read_clock
 from twin.studies.cold_start import list_parts
 from twin.studies.duty import Duty, Sleeps, assumed_paths, current_paths, find_rest, stated
 from twin.studies.filling import add_duty, describe_row, fill_row, name_inputs, weigh
 from twin.studies.judge import Judge
 from twin.studies.rows import Row, Rows
-
-FEWEST = 4
-"""Points that differ in their clock alone from which they are predicted by one call."""
 
 FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
@@ -168,42 +164,8 @@ class Deployer:
             self.judge.rate_all(asked)
 
     def predict(self, points: Sequence[Point]) -> Rows:
-        """Return a row for every point, in order; what is refused is a row with its reason.
-
-        Points that differ in their clock alone are one call of `predict_batch`.
-        """
-        found: dict[int, Row] = {}
-        for numbers, hertz in list_clock_runs([{**self.defaults, **point} for point in points]):
-            found |= self._predict_clocks([points[number] for number in numbers], numbers, hertz)
-        left = [number for number in range(len(points)) if number not in found]
-        asked = [points[number] for number in left]
-        found |= zip(left, self._predict(asked, [attempt(self.deploy, point) for point in asked]),
-                     strict=True)
-        return tuple(found[number] for number in range(len(points)))
-
-    def _predict_clocks(self, points: Sequence[Point], numbers: Sequence[int],
-                        hertz: Sequence[float]) -> dict[int, Row]:
-        """Return rows, by number, of points that differ in their clock; {} where none can be."""
-        base = attempt(self.deploy, {**points[0], "clock": OWN})
-        if not isinstance(base, Deployment) or not base.is_itemised:
-            return {}
-        path = f"clocks.{base.board.core.clock}.frequency_hz"
-        variation = read_variation({path: list(hertz)})
-        batch = predict_batch(base, vary=variation.paths, temperature=self.temperature,
-                              calibration=self.calibration, errors="keep", draws=True)
-        found = {numbers[one.row]: self._fail(points[one.row], one.error) for one in batch.failures}
-        for group in list_groups(base, variation):
-            if not isinstance(group, Group):
-                continue
-            one = group.deployment
-            like = self._describe(points[0], one)
-            for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
-                if numbers[row] not in found:
-                    filled = fill_row(replace(
-                        like, clock_hz=own_hz, inputs=name_inputs(points[row])), batch, row,
-                        one.board)
-                    found[numbers[row]] = self._finish(filled, one.board)
-        return found
+        """Return a row for every point, in order; what is refused is a row with its reason."""
+        return self._predict(points, [attempt(self.deploy, point) for point in points])
 
     def _predict(self, points: Sequence[Point], made: Sequence[Deployment | TwinError]) -> Rows:
         """Return the rows of points, of which each is a deployment or was refused."""
@@ -293,24 +255,3 @@ def _read_once(kept: dict[str, Read | TwinError], name: str, read: Callable[[str
     if isinstance(found, TwinError):
         raise found
     return found
-
-
-def list_clock_runs(points: Sequence[Point]) -> Iterator[tuple[list[int], list[float]]]:
-    """Yield numbers of points that differ in their clock alone, with their frequencies in hertz.
-
-    Fewer than `FEWEST` are none, and so is a clock that is not a frequency: it is refused as a row.
-    """
-    runs: dict[NamedTexts, list[tuple[int, float]]] = {}
-    for number, point in enumerate(points):
-        clock = str(point.get("clock", OWN))
-        try:
-            hertz = None if clock == OWN else read_clock(clock)
-        except TwinError:
-            continue
-        if hertz is not None:
-            key = tuple((name, f"{id(value)}" if isinstance(value, (Graph, Board)) else repr(value))
-                        for name, value in point.items() if name != "clock")
-            runs.setdefault(key, []).append((number, hertz))
-    for run in runs.values():
-        if len(run) >= FEWEST:
-            yield [number for number, _ in run], [hertz for _, hertz in run]

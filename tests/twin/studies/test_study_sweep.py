@@ -50,6 +50,16 @@ def test_a_row_says_what_predict_says(table) -> None:
     assert (row.voltage_scale, row.runtime) == ("vos3", deployment.runtime.identity)
 
 
+def test_every_figure_of_a_clock_is_that_of_the_clock_alone() -> None:
+    # Four and more clocks were one batch once, whose rows had the first one's set-up time.
+    clocks = ["20MHz", "21MHz", "22MHz", "23MHz"]
+    together = sweep_space(make_space(["ad"], ["nucleo_h7a3zi_q"], clocks=clocks)).rows
+    alone = [sweep_space(make_space(["ad"], ["nucleo_h7a3zi_q"], clocks=[clock])).rows[0]
+             for clock in clocks]
+    assert [row.variables for row in together] == [row.variables for row in alone]
+    assert len({dict(row.variables)["setup_us"] for row in together}) == len(clocks)
+
+
 def test_refusals_are_rows_with_their_reason(table, told) -> None:
     assert len(table.rows) == 8 and told[-1] == (8, 8, 2)
     assert {row.board for row in table.failed} == {"nucleo_f401re"}
