@@ -18,13 +18,13 @@ from hwmodels.frozen import NamedNumbers, frozen
 from hwmodels.kernel import Kernel, Lowered
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.paths.ways import data_cache, data_caches
-from hwmodels.simulator import count_traffic
-from twin.deployment.core import code_address, lower_network
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.operators import is_alias
 from twin.pricing.inference import predict
 from twin.pricing.lines import list_open, list_rivals, price_rivals, runtime_prices
+from twin.pricing.structure import find_structure
 
 WORRYING = 0.10
 """Miss rate from which a layer is called bound by its cache."""
@@ -128,7 +128,7 @@ def measure_locality(deployment: Deployment, *, cold: bool = False) -> Locality:
         On an accelerator, whose host starts each of its tasks with empty caches.
     """
     groups = lower_kernels(deployment)
-    done = _run(deployment, deployment.board, groups, cold)
+    done = find_structure(deployment, lambda: groups, cold=cold).traffic
     runs, layers = iter(done), deployment.executed.layers
     return Locality(
         lower=_sum_lower(done), deployment=deployment, temperature="cold" if cold else "warm",
@@ -170,12 +170,6 @@ def lower_kernels(deployment: Deployment) -> tuple[Lowered, ...]:
         raise UsageError(f"{deployment.runtime.identity} offloads, and its host starts with empty "
                          "caches; accepted: a runtime of the core, such as tflm-cmsis-nn")
     return lower_network(deployment)
-
-
-def _run(deployment: Deployment, board: Board, groups: Sequence[Lowered],
-         cold: bool) -> tuple[KernelTraffic, ...]:
-    return count_traffic([kernel for group in groups for kernel in group], board, cold=cold,
-                         code_address=code_address(deployment), code_memory=deployment.code)
 
 
 def _sum_up(board: Board, layer: Any, kernels: Sequence[Kernel],
