@@ -3,19 +3,22 @@
 import math
 import zlib
 from collections import Counter
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_graphs import one_layer, tensor
+from made_layers import example
 from made_outlines import compare_kept, outline
 
 from hwmodels.kernel import walk_accesses
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
+from twin.errors import RuntimeRefusedError
 from twin.network.graph import Quantization
 from twin.runtimes.file import load_runtime
+from twin.runtimes.library import find_operators
 
 KEPT = Path(__file__).parent / "kept"
 CASES = [(runtime, model, board) for board, runtimes in {
@@ -47,6 +50,40 @@ def test_kernels(runtime, model, board) -> None:
     found = [[describe(kernel) for kernel in layer]
              for layer in lower_network(deploy(model, board, runtime=runtime))]
     compare_kept(KEPT / f"{runtime}-{model}-{board}.txt", outline(found, 14))
+
+
+OPERATORS = [(runtime, board, dtypes) for board, runtimes, dtypes in (
+    ("nucleo_l4r5zi", ("tflm-reference@2023",), ("int8", "int16", "float32")),
+    ("nucleo_l4r5zi", ("cmsis-nn",), ("int8", "int16")),
+    ("apollo510_evb", ("cmsis-nn",), ("int8",)),
+    ("rpi_pico", ("cmsis-nn", "float-reference"), ("int8", "float32")),
+    ("esp32c3_devkitm", ("esp-nn-ansi",), ("int8",)), ("esp32s3_devkitc", ("esp-dl", "tflm-esp-nn"),
+                                                       ("int8",)),
+    ("gap9evk", ("gap",), ("int8",)), ("max78000evkit", ("ai8x",), ("int8",)),
+    ("xg24_dk2601b", ("mvp",), ("int8", "float32")),
+    ("nucleo_l4r5zi", ("nnom@cmsis", "nnom@local", "tinymaix@o1"), ("int8",)),
+    ("nucleo_l4r5zi", ("emlearn@o2",), ("float32",)))
+    for runtime in runtimes]
+
+
+@pytest.mark.parametrize(("runtime", "board", "dtypes"), OPERATORS)
+def test_operators(runtime, board, dtypes) -> None:
+    """A layer of each operator a library has, alone, a line each: what kws has none of, too."""
+    lines = []
+    for op in sorted({*find_operators("reference")} - {"svdf"}):  # which some want a state of
+        for dtype in dtypes:
+            graph, layer = example(op, dtype)
+            graph = replace(graph, inputs=tuple(
+                place for place in layer.inputs if graph.tensors[place].data is None))
+            try:
+                found = [describe(kernel) for group in lower_network(deploy(
+                    graph, board, runtime=runtime)) for kernel in group]
+            except RuntimeRefusedError:
+                found = []
+            lines += [f"{op} {dtype}: {name}, {family}, {macs} MACs, {code_bytes} bytes, assumed "
+                      f"{assumed}, {check}" for name, family, macs, code_bytes, assumed, *_, check
+                      in found] or [f"{op} {dtype}: refused"]
+    compare_kept(KEPT / f"operators-{runtime}-{board}.txt", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("adj", [False, True])
