@@ -8,6 +8,7 @@ bill = make_bill(runs[0].counts, derive_prices(board))
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,7 +95,8 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     Returns
     -------
     tuple of KernelTraffic
-        One per kernel.
+        One per kernel, under one policy of the caches behind the other: a board has several only
+        here (`hwmodels.board.policies.policies_of`), without loads and a lower cache.
     """
     if loads:
         from hwmodels.bus.contention import check_loads
@@ -146,18 +148,12 @@ def _run_kernels(kernels: Sequence[Kernel], issued: Sequence[KernelTraffic], tim
                  code: CodePath, data: DataPath, loads: Sequence[Load] = (),
                  ) -> tuple[KernelTraffic, ...]:
     """Add what each kernel's fetches, loads and stores meet to what the core does."""
-    if loads or _share_lines(code, data):
-        return tuple([_run_kernel(kernel, one, code.run([kernel], timing)[0], data, loads)
-                      for kernel, one in zip(kernels, issued, strict=True)])
-    fetched = code.run(kernels, timing)
-    met = data.run(kernels, [one.core_cycles for one in issued])
-    return tuple([replace(one, code=of_code, data=of_data)
-                  for one, of_code, of_data in zip(issued, fetched, met, strict=True)])
-
-
-def _share_lines(code: CodePath, data: DataPath) -> bool:
-    """Whether code and data share the lines of a cache, and so come to it in turns."""
-    return code.cache is not None and is_unified(data.board, code.cache)
+    # A cache that code and data share is met by both in turns.
+    if not (loads or data.in_turns or (code.cache and is_unified(data.board, code.cache))):
+        return _run_together(kernels, issued, timing, code, data, ())
+    rows = [_run_together([kernel], [one], timing, code, data, loads)
+            for kernel, one in zip(kernels, issued, strict=True)]
+    return tuple(itertools.chain(*zip(*rows, strict=True)))
 
 
 @lru_cache(maxsize=MOST_ISSUED)
@@ -181,18 +177,20 @@ def _issue(blocks: tuple[Block, ...], useful_macs: int, timing: CoreTiming) -> K
         mac_lanes=lanes, code=CodeTraffic(), data=DataTraffic(counts=AccessCounts(operands=())))
 
 
-def _run_kernel(kernel: Kernel, issued: KernelTraffic, fetched: CodeTraffic,
-                data: DataPath, loads: Sequence[Load]) -> KernelTraffic:
-    """Add what a kernel's fetches, loads and stores meet to what the core does."""
-    bursts = None
+def _run_together(kernels: Sequence[Kernel], issued: Sequence[KernelTraffic], timing: CoreTiming,
+                  code: CodePath, data: DataPath, loads: Sequence[Load],
+                  ) -> tuple[KernelTraffic, ...]:
+    """Add what kernels meet that come to no cache in turns; of loads, what one kernel waits for."""
+    fetched = code.run(kernels, timing)
     if loads:
         from hwmodels.bus.contention import count_waits, list_bursts
 
-        bursts = list_bursts(data.board, kernel, data.states)
-    (met,) = data.run([kernel], [issued.core_cycles])
-    return replace(
-        issued, code=fetched, data=met, waits=() if bursts is None else tuple(
-            count_waits(data.board, loads, bursts, issued.core_cycles, met.counts)))
+        bursts = list_bursts(data.board, kernels[0], data.states)
+    met = data.run(kernels, [one.core_cycles for one in issued])
+    return tuple([
+        replace(one, code=of_code, data=of_data, waits=tuple(count_waits(
+            data.board, loads, bursts, one.core_cycles, of_data.counts)) if loads else ())
+        for one, of_code, of_data in zip(itertools.cycle(issued), fetched, met)])
 
 
 def _split_waste(counts: Counts, useful_macs: int, lanes: int) -> Counts:

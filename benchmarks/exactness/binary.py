@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.oracles.replay import empty_layers, record_layers, replay_layers
 from calibration.errors import LinkError
-from calibration.virtual_board.costs import Costs, Span
+from calibration.virtual_board.costs import Span
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.core.file import load_core
@@ -153,23 +153,23 @@ def compare_recorded(name: str, graph: Graph, core: str, level: str,
     records = record_layers(port, built.image, random_input(graph).tobytes(),
                             [f"run_{place}" for place in places], room=1 << 26)
     kernels = read_build(built, graph)
-    found: list[tuple[str, Sequence[int], Sequence[int]]] = [
-        ("loads", [0] * len(kernels), [record.totals.loads for record in records]),
-        ("stores", [0] * len(kernels), [record.totals.stores for record in records]),
-        ("instructions (Unicorn)", [count_instructions(kernel, core) for kernel in kernels],
-         [record.totals.instructions for record in records])]
+    misses: list[tuple[str, Sequence[int], Sequence[int]]] = []
     for cache in CACHES:
-        state, misses = new_state(cache), []
+        state = new_state(cache)
         for _ in range(2):
-            misses, loads, stores = [], [], []
+            ran = []
             for kernel in kernels:
                 counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state)
-                misses.append(counts.total("read_misses") + counts.total("write_misses"))
-                loads.append(counts.total("reads"))
-                stores.append(counts.total("writes"))
-        found[0], found[1] = (("loads", loads, found[0][2]), ("stores", stores, found[1][2]))
-        replayed = replay_layers(records, Costs(data=cache, spans=SPANS))
-        found.append((f"misses, {cache.name}", misses, [one.misses for one in replayed]))
+                ran.append(counts)
+        misses.append((f"misses, {cache.name}",
+                       [one.total("read_misses") + one.total("write_misses") for one in ran],
+                       [one.misses for one in replay_layers(records, cache, SPANS)]))
+    found = [("loads", [one.total("reads") for one in ran],
+              [record.totals.loads for record in records]),
+             ("stores", [one.total("writes") for one in ran],
+              [record.totals.stores for record in records]),
+             ("instructions (Unicorn)", [count_instructions(kernel, core) for kernel in kernels],
+              [record.totals.instructions for record in records]), *misses]
     for quantity, predicted, counted in found:
         for place, one, other in zip(places, predicted, counted, strict=True):
             yield Row(network=name, core=core, level=level, layer=_title(graph, place),

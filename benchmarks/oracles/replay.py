@@ -1,7 +1,7 @@
 """Accesses of a real binary under another board: recorded once, replayed under each.
 
     records = record_layers("unicorn-m4", "firmware.elf", data, functions)
-    misses = replay_layers(records, costs)
+    misses = replay_layers(records, cache, spans)
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 
 from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.errors import LinkError
-from calibration.virtual_board.costs import Costs
-from calibration.virtual_board.emulator_state import EmulatorState
+from calibration.virtual_board.costs import Span
+from hwmodels.board.facts import Cache
+from hwmodels.cache.lookup import Lookup
 from hwmodels.frozen import frozen
 from hwmodels.isa import MACHINES
 from hwmodels.program.elf import read_elf_file
@@ -47,32 +48,31 @@ class LayerMisses:
         return self.read_misses + self.write_misses
 
 
-def replay_layers(records: Sequence[LayerRecord], costs: Costs, *,
+def replay_layers(records: Sequence[LayerRecord], cache: Cache, spans: Sequence[Span], *,
                   passes: int = 2) -> tuple[LayerMisses, ...]:
-    """Run recorded accesses through the caches of a board, and count in the last pass.
+    """Run recorded accesses through a cache, and count in the last pass.
 
     Parameters
     ----------
     records : sequence of LayerRecord
         In the order of the calls.
-    costs : Costs
-        Of the board; its data cache starts empty.
+    cache : Cache
+        It starts empty.
+    spans : sequence of Span
+        Of memory, whose accesses look it up.
     passes : int
         Inferences: 2 counts a warm one.
     """
-    from calibration.virtual_board.kernels.hooks import run_accesses
-
-    state = EmulatorState(costs, 0, 2, 0)
-    found: list[LayerMisses] = []
-    for _ in range(passes):
-        found = []
-        for record in records:
-            before = state.read_misses, state.write_misses, state.write_backs
-            run_accesses(state.words, np.ascontiguousarray(record.accesses, dtype=np.int64))
-            found.append(LayerMisses(read_misses=state.read_misses - before[0],
-                                     write_misses=state.write_misses - before[1],
-                                     write_backs=state.write_backs - before[2]))
-    return tuple(found)
+    lookup, found = Lookup(cache, np.ones(4, np.int64), np.array([0]), None), []
+    for record in [*records] * passes:
+        address, size, write = record.accesses.T
+        looked_up = np.any([(span.base <= address) & (address < span.end) for span in spans], 0)
+        lookup.clear()
+        lookup.meet(np.stack([address, size << 2 | write], 1)[looked_up])
+        _, _, reads, writes, _ = lookup.met(0, 0)
+        found.append(LayerMisses(read_misses=reads, write_misses=writes,
+                                 write_backs=int(lookup.leaving[1].sum())))
+    return tuple(found[-len(records):])
 
 
 def empty_layers(image: str | Path, folder: str | Path, functions: Sequence[str]) -> Path:

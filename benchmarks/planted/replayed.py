@@ -20,7 +20,7 @@ from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import Prior, known_prior
 from calibration.fitting.spread import learn_noise
 from calibration.fitting.ties import tie_prices
-from calibration.virtual_board.costs import Costs, Disturbance
+from calibration.virtual_board.costs import Disturbance
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
@@ -116,7 +116,7 @@ def record_networks(graphs: Sequence[Graph], folder: Path) -> Recording:
 def _replay(records: Sequence[LayerRecord], misses: dict[str, list[int]],
             backs: dict[str, list[int]]) -> None:
     for geometry in GEOMETRIES:
-        for one in replay_layers(records, Costs(data=geometry, spans=SPANS)):
+        for one in replay_layers(records, geometry, SPANS):
             misses[geometry.name].append(one.misses)
             backs[geometry.name].append(one.write_backs)
 

@@ -114,6 +114,11 @@ def policy_of(name: str, where: str = "a cache") -> Policy:
     return policy
 
 
+def policies_of(names: str, where: str = "a cache") -> tuple[Policy, ...]:
+    """Return the policies a cache is counted under together: names, parted by blanks."""
+    return tuple([policy_of(name, where) for name in names.split(" ")])
+
+
 @lru_cache
 def _load_policy(name: str) -> Policy:
     touch, choose = (take(GROUP, name, function) for function in ("touch", "choose"))

@@ -44,12 +44,6 @@ class OperandCounts:
     write_bypasses: int = 0
     write_throughs: int = 0
 
-    @property
-    def hits(self) -> int:
-        """Touches that found their line."""
-        return (self.read_touches + self.write_touches - self.read_misses - self.write_misses
-                - self.write_bypasses)
-
 
 @frozen
 class OwnerCounts:
@@ -80,7 +74,7 @@ class AccessCounts:
     simulated_touches: int = field(default=0, compare=False, repr=False)
 
     def total(self, field: str) -> int:
-        """Sum a field of `OperandCounts` (or "hits") over the operands."""
+        """Sum a field of `OperandCounts` over the operands."""
         return sum(getattr(operand, field) for operand in self.operands)
 
     @property

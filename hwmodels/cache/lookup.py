@@ -59,8 +59,7 @@ class Lookup:
 
     def met(self, function: int, region: int) -> list[int]:
         """Return touches and misses of loads and of stores, and bypasses."""
-        read, write, *misses = self.sums[:5, function * self.regions + region].tolist()
-        return [read, write, *misses]
+        return list(self.sums[:5, function * self.regions + region].tolist())
 
     def count_lower(self, function: int, names: Sequence[tuple[str, str, str]],
                     owners: NamedTexts) -> AccessCounts:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import policy_of
+from hwmodels.board.policies import policies_of
 from hwmodels.cache import AccessCounts
 from hwmodels.cache.counters import Owners, make_counts
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Operand
+from hwmodels.kernels.cache_words import POLICY
 from hwmodels.kernels.compiled import RUN_PROGRAMS
 from hwmodels.nest.plan import Plan
 
@@ -40,17 +41,19 @@ def run_plans(cache: Cache, calls: Sequence[Call], owners: Owners, numbers: np.n
     Returns
     -------
     tuple of AccessCounts
-        What each counts.
+        What each counts, under one policy behind the other.
     """
     starts = [0, *itertools.accumulate(len(operands) for _, operands, _ in calls)]
     shared = 1 + 2 * len(owners)
-    counters = np.zeros(3 * starts[-1] + shared * len(calls), dtype=np.int64)
+    geometry = describe_cache(cache)
+    policies = len(geometry) - POLICY
+    counters = np.zeros((policies, 3 * starts[-1] + shared * len(calls)), dtype=np.int64)
     RUN_PROGRAMS(np.array(starts), np.concatenate([plan.program for plan, *_ in calls]), numbers,
-                 describe_cache(cache), words, counters)
-    counted = counters.tolist()
+                 geometry, words.reshape(policies, -1), counters)
     return tuple([
         make_counts(cache, *call, owners,
                     counted[3 * first + shared * number:3 * last + shared * (number + 1)])
+        for counted in counters.tolist()
         for number, (call, (first, last)) in enumerate(zip(
             calls, itertools.pairwise(starts), strict=True))])
 
@@ -71,6 +74,6 @@ def number_owners(known: Owners, operands: Sequence[Operand],
 def describe_cache(cache: Cache) -> np.ndarray:
     """Return what compiled loops need to know of a cache, as `cache_words` lays it out."""
     return np.array([cache.sets, cache.ways, cache.line_bytes.bit_length() - 1,
-                     policy_of(cache.replacement).number, cache.write == "back",
-                     cache.allocate == "read_write",
-                     -1 if cache.sets & (cache.sets - 1) else cache.sets - 1], dtype=np.int64)
+                     -1 if cache.sets & (cache.sets - 1) else cache.sets - 1,
+                     cache.write == "back", cache.allocate == "read_write",
+                     *[one.number for one in policies_of(cache.replacement)]], dtype=np.int64)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
-from hwmodels.board.policies import MOST_TREE_WAYS, policy_of
+from hwmodels.board.policies import MOST_TREE_WAYS, policies_of
 from hwmodels.cache import AccessCounts
 from hwmodels.cache.running import Call, number_owners, run_plans
 from hwmodels.errors import BoardError, KernelError, check_known, check_word
@@ -42,7 +42,7 @@ class CacheState:
     shape
         (sets, ways, line bytes, replacement) the words are of.
     words : ndarray of int64, read-only
-        As `hwmodels.kernels.cache_words` has them.
+        As `hwmodels.kernels.cache_words` has them, under one policy behind the other.
     owners : tuple of (str, str)
         (memory, role) of each owner number lines are marked with.
     """
@@ -57,10 +57,6 @@ class CacheState:
             return NotImplemented
         return (self.shape == other.shape and self.owners == other.owners
                 and np.array_equal(self.words, other.words))
-
-    def __hash__(self) -> int:
-        """Hash what equality compares."""
-        return hash((self.shape, self.owners, self.words.tobytes()))
 
 
 def line_buffer_of(memory: Memory) -> Cache:
@@ -88,13 +84,12 @@ def new_state(cache: Cache, seed: int = SEED) -> CacheState:
     check_cache(cache)
     if not 0 < seed < 1 << 16:
         raise BoardError(f"cache {cache.name!r}: LFSR seed {seed}; accepted: 1 to 65535")
-    entries = cache.sets * cache.ways
-    words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
-    start = policy_of(cache.replacement).start
-    words[0] = seed if start is None else start
-    words[STATE_HEAD:STATE_HEAD + entries] = -1
+    entries, policies = cache.sets * cache.ways, policies_of(cache.replacement)
+    words = np.zeros((len(policies), STATE_HEAD + entries + cache.sets), dtype=np.int64)
+    words[:, 0] = [seed if one.start is None else one.start for one in policies]
+    words[:, STATE_HEAD:STATE_HEAD + entries] = -1
     words.flags.writeable = False
-    return CacheState(shape=_shape(cache), words=words)
+    return CacheState(shape=_shape(cache), words=words.ravel())
 
 
 def check_cache(cache: Cache) -> None:
@@ -114,13 +109,13 @@ def check_cache(cache: Cache) -> None:
     if cache.size_bytes != cache.sets * cache.ways * cache.line_bytes:
         raise BoardError(f"{where}: {cache.size_bytes} bytes; accepted: a multiple of ways x "
                          f"line ({cache.ways * cache.line_bytes})")
-    policy = policy_of(cache.replacement, where)
-    if not policy.takes(cache.ways):
-        raise BoardError(
-            f"{where}: tree pseudo-LRU of {cache.ways} ways; accepted: a power of two up to "
-            f"{MOST_TREE_WAYS}" if policy.tree else
-            f"{where}: {policy.name} chooses a way that none of {cache.ways} is; accepted: as many "
-            "as it is made for")
+    for policy in policies_of(cache.replacement, where):
+        if not policy.takes(cache.ways):
+            raise BoardError(
+                f"{where}: tree pseudo-LRU of {cache.ways} ways; accepted: a power of two up to "
+                f"{MOST_TREE_WAYS}" if policy.tree else
+                f"{where}: {policy.name} chooses a way that none of {cache.ways} is; accepted: as "
+                "many as it is made for")
     check_word(f"{where}: write", cache.write, ("back", "through"), BoardError)
     check_word(f"{where}: allocate", cache.allocate, ("read", "read_write"), BoardError)
 
@@ -177,7 +172,8 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     Parameters
     ----------
     cache, state, method
-        As for `simulate_nests`.
+        As for `simulate_nests`. Under several policies (`hwmodels.board.policies.policies_of`)
+        all is counted for each.
     kernels
         In order.
     cached
@@ -186,7 +182,7 @@ def simulate_kernels(cache: Cache, kernels: Sequence[Kernel], state: CacheState,
     Returns
     -------
     tuple of AccessCounts
-        Per kernel, as `simulate_nests` has them.
+        Per policy and kernel, as `simulate_nests` has them.
     CacheState
         After the last.
     """

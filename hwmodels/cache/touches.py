@@ -19,8 +19,8 @@ from hwmodels.cache.running import describe_cache, number_owners
 from hwmodels.cache.set_associative import CacheState
 from hwmodels.frozen import entity
 from hwmodels.kernel import Nest, Nests, Operand, Operands
-from hwmodels.kernels.cache_words import CODE, CODE_END
-from hwmodels.nest.flattening import RECORD_WORDS, flatten_tree
+from hwmodels.kernels.cache_words import CODE, CODE_END, RECORD
+from hwmodels.nest.flattening import flatten_tree
 from hwmodels.nest.stream import check_nests, make_tree
 
 PIECE = 1 << 18
@@ -112,7 +112,7 @@ def walk_touches(nests: Sequence[Nest], operands: Sequence[Operand],
 
     program = _flatten_nests(tuple(nests), tuple(operands), line_bytes).copy()
     cursor = np.array([program[CODE], 0, 0])
-    accesses, lines, marks = np.empty((3, PIECE + len(program) // RECORD_WORDS), dtype=np.int64)
+    accesses, lines, marks = np.empty((3, PIECE + len(program) // int(RECORD)), dtype=np.int64)
     while cursor[0] < program[CODE_END]:
         count = touch_stream.fill_touches(program, line_bytes.bit_length() - 1, cursor, accesses,
                                           lines, marks)

@@ -68,6 +68,7 @@ from hwmodels.kernels.cache_words import (
 )
 from hwmodels.kernels.compiled import (
     Integer,
+    Table,
     Words,
     compile_kept,
     compile_part,
@@ -77,12 +78,12 @@ from hwmodels.kernels.compiled import (
 
 @compile_part
 def touch(m: Words, geometry: Words, state: Words, counters: Words, at: Integer, line: Integer,
-          index: Integer) -> tuple[Integer, Integer]:
+          index: Integer, policy: Integer) -> tuple[Integer, Integer]:
     """Touch a line of a set for the stream `at`, and count; return what `meet_set` does."""
     sets, ways, write = np.uint64(geometry[SETS]), np.uint64(geometry[WAYS]), m[at + WRITE]
     found, left = meet_set(line, write, line << 8 | m[at + MARK], geometry[ALLOCATE], state,
                            STATE_HEAD + index * ways, STATE_HEAD + sets * ways + index, ZERO,
-                           geometry[WAYS], geometry[POLICY])
+                           geometry[WAYS], policy)
     first = np.uint64(m[COUNTERS])
     counters[np.uint64(m[LEAVING]) - ONE] += 1
     if found != HIT:
@@ -122,7 +123,7 @@ def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Inte
 
 @compile_part
 def run_in_order(m: Words, geometry: Words, state: Words, counters: Words, turn: Integer,
-                 stop: Integer, first: Integer, end: Integer) -> None:
+                 stop: Integer, first: Integer, end: Integer, policy: Integer) -> None:
     """Make every touch of iterations [turn, stop) of an innermost loop."""
     shift, sets, mask = geometry[SHIFT], geometry[SETS], geometry[MASK]
     while turn < stop:
@@ -131,7 +132,8 @@ def run_in_order(m: Words, geometry: Words, state: Words, counters: Words, turn:
             if m[at + LOW] <= turn < m[at + HIGH]:
                 before, line = line, (m[at + ADDRESS] + turn * m[at + STEP]) >> shift
                 if not m[at + FOLLOWS] or line != before:
-                    touch(m, geometry, state, counters, at, line, set_among(sets, mask, line))
+                    touch(m, geometry, state, counters, at, line, set_among(sets, mask, line),
+                          policy)
             at += RECORD
         turn += 1
 
@@ -184,7 +186,7 @@ def leave_line(m: Words, at: Integer, bit: Integer) -> Integer:
 
 @compile_part
 def touch_stirred(m: Words, geometry: Words, state: Words, counters: Words, first: Integer,
-                  stirred: Integer) -> Integer:
+                  stirred: Integer, policy: Integer) -> Integer:
     """Touch the lines of streams, in order; return those whose round is to be repeated.
 
     That is where a line was evicted that the round had touched, and for stores that bypass.
@@ -197,7 +199,7 @@ def touch_stirred(m: Words, geometry: Words, state: Words, counters: Words, firs
         line = m[at + HERE]
         if line >= 0 and not (m[at + FOLLOWS] and m[at - RECORD + HERE] == line):
             index = np.uint64(m[at + HOME])
-            found, left = touch(m, geometry, state, counters, at, line, index)
+            found, left = touch(m, geometry, state, counters, at, line, index, policy)
             users = m[np.uint64(m[USERS]) + index]
             if left >= 0:
                 # Most sets have one user: then nothing of the round was there to evict.
@@ -212,7 +214,7 @@ def touch_stirred(m: Words, geometry: Words, state: Words, counters: Words, firs
 
 
 @compile_part
-def run_rounds(m: Words, geometry: Words, state: Words, counters: Words, turn: Integer,
+def run_rounds(m: Words, geometry: Words, states: Table, counters: Table, turn: Integer,
                stop: Integer, first: Integer, end: Integer) -> None:
     """Run iterations [turn, stop) of an innermost loop, those that change nothing at once.
 
@@ -229,7 +231,10 @@ def run_rounds(m: Words, geometry: Words, state: Words, counters: Words, turn: I
         at += RECORD
     stirred = bit - 1
     while True:
-        again = touch_stirred(m, geometry, state, counters, first, stirred)
+        again = 0
+        for policy in range(len(states)):
+            again |= touch_stirred(m, geometry, states[policy], counters[policy], first, stirred,
+                                   geometry[POLICY + policy])
         turn = turn + 1 if again else upcoming
         if turn >= stop:
             break
@@ -272,7 +277,7 @@ def shift_streams(m: Words, amount: Integer, depth: Integer, first: Integer, las
 
 
 @compile_part
-def run_innermost(m: Words, geometry: Words, state: Words, counters: Words, op: Integer) -> None:
+def run_innermost(m: Words, geometry: Words, states: Table, counters: Table, op: Integer) -> None:
     """Run a loop that holds nothing but streams."""
     extent = m[op + EXTENT]
     first, last = np.uint64(m[op + FIRST]), np.uint64(m[op + LAST])
@@ -280,9 +285,11 @@ def run_innermost(m: Words, geometry: Words, state: Words, counters: Words, op: 
     if m[op + PARTNER]:
         set_ranges(m, 0, extent, np.uint64(m[op + DEPTH]), at, end)
     if extent == 1 or m[IN_ORDER] or last - first > MOST_STREAMS:
-        run_in_order(m, geometry, state, counters, 0, extent, at, end)
+        for policy in range(len(states)):
+            run_in_order(m, geometry, states[policy], counters[policy], 0, extent, at, end,
+                         geometry[POLICY + policy])
     else:
-        run_rounds(m, geometry, state, counters, 0, extent, at, end)
+        run_rounds(m, geometry, states, counters, 0, extent, at, end)
 
 
 @compile_part
@@ -310,14 +317,14 @@ def close_loop(m: Words, op: Integer) -> bool:
 
 
 @compile_part
-def run_program(m: Words, geometry: Words, state: Words, counters: Words) -> None:
+def run_program(m: Words, geometry: Words, states: Table, counters: Table) -> None:
     """Run a program."""
     code: Integer = np.uint64(m[CODE])
     op = code
     while op < np.uint64(m[CODE_END]):
         operation, following = m[op], op + OPERATION_WORDS
         if operation == INNERMOST:
-            run_innermost(m, geometry, state, counters, op)
+            run_innermost(m, geometry, states, counters, op)
         elif operation == LOOP:
             enter_loop(m, op)
         elif close_loop(m, op):
@@ -336,8 +343,8 @@ def mark_streams(m: Words, geometry: Words, owners: Words) -> None:
 
 
 @compile_kept
-def run_programs(starts: Words, m: Words, owners: Words, geometry: Words, state: Words,
-                 counters: Words) -> None:
+def run_programs(starts: Words, m: Words, owners: Words, geometry: Words, states: Table,
+                 counters: Table) -> None:
     """Run programs through a cache, one behind the other.
 
     Parameters
@@ -357,12 +364,12 @@ def run_programs(starts: Words, m: Words, owners: Words, geometry: Words, state:
         left and those written back by owner; added to.
     """
     at, programs = ZERO, len(starts) - 1
-    shared = (len(counters) - 3 * starts[programs]) // programs
+    shared = (counters.shape[1] - 3 * starts[programs]) // programs
     for program in range(programs):
         first, last = starts[program], starts[program + 1]
         words = m[at:]
         words[COUNTERS] = 3 * first + program * shared
         words[LEAVING] = words[COUNTERS] + 3 * (last - first) + 1
         mark_streams(words, geometry, owners[first:])
-        run_program(words, geometry, state, counters)
+        run_program(words, geometry, states, counters)
         at += np.uint64(words[SIZE])

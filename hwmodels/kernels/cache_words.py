@@ -22,8 +22,10 @@ HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
 EMPTY = -1
 STATE_HEAD = np.uint64(8)
 
-SETS, WAYS, SHIFT, POLICY, BACK, ALLOCATE, MASK = range(7)
-"""Of a geometry: SHIFT is log2 of the line, MASK is SETS - 1 where that is a mask, else -1."""
+SETS, WAYS, SHIFT, MASK, BACK, ALLOCATE, POLICY = range(7)
+"""Of a geometry: SHIFT is log2 of the line, MASK is SETS - 1 where that is a mask, else -1. From
+POLICY on are the policies it is counted under: states and counters have a row for each.
+"""
 
 # A program: where its parts begin, counted from its first word.
 (CODE, CODE_END, RECORDS, STEPS, DEPTHS, GUARDS, GUARD_WORDS, LOOPS, NEXTS, USERS, COUNTERS,
@@ -45,6 +47,7 @@ guards. STILL: the loop moves nothing."""
 TURN, STOP, BEFORE, LOOP_WORDS = np.arange(4, dtype=np.uint64)
 """BEFORE: changes before the iteration."""
 LOOP, END, INNERMOST = range(3)
+"""Enter a loop, close it, run a loop that holds nothing but streams."""
 
 NEVER = 1 << 60
 MOST_STREAMS = np.uint64(62)

@@ -289,15 +289,6 @@ def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: T
                                      links, state, edges, free, log, keys, order, blame)
 
 
-def make_room(spans: Table, nodes: Table, ports: int) -> tuple[NDArray[np.int64], ...]:
-    """Return what tasks work in: state, edges, free, log, keys and order."""
-    most = max(1, int(np.diff(spans[:, 0]).max(initial=0)))
-    longest = max(1, int(nodes[:, STEPS].max(initial=0)))
-    edges = 2 * max(1, int(np.diff(spans[:, 1]).max(initial=0)))
-    return tuple(np.zeros(shape, np.int64) for shape in (
-        (most, 8), (edges, 6), (ports + 1, 6), (most, longest, 7), most, most * longest))
-
-
 def run_tasks(spans: Table, nodes: Table, links: Table,
                ports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Run tasks, one after another.
@@ -305,8 +296,11 @@ def run_tasks(spans: Table, nodes: Table, links: Table,
     Arguments are the columns above and how many channels or pools there are at most. Returns the
     log of the last task, the ticks each took from beginning to end, and blame by node.
     """
-    blame, until = np.zeros((len(nodes), 5), np.int64), np.zeros(len(spans) - 1, np.int64)
-    state, edges, free, log, keys, order = make_room(spans, nodes, ports)
+    most, linked = np.diff(spans, axis=0).max(axis=0, initial=1).tolist()
+    longest = int(nodes[:, STEPS].max(initial=1))
+    state, edges, free, log, keys, order, blame, until = (np.zeros(shape, np.int64) for shape in (
+        (most, 8), (2 * linked, 6), (ports + 1, 6), (most, longest, 7), most, most * longest,
+        (len(nodes), 5), len(spans) - 1))
     start_steps(spans, nodes, links, state, edges, free, log, keys, order, blame, until)
     return log, until, blame
 

@@ -9,15 +9,11 @@ from typing import cast
 import numpy as np
 
 from hwmodels.kernel import Guard
+from hwmodels.kernels.cache_words import END, INNERMOST, LOOP, NEVER, RECORD
 from hwmodels.nest.stream import Repeat, Stream, Tree, moves_stream
 
-HEADER_WORDS, RECORD_WORDS = 15, 16
-"""Words of the header and of a record, as `hwmodels.kernels.cache_words` has them."""
-
-LOOP, END, INNERMOST = range(3)
-"""Operations: enter a loop, close it, run a loop that holds nothing but streams."""
-
-EVER = 1 << 60
+HEADER_WORDS = 15
+"""Before the parts of a program, as `hwmodels.kernels.cache_words` has them."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,7 +48,7 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> np.ndarray
     _flatten_body(tree, 0, flat)
     depths = 1 + max([len(stream.steps_bytes) for stream, _ in flat.streams], default=0)
     streams = len(flat.streams)
-    records = np.zeros((streams, RECORD_WORDS), dtype=np.int64)
+    records = np.zeros((streams, int(RECORD)), dtype=np.int64)
     steps = np.zeros((streams, depths), dtype=np.int64)
     guards = np.zeros((len(flat.guards), 2 + depths), dtype=np.int64)
     guard = 0
@@ -62,7 +58,7 @@ def flatten_tree(tree: Tree, sets: int, *, in_order: bool = False) -> np.ndarray
         log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
         end = guard + len(stream.guards)
         records[row, :13] = (stream.address, step, log_step, stream.write, 0, stream.operand,
-                             stream.follows, 0, EVER, 0, 0, guard, end)
+                             stream.follows, 0, NEVER, 0, 0, guard, end)
         steps[row, :len(moves)] = moves
         guard = end
     for row, condition in enumerate(flat.guards):

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.board.policies import policy_of
+from hwmodels.board.policies import policies_of
 from hwmodels.frozen import entity
 from hwmodels.kernel import Nests, Operands
 from hwmodels.nest.flattening import flatten_tree
@@ -56,7 +56,8 @@ def plan_nests(nests: Nests, operands: Operands,
     line_bytes = cache.line_bytes
     traffic = measure_traffic(nests, operands, line_bytes)
     tree = make_tree(nests, operands, looked_up, line_bytes)
-    in_order = method == "accesses" or policy_of(cache.replacement).step is not None
+    in_order = method == "accesses" or any(
+        [policy.step is not None for policy in policies_of(cache.replacement)])
     if not in_order:
         stores = any(operand.write_touches for operand, chosen in zip(
             traffic, looked_up, strict=True) if chosen)

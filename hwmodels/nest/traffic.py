@@ -20,26 +20,6 @@ MOST_GROUPS = 1024
 
 
 @frozen
-class Span:
-    """What one access amounts to over its whole nest.
-
-    Parameters
-    ----------
-    accesses
-        Times it is made: index tuples that meet its guards.
-    touches
-        Lines touched, one or more per access.
-    low_address, end_address
-        First byte touched and the byte after the last; meaningless without accesses.
-    """
-
-    accesses: int
-    touches: int
-    low_address: int
-    end_address: int
-
-
-@frozen
 class Traffic:
     """Accesses an operand gets from a kernel, whatever caches do with them."""
 
@@ -98,21 +78,22 @@ def _count_accesses(nests: Nests, names: tuple[str, ...], phases: tuple[int, ...
     for extents, access in walk_accesses(nests):
         index = place[access.operand]
         phase = phases[index]
-        span = measure_access(access, extents, phase, line_bytes)
-        if not span.accesses:
+        measured = measure_access(access, extents, phase, line_bytes)
+        if measured is None:
             continue
-        first, last = span.low_address - phase, span.end_address - phase
-        row, low[index], end[index] = sums[index], min(low[index], first), max(end[index], last)
-        row[access.write] += span.accesses
-        row[2 + access.write] += span.accesses * access.width_bytes
-        row[4 + access.write] += span.touches
+        accesses, touches, first, last = measured
+        row, low[index], end[index] = (sums[index], min(low[index], first - phase),
+                                       max(end[index], last - phase))
+        row[access.write] += accesses
+        row[2 + access.write] += accesses * access.width_bytes
+        row[4 + access.write] += touches
     return tuple([(Traffic(reads=row[0], writes=row[1], read_bytes=row[2], write_bytes=row[3],
                            read_touches=row[4], write_touches=row[5]), first, last)
                   for row, first, last in zip(sums, low, end, strict=True)])
 
 
 def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
-                   line_bytes: int) -> Span:
+                   line_bytes: int) -> tuple[int, int, int, int] | None:
     """Count one access's executions and line touches and find the bytes it reaches.
 
     Parameters
@@ -126,8 +107,9 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
 
     Returns
     -------
-    Span
-        Exact, guards included.
+    accesses, touches, low_address, end_address : int
+        Times it is made: index tuples that meet its guards; lines touched, one or more per access;
+        first byte touched and the byte after the last. None where it is never made.
 
     Notes
     -----
@@ -142,7 +124,7 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
         residues = np.zeros(line_bytes, dtype=np.int64)
         residues[low % line_bytes] = 1
     if not _meets_constants(access):
-        return Span(accesses=0, touches=0, low_address=low, end_address=low)
+        return None
     for group in _join_loops(access, len(extents)):
         offsets = _offsets(
             tuple([extents[loop] for loop in group]),
@@ -151,7 +133,7 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
                    for guard in access.guards if any([guard.steps[loop] for loop in group])]),
             0 if aligned else line_bytes)
         if offsets is None:
-            return Span(accesses=0, touches=0, low_address=low, end_address=low)
+            return None
         number, group_low, group_high, histogram = offsets
         count *= number
         low += group_low
@@ -162,7 +144,7 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
         touches = count * max(1, width // line_bytes)
     else:
         touches = int(residues @ ((np.arange(line_bytes) + width - 1) // line_bytes + 1))
-    return Span(accesses=count, touches=touches, low_address=low, end_address=end + width)
+    return count, touches, low, end + width
 
 
 def _join_loops(access: Access, depth: int) -> list[list[int]]:
@@ -191,13 +173,10 @@ def _offsets(extents: tuple[int, ...], steps: tuple[int, ...],
 
     With a line, how many offsets have each residue in it, too.
     """
-    if not guards:
+    if not guards and not line_bytes:
         (extent,), (step,) = extents, steps
-        if extent == 0:
-            return None
         reach = step * (extent - 1)
-        return (extent, min(0, reach), max(0, reach),
-                _residues_of_step(step, extent, line_bytes) if line_bytes else None)
+        return (extent, min(0, reach), max(0, reach), None) if extent else None
     grids = np.ogrid[tuple([slice(0, extent) for extent in extents])]
     made = np.ones(extents, dtype=bool)
     for moves, start, limit in guards:
@@ -209,14 +188,6 @@ def _offsets(extents: tuple[int, ...], steps: tuple[int, ...],
         return None
     return (int(chosen.size), int(chosen.min()), int(chosen.max()),
             np.bincount(chosen % line_bytes, minlength=line_bytes) if line_bytes else None)
-
-
-def _residues_of_step(step: int, extent: int, line_bytes: int) -> np.ndarray:
-    """Histogram of step * i modulo the line for i below extent (its period divides the line)."""
-    whole, rest = divmod(extent, line_bytes)
-    residues = step * np.arange(line_bytes) % line_bytes
-    return (whole * np.bincount(residues, minlength=line_bytes)
-            + np.bincount(residues[:rest], minlength=line_bytes))
 
 
 def _convolve(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ What of it the core waits for is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Kernel, Loop, Operand
 from hwmodels.paths.traffic import HALFWORD_BYTES, CodeTraffic, DirectBlock
-from hwmodels.paths.ways import code_cache
+from hwmodels.paths.ways import code_cache, count_policies
 
 
 class CodePath:
@@ -62,21 +63,24 @@ class CodePath:
         Returns
         -------
         tuple of CodeTraffic
-            Of each, lines filled; without a cache the blocks that are fetched.
+            Of each, lines filled, under one policy of the caches behind the other; without a cache
+            the blocks that are fetched.
 
         Notes
         -----
         Through a cache the code is touched once per call, line by line: inner loops are taken to
         stay in it.
         """
+        policies = count_policies(self.board)
         if self.cache is None:
-            return tuple([self._fetch_directly(kernel, timing) for kernel in kernels])
+            return tuple([self._fetch_directly(kernel, timing) for kernel in kernels] * policies)
         walks = [self.find_walk(kernel) for kernel in kernels]
         counts, self.states[self.cache.name] = simulate_kernels(
             self.cache, [walk for walk in walks if walk is not None],
             self.states.get(self.cache.name) or new_state(self.cache))
-        misses = iter([one.total("read_misses") for one in counts])
-        return tuple([CodeTraffic(misses=0 if walk is None else next(misses)) for walk in walks])
+        misses = itertools.cycle([one.total("read_misses") for one in counts])
+        return tuple([CodeTraffic(misses=0 if walk is None else next(misses))
+                      for walk in walks * policies])
 
     def find_walk(self, kernel: Kernel) -> Kernel | None:
         """Return the walk over a kernel's code, line by line, as a kernel; None for none."""

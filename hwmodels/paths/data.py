@@ -5,11 +5,12 @@ What of it the core waits for is `hwmodels.paths.exposure`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache import AccessCounts, OperandCounts
+from hwmodels.cache import AccessCounts
 from hwmodels.cache.counters import count_uncached
 from hwmodels.cache.set_associative import (
     CacheState,
@@ -21,7 +22,7 @@ from hwmodels.cache.set_associative import (
 from hwmodels.kernel import Kernel
 from hwmodels.paths.refill import refill_cycles
 from hwmodels.paths.traffic import DataTraffic
-from hwmodels.paths.ways import data_cache, data_caches
+from hwmodels.paths.ways import count_policies, data_cache, data_caches
 
 ANY_LINE_BYTES = 32
 """Of what looks up no cache, on a board without caches."""
@@ -34,14 +35,20 @@ class DataPath:
     ----------
     states
         Contents by cache; shared with the code path, which is what makes a cache unified.
+
+    Attributes
+    ----------
+    in_turns : bool
+        Whether what caches do depends on more than what looked them up before, kernel by kernel.
     """
 
     def __init__(self, board: Board, states: dict[str, CacheState]) -> None:
         self.board = board
         self.states = states
         self.buffers: dict[str, CacheState] = {}
-        self.served: dict[str, Cache | None] = {}
-        self.line_bytes = next((cache.line_bytes for cache in data_caches(board)), ANY_LINE_BYTES)
+        caches = data_caches(board)
+        self.line_bytes = next((cache.line_bytes for cache in caches), ANY_LINE_BYTES)
+        self.in_turns = any(cache.streaming_lines or cache.below for cache in caches)
 
     def run(self, kernels: Sequence[Kernel],
             core_cycles: Sequence[float]) -> tuple[DataTraffic, ...]:
@@ -49,6 +56,8 @@ class DataPath:
 
         Parameters
         ----------
+        kernels
+            One, if `in_turns`.
         core_cycles
             The core's own cycles of each kernel; a cache that stops allocating for streams of
             stores asks how fast they are.
@@ -56,24 +65,22 @@ class DataPath:
         Returns
         -------
         tuple of DataTraffic
-            What those of each met.
+            What those of each met, under one policy of the caches behind the other
+            (`hwmodels.board.policies.policies_of`).
         """
-        rows = [self._serving(kernel) for kernel in kernels]
-        # Of some caches what they do depends on more than what looked them up before.
-        alone = any(cache.streaming_lines or cache.below for row in rows for cache in row if cache)
-        found: list[DataTraffic] = []
-        for first in range(len(kernels)) if alone else (0,):
-            part = slice(first, first + 1) if alone else slice(None)
-            met = {cache: self._look_up(cache, kernels[part], rows[part], core_cycles[first])
-                   for cache in dict.fromkeys([cache for row in rows[part] for cache in row])}
-            found += [self._join(kernel, row, {cache: met[cache][place] for cache in row})
-                      for place, (kernel, row) in enumerate(zip(
-                          kernels[part], rows[part], strict=True))]
+        rows = [[data_cache(self.board, self.board.memory(operand.memory))
+                 for operand in kernel.operands] for kernel in kernels]
+        met = {cache: itertools.cycle(self._look_up(cache, kernels, rows, core_cycles))
+               for cache in dict.fromkeys([cache for row in rows for cache in row])}
+        reads = [self._read_arrays(kernel, row) for kernel, row in zip(kernels, rows, strict=True)]
+        found = []
+        for row, array_reads in list(zip(rows, reads, strict=True)) * count_policies(self.board):
+            counts = {cache: next(counts) for cache, counts in met.items()}
+            found.append(self._join({cache: counts[cache] for cache in row}, row, array_reads))
         return tuple(found)
 
-    def _join(self, kernel: Kernel, caches: Sequence[Cache | None],
-              met: Mapping[Cache | None, tuple[AccessCounts, Mapping[Cache, AccessCounts]]],
-              ) -> DataTraffic:
+    def _join(self, met: Mapping[Cache | None, tuple[AccessCounts, Mapping[Cache, AccessCounts]]],
+              caches: Sequence[Cache | None], array_reads: tuple[int, ...]) -> DataTraffic:
         """Put together what a kernel's operands met in the caches they look up."""
         operands = tuple([met[cache][0].operands[row] for row, cache in enumerate(caches)])
         lower = {under.name: (under.name, cache.name, counts)
@@ -83,34 +90,18 @@ class DataPath:
             counts=AccessCounts(operands=operands, owners=tuple([
                 owner for counts, _ in met.values() for owner in counts.owners])),
             lower=tuple(lower.values()),
-            array_reads=tuple([
-                operand.reads if cache else self._array_reads(kernel, operand)
-                for operand, cache in zip(operands, caches, strict=True)]))
-
-    def _serving(self, kernel: Kernel) -> list[Cache | None]:
-        """Return the cache each operand of a kernel looks up."""
-        for operand in kernel.operands:
-            if operand.memory not in self.served:
-                memory = self.board.memory(operand.memory)
-                self.served[operand.memory] = data_cache(self.board, memory)
-        return [self.served[operand.memory] for operand in kernel.operands]
+            array_reads=array_reads)
 
     def _look_up(self, cache: Cache | None, kernels: Sequence[Kernel],
-                 rows: Sequence[Sequence[Cache | None]], core_cycles: float,
+                 rows: Sequence[Sequence[Cache | None]], core_cycles: Sequence[float],
                  ) -> list[tuple[AccessCounts, Mapping[Cache, AccessCounts]]]:
-        """Run operands that look one cache up through it, and one kernel's misses through the next.
-
-        Parameters
-        ----------
-        core_cycles
-            Of the first kernel.
-        """
+        """Run operands that look a cache up through it; one kernel's misses through the next."""
         if cache is None:
             return [(self._count_directly(kernel), {}) for kernel in kernels]
         chosen = [tuple([one is cache for one in row]) for row in rows]
         state = self.states.get(cache.name) or new_state(cache)
         below = self.board.cache(cache.below)
-        if cache.streaming_lines and self._streams(cache, kernels[0], chosen[0], core_cycles):
+        if cache.streaming_lines and self._streams(cache, kernels[0], chosen[0], core_cycles[0]):
             cache = replace(cache, allocate="read")
         met, self.states[cache.name] = simulate_kernels(cache, kernels, state, chosen)
         if below is None or not below.enabled:
@@ -142,15 +133,19 @@ class DataPath:
                 return True
         return False
 
-    def _array_reads(self, kernel: Kernel, operand: OperandCounts) -> int:
-        """Array reads, through its memory's one-line buffer, of an operand no cache holds."""
-        memory = self.board.memory(operand.memory)
-        if (memory.role != "flash" or not memory.line_buffer
-                or not (operand.reads or operand.writes)):
-            return operand.reads
-        buffer = line_buffer_of(memory)
-        state = self.buffers.get(memory.name) or new_state(buffer)
-        counts, self.buffers[memory.name] = simulate_nests(
-            buffer, kernel.nests, kernel.operands, state,
-            tuple(one.name == operand.operand for one in kernel.operands))
-        return counts.total("read_misses")
+    def _read_arrays(self, kernel: Kernel, caches: Sequence[Cache | None]) -> tuple[int, ...]:
+        """Return each operand's reads; of flash no cache holds, those behind its line buffer."""
+        found = []
+        for place, (operand, cache) in enumerate(zip(
+                self._count_directly(kernel).operands, caches, strict=True)):
+            reads, memory = operand.reads, self.board.memory(operand.memory)
+            if (cache is None and memory.role == "flash" and memory.line_buffer
+                    and (reads or operand.writes)):
+                buffer = line_buffer_of(memory)
+                counts, self.buffers[memory.name] = simulate_nests(
+                    buffer, kernel.nests, kernel.operands,
+                    self.buffers.get(memory.name) or new_state(buffer),
+                    [number == place for number in range(len(caches))])
+                reads = counts.total("read_misses")
+            found.append(reads)
+        return tuple(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.policies import policies_of
 
 
 def data_cache(board: Board, memory: Memory) -> Cache | None:
@@ -43,6 +44,11 @@ def is_unified(board: Board, cache: Cache) -> bool:
     """Whether the core looks the cache up for instructions and for data."""
     return cache.name == board.core.icache and cache.name in (
         board.core.dcache, *board.core.data_caches)
+
+
+def count_policies(board: Board) -> int:
+    """Return under how many policies the caches of a board are counted together."""
+    return max([len(policies_of(cache.replacement)) for cache in board.caches], default=1)
 
 
 def _first(board: Board, names: Iterable[str | None], memory: Memory) -> Cache | None:

@@ -18,7 +18,6 @@ from reference_cache import walk_addresses
 
 from benchmarks.exactness import binary
 from benchmarks.oracles.replay import record_layers, replay_layers
-from calibration.virtual_board.costs import Costs
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Access, Operand
@@ -65,7 +64,7 @@ def test_the_cache_model_fed_the_real_trace_equals_an_independent_simulation(rec
                   Cache(name="tree", size_bytes=1024, line_bytes=32, ways=4, replacement="plru"),
                   Cache(name="through", size_bytes=1024, line_bytes=16, ways=1, write="through",
                         allocate="read")):
-        replayed = replay_layers(records, Costs(data=cache, spans=binary.SPANS), passes=1)
+        replayed = replay_layers(records, cache, binary.SPANS, passes=1)
         state = new_state(cache)
         for record, other in zip(records, replayed, strict=True):
             nests = tuple(Access(operand="all", write=bool(write), width_bytes=size,
@@ -83,7 +82,7 @@ def test_misses_of_layers_are_those_of_the_recorded_accesses(recorded):
     graph, built, records = recorded
     kernels = binary.read_build(built, graph)
     cache = binary.CACHES[1]
-    replayed = replay_layers(records, Costs(data=cache, spans=binary.SPANS), passes=1)
+    replayed = replay_layers(records, cache, binary.SPANS, passes=1)
     state = new_state(cache)
     for kernel, other in zip(kernels, replayed, strict=True):
         counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state)

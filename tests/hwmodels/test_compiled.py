@@ -97,7 +97,7 @@ def test_every_loop_is_in_the_library_with_its_types():
     from hwmodels.kernels import bus_events, touch_stream
 
     found = library.find_library()
-    assert len(found.signatures) == 12
+    assert len(found.signatures) == 11
     for loop in (bus_events.grant_bursts, touch_stream.meet_touches, compiled.RUN_PROGRAMS):
         assert found.signatures[loop.symbol][1:] == compiled.kinds_of(loop.py_func)
         assert found.address_of(loop.symbol)

@@ -9,7 +9,7 @@ from hwmodels.board.file import load_board
 from hwmodels.counts import make_bill, merge_bills
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.prices import add_background, derive_prices, line_wait_cycles, refill_cycles
-from hwmodels.simulator import simulate
+from hwmodels.simulator import count_traffic, simulate
 
 
 def stream(board: Board, memory: str, words: int, *, write: bool = False,
@@ -121,3 +121,22 @@ def test_bills_add_exactly(h7: Board) -> None:
     both = merge_bills([one, two])
     assert both == merge_bills([two, one])
     assert both.cycles("cpu") == one.cycles("cpu") + two.cycles("cpu")
+
+
+@pytest.mark.parametrize("name", ["nucleo_h723zg", "rpi_pico", "nucleo_l4r5zi"])
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_board_under_several_policies_counts_what_each_of_them_does(name, cold) -> None:
+    """Also of caches code and data share, and of memories without one."""
+    board = load_board(name)
+    kernels = [dataclasses.replace(stream(board, memory.name, words, write=write), blocks=())
+               for memory in board.memories if memory.size_bytes >= 32768
+               for words, write in ((8000, False), (300, True))]
+    policies = ("lru", "round_robin", "lfsr")
+
+    def count(replacement: str):
+        caches = tuple(dataclasses.replace(cache, replacement=replacement)
+                       if cache.ways > 1 else cache for cache in board.caches)
+        return count_traffic(kernels, dataclasses.replace(board, caches=caches), cold=cold,
+                             code_address=board.memory("flash").address, code_memory="flash")
+
+    assert count(" ".join(policies)) == sum((count(one) for one in policies), ())

@@ -63,10 +63,9 @@ def _place(rng, names, nests):
     """Give each operand an odd address and just the extent its accesses need."""
     spans = {name: [0, 1] for name in names}
     for extents, access in walk_accesses(nests):
-        span = measure_access(access, extents, 0, 16)
-        if span.accesses:
-            low, end = spans[access.operand]
-            spans[access.operand] = [min(low, span.low_address), max(end, span.end_address)]
+        if measured := measure_access(access, extents, 0, 16):
+            (_, _, first, last), (low, end) = measured, spans[access.operand]
+            spans[access.operand] = [min(low, first), max(end, last)]
     operands, address = [], 1 << 14
     for name in names:
         low, end = spans[name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,6 +98,27 @@ def test_kernels_come_again():
             assert contents(state) == oracle.contents(), case
             hits += before.total("read_misses") - counts.total("read_misses")
     assert hits > CASES // 2  # of what was there
+
+
+def test_policies_at_once():
+    """A cache counted under several policies: what each counts and leaves, as of each alone."""
+    for case in range(CASES // 10):
+        rng = random.Random(f"policies {case}")
+        cache, kernels = random_cache(rng, "plru"), []
+        for _ in range(rng.randint(1, 3)):
+            nests, operands = random_kernel(rng, 30)
+            kernels.append(Kernel(name="k", family="k", blocks=(), nests=nests, operands=operands))
+        alone = [replace(cache, replacement=name) for name in rng.sample([*POLICIES], 3)]
+        both = replace(cache, replacement=" ".join(one.replacement for one in alone))
+        states, joined = [new_state(one) for one in alone], new_state(both)
+        for _ in range(2):
+            found, joined = simulate_kernels(both, kernels, joined)
+            ran = [simulate_kernels(*row) for row in zip(
+                alone, [kernels] * 3, states, strict=True)]
+            assert found == sum((counts for counts, _ in ran), ()), case
+            states = [state for _, state in ran]
+            assert joined.words.tolist() == [
+                word for state in states for word in state.words.tolist()], case
 
 
 @pytest.mark.parametrize("policy", ["lru", "plru", "lfsr"])

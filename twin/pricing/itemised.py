@@ -151,6 +151,7 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
     """
     ends = [runtime_prices(one) for one in (deployment, top) if one is not None]
     prices, lower = ends[0], cache(partial(lower_network, deployment))
+    rivals = _itemise_rivals(deployment, prices, lower) if unsure else None
     runtime, structure = deployment.runtime, find_structure(deployment, lower, cold=cold)
     timing = read_timing(deployment.board, structure.arrays.places)
     shares = list_shares(deployment)
@@ -177,8 +178,7 @@ def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
         clock_tree_pj=np.array([_pj(one, "clock_tree") for one in ends]),
         leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
         warm=itemise(deployment, cold=False, unsure=False) if cold else None,
-        rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
-            (1, layers, len(TIME_PRICES))),
+        rivals=np.ones((1, layers, len(TIME_PRICES))) if rivals is None else rivals,
         assumed=list_assumed(deployment, structure.layers),
         brought=_itemise_transfers(deployment, ends))
 

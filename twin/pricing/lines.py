@@ -409,8 +409,10 @@ def price_rivals(deployment: Deployment, prices: Prices,
     found, rivals = [], list_rivals(deployment)
     shares = list_shares(deployment) if rivals else None
     timing = lru_cache(partial(read_timing, deployment.board))
-    for policy, rival in rivals:
-        structure = find_structure(rival, lower, cold=False)
+    alone = deployment.loads or any(cache.below for cache in deployment.board.caches)
+    alike = [] if alone else [rival for policy, rival in rivals if policy in POLICIES]
+    for place, (policy, rival) in enumerate(rivals, start=1):
+        structure = find_structure(rival, lower, cold=False, alike=alike[place:])
         places = structure.arrays.places
         own = runtime_prices(rival) if policy == NO_CACHE else prices
         us = read_timing(rival.board, places) if policy in (NO_CACHE, *WAITS) else timing(places)

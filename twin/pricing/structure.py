@@ -88,7 +88,7 @@ _lock = threading.Lock()
 
 
 def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
-                   part: tuple[int, ...] = ()) -> Structure:
+                   part: tuple[int, ...] = (), alike: Sequence[Deployment] = ()) -> Structure:
     """Return what kernels of a deployment do, simulated only where it is not kept.
 
     Parameters
@@ -101,6 +101,9 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
         Caches start empty.
     part
         Positions of the layers, where they are some of the network's.
+    alike
+        What is asked for next and differs in the policies of caches alone: if anything is
+        simulated, these are with it.
     """
     content = deployment.target.content(deployment)
     key = structure_key(deployment, content, cold=cold, part=part)
@@ -108,7 +111,7 @@ def find_structure(deployment: Deployment, groups: Groups, *, cold: bool,
         if key in _known:
             _known.move_to_end(key)
             return _known[key]
-    layers, traffic = _load(key) or _count(key, deployment, groups(), cold=cold)
+    layers, traffic = _load(key) or _count(key, deployment, groups(), alike, cold=cold)
     if not deployment.accelerated:  # A host's convolutions have one price.
         layers = _tell_width(deployment.graph, layers, part)
     made = Structure(key=key, layers=layers, traffic=traffic,
@@ -152,30 +155,46 @@ def _load(key: str) -> Found | None:
     return layers, traffic
 
 
-def _count(key: str, deployment: Deployment, groups: Sequence[Lowered], *, cold: bool) -> Found:
+def _count(key: str, deployment: Deployment, groups: Sequence[Lowered],
+           alike: Sequence[Deployment], *, cold: bool) -> Found:
     """Simulate, and keep what is counted."""
     layers = tuple(tuple(Call(name=kernel.name, family=kernel.family, calls=kernel.calls,
                               assumed=kernel.assumed) for kernel in group) for group in groups)
-    traffic = _count_once(deployment, tuple(kernel for group in groups for kernel in group), cold)
+    traffic = _count_once((deployment, *alike),
+                          tuple(kernel for group in groups for kernel in group), cold)
     save_counts(key, pack((layers, traffic)))
     return layers, traffic
 
 
-def _count_once(deployment: Deployment, kernels: Lowered, cold: bool) -> tuple[KernelTraffic, ...]:
+def _count_once(deployments: Sequence[Deployment], kernels: Lowered,
+                cold: bool) -> tuple[KernelTraffic, ...]:
     """Simulate kernels unless another library on this board was just found to run the same."""
     from hwmodels.simulator import count_traffic
     from twin.deployment.core import code_address
 
-    board, address = deployment.board, code_address(deployment)
-    key = kernels, _met_by(deployment), address, deployment.code, cold, deployment.loads
+    first = deployments[0]
+    address = code_address(first)
+    keys = [(kernels, _met_by(one), address, one.code, cold, one.loads) for one in deployments]
     with _lock:
-        known = _counted.get(key)
+        known = _counted.get(keys[0])
     if known is None:
-        known = count_traffic(kernels, board, code_address=address, code_memory=deployment.code,
-                              cold=cold, loads=deployment.loads)
+        counted = count_traffic(kernels, _join_policies([one.board for one in deployments]),
+                                code_address=address, code_memory=first.code, cold=cold,
+                                loads=first.loads)
+        known = counted[:len(kernels)]
         with _lock:
-            keep_newest(_counted, key, known, MOST_COUNTED)
+            for place, key in enumerate(keys):
+                keep_newest(_counted, key, counted[place * len(kernels):][:len(kernels)],
+                            MOST_COUNTED)
     return known
+
+
+def _join_policies(boards: Sequence[Board]) -> Board:
+    """Return a board whose caches are counted under the policies of each of several."""
+    return replace(boards[0], caches=tuple(
+        replace(rows[0], replacement=" ".join([
+            one.replacement for one in (rows if len({*rows}) > 1 else rows[:1])]))
+        for rows in zip(*[board.caches for board in boards], strict=True)))
 
 
 def _met_by(deployment: Deployment) -> str:

@@ -8,14 +8,7 @@ of predictions are; a word per set, of its policy, stands after the entries.
 
 from hwmodels.kernels.cache_policies import meet_set
 from hwmodels.kernels.cache_words import BYPASS, HIT
-from hwmodels.kernels.compiled import (
-    Integer,
-    Table,
-    Words,
-    compile_callback,
-    compile_kept,
-    compile_part,
-)
+from hwmodels.kernels.compiled import Integer, Words, compile_callback, compile_part
 from hwmodels.kernels.native import call_native
 
 HEAD = 64
@@ -174,18 +167,3 @@ def on_access(machine: Integer, kind: Integer, address: Integer, size: Integer, 
             words[STALL] += words[region + READ_COST]
         return
     words[STALL] += words[region + (WRITE_COST if write else READ_COST)]
-
-
-@compile_kept
-def run_accesses(words: Words, accesses: Table) -> None:
-    """Make accesses written down, rows of (address, bytes, 1 for a store), as the core made them.
-
-    Regions, caches and counters are those of `words`; nothing but loads and stores is counted.
-    """
-    for row in range(accesses.shape[0]):
-        address, size, write = accesses[row, 0], accesses[row, 1], accesses[row, 2]
-        words[STORES] += write
-        words[LOADS] += 1 - write
-        region = find_region(words, address)
-        if region >= 0 and words[region + CACHED]:
-            look_up(words, region, address, size, write)
