@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 
 import numpy as np
+from numpy import ndarray
 
 from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
@@ -65,7 +66,7 @@ def noise_of(spread: Spread) -> Noise:
     return Noise(network_sd=spread.network, row_sd=spread.row)
 
 
-def fit_pooled(evidence: Evidence, stated_sd: np.ndarray, spread: Spread,
+def fit_pooled(evidence: Evidence, stated_sd: ndarray, spread: Spread,
                start: Fit | None = None) -> Fit:
     """Fit prices of all cells, pooled as a spread says; `start` as for `fit_prices`."""
     return fit_prices(evidence, pool_prior(evidence.names, stated_sd, spread), noise_of(spread),
@@ -81,7 +82,7 @@ def thin(evidence: Evidence) -> Evidence:
     return evidence.select(sorted(order[place] for place in chosen))
 
 
-def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | None = None,
+def learn_spread(evidence: Evidence, stated_sd: ndarray, assumed: Spread | None = None,
                  ) -> Spread:
     """Learn the spread of prices from the rows themselves.
 
@@ -118,8 +119,8 @@ def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | No
     return _to_spread(start, names, found)
 
 
-def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np.ndarray,
-            centre: np.ndarray) -> np.ndarray:
+def _search(start: ndarray, target: ndarray, fixed: ndarray, scaled: ndarray,
+            centre: ndarray) -> ndarray:
     with need_extra("fits", "SciPy", "fit"):
         from scipy.optimize import minimize
     result = minimize(_negative_log, start, args=(target, fixed, scaled, centre), jac=True,
@@ -128,13 +129,13 @@ def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np
     return np.asarray(result.x)
 
 
-def _to_spread(start: Spread, names: Sequence[str], log_sds: np.ndarray) -> Spread:
+def _to_spread(start: Spread, names: Sequence[str], log_sds: ndarray) -> Spread:
     """Return a spread with these deviations; those that are none stay none."""
     return replace(start, **dict(zip(names, np.exp(log_sds).tolist(), strict=True)))
 
 
-def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Sequence[str],
-                 ) -> tuple[np.ndarray, np.ndarray]:
+def _covariances(evidence: Evidence, stated_sd: ndarray, fit: Fit, names: Sequence[str],
+                 ) -> tuple[ndarray, ndarray]:
     """Return the stated part of S, and for each learnt variance what it multiplies."""
     cells, shares = evidence.cells, fit.shares
     common = {level: relate(level, cells, cells) for level in LEVELS}
@@ -149,7 +150,7 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Seq
     return fixed, np.array([multiplied[name] for name in names])
 
 
-def _errors(fit: Fit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _errors(fit: Fit) -> tuple[ndarray, ndarray, ndarray]:
     """Return what the variances of network, row and edge multiply, doubted rows included."""
     rows = np.diag(fit.evidence.doubt**2 / fit.row_weights)
     edges = np.diag((EDGE_UNIT / fit.evidence.measured) ** 2 / fit.row_weights)
@@ -158,8 +159,8 @@ def _errors(fit: Fit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return (both - alone) / fit.noise.network_sd**2, rows, edges
 
 
-def _negative_log(log_sds: np.ndarray, target: np.ndarray, fixed: np.ndarray,
-                  scaled: np.ndarray, centre: np.ndarray) -> tuple[float, np.ndarray]:
+def _negative_log(log_sds: ndarray, target: ndarray, fixed: ndarray,
+                  scaled: ndarray, centre: ndarray) -> tuple[float, ndarray]:
     """Negative log probability of the rows, and its gradient in the log standard deviations."""
     variances = np.exp(2 * log_sds)
     total = fixed + np.tensordot(variances, scaled, 1)
@@ -171,7 +172,7 @@ def _negative_log(log_sds: np.ndarray, target: np.ndarray, fixed: np.ndarray,
     return float(value), 2 * variances * np.tensordot(scaled, slope, 2) + away / ASSUMED
 
 
-def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> tuple[Fit, Spread]:
+def claim_fewer(evidence: Evidence, stated_sd: ndarray, spread: Spread) -> tuple[Fit, Spread]:
     """Fit with rows doubted more, where a few rows of one place would claim too much.
 
     Parameters

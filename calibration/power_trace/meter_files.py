@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy import ndarray
 
 from calibration.errors import MeasurementError, MeterOptionError
 from calibration.power_trace.scope_files import read_header
@@ -185,7 +186,7 @@ def _find_mark(name: str, others: Mapping[str, int], path: Path, line: int) -> i
     return found
 
 
-def _split_edges(values: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+def _split_edges(values: ndarray, time_s: ndarray) -> ndarray:
     """Return the times at which a channel passed midway between its extremes."""
     return _edges_of(values > (values.min() + values.max()) / 2, time_s)
 
@@ -272,7 +273,7 @@ class _Rows:
     path: Path
     first_line: int
 
-    def numbers(self, place: int) -> np.ndarray:
+    def numbers(self, place: int) -> ndarray:
         """Return a column of numbers; refuses the first cell that is none, by its line."""
         with contextlib.suppress(ValueError):
             return self._column(place, np.float64)
@@ -284,14 +285,14 @@ class _Rows:
                                        "number") from error
         raise MeasurementError(f"{self.path}: column {place + 1} is not a column of numbers")
 
-    def words(self, place: int) -> np.ndarray:
+    def words(self, place: int) -> ndarray:
         """Return a column of text; a cell that is not there is "0"."""
         with contextlib.suppress(ValueError):
             return np.char.strip(self._column(place, _WORD))
         rows = [line.split(self.separator) for line in self.lines]
         return np.array([row[place].strip() if place < len(row) else "0" for row in rows], _WORD)
 
-    def _column(self, place: int, kind: type[np.generic] | np.dtype[np.str_]) -> np.ndarray:
+    def _column(self, place: int, kind: type[np.generic] | np.dtype[np.str_]) -> ndarray:
         return np.loadtxt(self.lines, kind, delimiter=self.separator, usecols=place,
                           comments=None, ndmin=1)
 
@@ -306,9 +307,9 @@ def _read_rows(lines: Sequence[str], start: int, separator: str, path: Path) -> 
 
 
 def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
-                time_s: np.ndarray) -> np.ndarray:
+                time_s: ndarray) -> ndarray:
     """Return the times at which the mark changed, in the middle between two samples."""
-    lanes: list[np.ndarray] = []
+    lanes: list[ndarray] = []
     for place in marks:
         cells = rows.words(place)
         width = cells.dtype.itemsize // np.dtype("U1").itemsize
@@ -335,13 +336,13 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
     return _edges_of(moving[0], time_s)
 
 
-def _edges_of(level: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+def _edges_of(level: ndarray, time_s: ndarray) -> ndarray:
     places = np.flatnonzero(np.diff(level.astype(int)))
-    between: np.ndarray = (time_s[places] + time_s[places + 1]) / 2
+    between: ndarray = (time_s[places] + time_s[places + 1]) / 2
     return between
 
 
-def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[ndarray, ndarray]:
     """Read what an X-NUCLEO-LPM01A sends in format ascii_dec (ST UM2269)."""
     amps: list[float] = []
     stamps: list[tuple[int, float]] = []
@@ -362,8 +363,8 @@ def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.n
     return np.arange(1, len(amps) + 1) / sample_hz, np.array(amps)
 
 
-def _trace(time_s: np.ndarray, watts: np.ndarray, name: str, volts: float,
-           edges_s: np.ndarray | None = None, columns: tuple[str, ...] = ()) -> PowerTrace:
+def _trace(time_s: ndarray, watts: ndarray, name: str, volts: float,
+           edges_s: ndarray | None = None, columns: tuple[str, ...] = ()) -> PowerTrace:
     known = METERS[name]
     facts = Meter(name=name, kind=known.kind, gain_rel_sd=known.gain_rel_sd,
                   resolution_mw=(known.resolution_a or 0.0) * volts * 1e3)

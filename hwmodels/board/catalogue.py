@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from hwmodels.board.declaration import (
     ByScale,
@@ -29,17 +30,8 @@ from hwmodels.board.schema import BOARD_FILE
 from hwmodels.frozen import frozen
 from hwmodels.quantities import UNITS
 
-HEADING = """# What a board file holds
-
-Every key, with what it takes; a path is what `--set` takes, too, with the file's own names for
-words in capitals. This page is made from the declarations in `hwmodels/board`
-(`python -m hwmodels.board.catalogue > docs/boards.md`).
-
-A number is written `[value, kind, source]` or `{value, kind, source, rel_sd}`: kind is datasheet,
-measured, fitted, derived or assumed, source a name of the file's `sources`, `null` is "not known".
-Where units are listed, a bare number is in the first. A bare frequency below 32 kHz is refused: it
-lacks its unit.
-"""
+HEADING = Path(__file__).with_name("catalogue.md")
+"""What the page begins with."""
 
 
 @frozen
@@ -126,7 +118,7 @@ def _name(row: FactRow, known: list[list[str]], start: int) -> Iterator[FactRow]
 def write_reference() -> str:
     """Return the page of all facts, as docs/boards.md holds it."""
     sections = {key.name: key.doc for key in keys_of_part(BOARD_FILE)}
-    lines = [HEADING.rstrip()]
+    lines = [HEADING.read_text(encoding="utf-8").rstrip()]
     for name, rows in itertools.groupby(list_facts(), lambda row: row.path.partition(".")[0]):
         lines += ["", f"## `{name}`", "", " ".join(sections[name].split()), "",
                   "| key | takes | omitted | meaning |", "|---|---|---|---|"]

@@ -19,6 +19,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy import ndarray
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from hwmodels.frozen import frozen
@@ -114,7 +115,7 @@ def explain_gap(account: Account, errors: ErrorModel,
         rows, math.copysign(1.0, gap) * left, first))
 
 
-def _name_operator(rows: Sequence[Row], left: np.ndarray, first: np.ndarray) -> str:
+def _name_operator(rows: Sequence[Row], left: ndarray, first: ndarray) -> str:
     """Name the operator that makes most of what is left, if its layers are off more than others."""
     ops, size = np.array([row.op for row in rows]), np.abs(left).sum()
     for op in dict.fromkeys(ops.tolist()):
@@ -165,8 +166,8 @@ def _open_amounts(row: Row) -> list[float]:
     return list(found.values())
 
 
-def _learn_noise(shared: np.ndarray, logs: np.ndarray,
-                 parts: Sequence[tuple[np.ndarray, float]]) -> np.ndarray:
+def _learn_noise(shared: ndarray, logs: ndarray,
+                 parts: Sequence[tuple[ndarray, float]]) -> ndarray:
     """Return the covariance of errors of kernels and of layers, each part at least as believed.
 
     Layers no prices fit, as other kernels make them, speak for no price: by expectation and
@@ -185,8 +186,8 @@ def _learn_noise(shared: np.ndarray, logs: np.ndarray,
     return np.asarray(sum(one * blocks for one, (blocks, _) in zip(variances, parts, strict=True)))
 
 
-def _draw_parts(shares: np.ndarray, sds: np.ndarray, logs: np.ndarray, first: np.ndarray,
-                noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _draw_parts(shares: ndarray, sds: ndarray, logs: ndarray, first: ndarray,
+                noise: ndarray) -> tuple[ndarray, ndarray]:
     """Return draws of what each cause accounts for, shape (draws, causes + 1); the last: kernels.
 
     A layer's gap is shared as its logarithm is. Beside them what kernels account for by layer, in
@@ -206,7 +207,7 @@ def _draw_parts(shares: np.ndarray, sds: np.ndarray, logs: np.ndarray, first: np
     return np.column_stack([parts, left]), scale * (logs - shares @ gain.T @ logs)
 
 
-def _rank(causes: Sequence[str], sds: np.ndarray, parts: np.ndarray, gap: int,
+def _rank(causes: Sequence[str], sds: ndarray, parts: ndarray, gap: int,
           op: str) -> tuple[Possible, ...]:
     largest = np.argmax(math.copysign(1.0, gap) * parts, axis=1)
     chances = np.bincount(largest, minlength=parts.shape[1]) / len(parts)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.core.file import load_core
@@ -43,11 +44,11 @@ _NUMBER = 1 << 8
 class Words:
     """Words a layer touched, sorted: first access a write, and which region they lie in."""
 
-    places: np.ndarray
-    written_first: np.ndarray
-    written: np.ndarray
-    regions: np.ndarray
-    read: np.ndarray
+    places: ndarray
+    written_first: ndarray
+    written: ndarray
+    regions: ndarray
+    read: ndarray
 
 
 @dataclass(slots=True)
@@ -75,14 +76,14 @@ class Watcher(Recorder):
         self.board, self.regions = board, regions
         self.data, self.code = [None] * len(regions), [None] * len(regions)
         self.chunks: list[Words] = []
-        self.classes: tuple[np.ndarray, np.ndarray] | None = None
+        self.classes: tuple[ndarray, ndarray] | None = None
         self.streams: dict[int, Stream] = {}
 
     def keeps(self, place: int) -> tuple[bool, bool]:
         """Every access is written down."""
         return True, True
 
-    def meet(self, accesses: np.ndarray) -> None:
+    def meet(self, accesses: ndarray) -> None:
         """Take a chunk of accesses."""
         if self.classes is None:
             self.chunks.append(_take_words(accesses))
@@ -102,11 +103,11 @@ class Watcher(Recorder):
     def empty(self) -> None:
         """There is no cache."""
 
-    def traffic(self, function: int, accesses: np.ndarray) -> DataTraffic:
+    def traffic(self, function: int, accesses: ndarray) -> DataTraffic:
         """Nothing of this is asked for here."""
         raise NotImplementedError
 
-    def _stream(self, accesses: np.ndarray, places: np.ndarray, classes: np.ndarray) -> None:
+    def _stream(self, accesses: ndarray, places: ndarray, classes: ndarray) -> None:
         """Count accesses by operand, and how often each is swept from its start."""
         if not len(places):
             return
@@ -132,7 +133,7 @@ class Watcher(Recorder):
                 stream.last = int(reads[-1])
 
 
-def _take_words(accesses: np.ndarray) -> Words:
+def _take_words(accesses: ndarray) -> Words:
     """Return what a chunk touches, by word."""
     address, packed = accesses[:, 0], accesses[:, 1]
     size = packed >> 2 & 0x3FF
@@ -166,7 +167,7 @@ def _join(chunks: Sequence[Words]) -> Words:
 
 
 def classify(layers: Sequence[Words], regions: Sequence[Region],
-             marks: Sequence[tuple[int, int, int]]) -> list[np.ndarray]:
+             marks: Sequence[tuple[int, int, int]]) -> list[ndarray]:
     """Return what each word is to the layer that touches it.
 
     Parameters
@@ -184,7 +185,7 @@ def classify(layers: Sequence[Words], regions: Sequence[Region],
     stack = np.array([one.role == "stack" for one in regions])
     flash = np.array([one.memory.role in FLASH_ROLES for one in regions])
     writer: dict[int, int] = {}
-    classes: list[np.ndarray] = []
+    classes: list[ndarray] = []
     for number, layer in enumerate(layers):
         found = np.where(layer.read, SCRATCH, OUTPUT)
         coming = ~layer.written_first
@@ -252,7 +253,7 @@ def observe_program(elf: Elf, board: Board, wanted: Wanted) -> JsonObject:
 
 
 def _follow(session: Session, watcher: Watcher, seen: Sequence[Words],
-            classes: Sequence[np.ndarray], turn: Iterator[int]) -> None:
+            classes: Sequence[ndarray], turn: Iterator[int]) -> None:
     """Have the second pass know of each layer it enters what its words are."""
     def begin(number: int) -> None:
         watcher.classes = seen[number].places, classes[number]

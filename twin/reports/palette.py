@@ -6,7 +6,10 @@ one hatch differ in lightness, so that all twenty differ in grey, too.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+from hwmodels.file_cache import read_yaml_once
 
 Keywords = dict[str, Any]
 """Of matplotlib: how something is drawn."""
@@ -15,28 +18,8 @@ BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
 VERMILION, ORANGE, PURPLE, YELLOW = "#D55E00", "#E69F00", "#CC79A7", "#F0E442"
 WINE, GREY, DARK_GREY, LIGHT_GREY, INK = "#882255", "#999999", "#5A5A5A", "#D8D8D8", "#222222"
 
-CAUSE_STYLES = {
-    "mac": (BLUE, ""),
-    "mac_waste": (BLUE, "...."),
-    "alu": (SKY, ""),
-    "load_store": (GREEN, "\\\\\\\\"),
-    "branch": (SKY, "...."),
-    "issue_stall": (GREEN, "////"),
-    "instruction_fetch": (VERMILION, "xxxx"),
-    "data_refill": (ORANGE, "----"),
-    "write_back": (ORANGE, "////"),
-    "flash_wait": (PURPLE, "||||"),
-    "sram_wait": (YELLOW, ""),
-    "external_memory": (VERMILION, "----"),
-    "bus_contention": (VERMILION, "...."),
-    "dma_wait": (PURPLE, "++++"),
-    "weight_decode": (YELLOW, "////"),
-    "data_copy": (WINE, "\\\\\\\\"),
-    "kernel_call": (DARK_GREY, "++++"),
-    "launch": (GREY, "xxxx"),
-    "cache_maintenance": (DARK_GREY, "||||"),
-    "idle": (LIGHT_GREY, "...."),
-}
+CAUSE_STYLES = {cause: (colour, hatch) for cause, (colour, hatch) in read_yaml_once(
+    Path(__file__).with_name("palette.yaml")).items()}
 """(face colour, hatch) by cause: compute cool, memory warm, movement wine, overhead grey."""
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import LEVEL, Interval, name_ends
 from hwmodels.errors import need_extra
+from hwmodels.file_cache import read_yaml_once
 from hwmodels.files import JsonObject, write_whole
 from hwmodels.frozen import frozen
 from twin.errors import UsageError
@@ -79,37 +80,9 @@ class Table:
         return write_table(self, path)
 
 
-COLUMNS: dict[str, str] = dict.fromkeys((
-    "model", "board", "runtime", "clock_hz", "voltage_scale", "weights", "arena", "time_us",
-    "time_low_us", "time_high_us", "time_level", "energy_uj", "energy_low_uj", "energy_high_uj",
-    "energy_level", "ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes", "idle_mw",
-    "price_usd", "basis", "calibration", "failure", "reason", "violations", "meets", "probability",
-    "front"), "") | {
-        "price_usd": "of the chip, or as stated",
-        "violations": "limits that are not met, by blanks",
-        "meets": "may: only figures not known decide; may be within: with 5 % or more",
-        "probability": "that all limits are met"}
-"""Columns every row has, and what is said of those whose name does not say it."""
-
-FURTHER: dict[str, str] = {
-    "placement": "weights and arena in one word, flash/sram",
-    "boundary": "energy of the chip at its rail, or of the board",
-    "accuracy": "share of right answers, where asked", "accuracy_low": "", "accuracy_high": "",
-    "accuracy_by": "what ran the network, or why none did", "precision": "type of the weights",
-    "parameter_bytes": "of the network's constants",
-    "grade": "measured here, not measured here or guess",
-    "cell": "how the code is known: built, counted, lowered, measured or assumed",
-    "overhead_us": "", "currents": "as stated, where the run current is typed in",
-    "code": "its memory, where the board's file names another",
-    "price_of": "what the price is: the chip and how known, or as stated",
-    "kit_usd": "of the whole board; compared with nothing",
-    "sleep": "state between inferences, where a duty was asked",
-    "life_basis": "what its battery life takes as exact or assumes", "wake_up_us": "",
-    "wake_mw": "", "asleep_mw": "", "energy_day_j": "", "mean_mw": "of the duty that was asked",
-    "mean_least_mw": "of its inferences alone, where its sleep is not known and that is too much",
-    **dict.fromkeys(("mean_low_mw", "mean_high_mw", "mean_level", "life_days", "life_low_days",
-                     "life_high_days", "life_level"), "")}
-"""Columns only some rows have, or files of this version; as `COLUMNS`."""
+_NAMED: dict[str, dict[str, str]] = read_yaml_once(Path(__file__).with_name("columns.yaml"))
+COLUMNS, FURTHER = _NAMED["every row"], _NAMED["some rows"]
+"""Columns every row has, those only some have, and what is said where a name does not say it."""
 
 _KINDS = {field.name: field.type for field in fields(Row)}
 _TEXTS = (*(name for name, kind in _KINDS.items() if kind == "str"), "placement", "violations",

@@ -249,39 +249,13 @@ def _find_virtual(board: Board) -> str | None:
 MODEL_PORT = "socket://localhost:5000"
 """Where Arm's fixed virtual platforms serve their first serial line (`telnetterminal0`)."""
 
-HEADING = """# First light: what to type for each board
-
-`twin doctor -b BOARD` says which of the tools below are there, tries the one that flashes without
-touching the board, lists ports and permissions, and prints these lines. `/dev/ttyACM0` is the first
-board plugged in on Linux; without `--port` the only one is taken. Next to a number that is longer
-than expected: [why.md](why.md). This page is made of the board files and ports
-(`python -m twin.api.commands.doctor > docs/first-light.md`).
-
-What you see, and what if not:
-
-- `firmware build`: flash and RAM beside the plan, then `wrote`. A compiler that is missing:
-  `twin doctor` names its package.
-- `firmware flash`: the tool's progress. No LED lights and no text comes: the program answers only
-  when it is asked. Else the probe's driver or cable; `twin doctor -b BOARD` tries the tool.
-  Dry runs passed: OpenOCD 0.12.0 for ten boards (its targets lack Apollo510, RA6M4, nRF5340 and
-  RP2350: a newer release), pyOCD 0.46.0 for nRF52840, RP2040 and RP2350 (others: `pyocd pack
-  install`, not tried), esptool 5.6.0. STM32CubeProgrammer was not tried. Of a part pyOCD does not
-  know OpenOCD is taken, where it is installed.
-- A terminal program shows nothing; close it, as a port in use is refused. Text there: another
-  program runs, flash again.
-- `measure`: the clock by the host's, progress, then a table of layers.
-- `no answer to HELLO within 10 s`: another program runs (what it wrote last is quoted), the port is
-  another board's, or the board is held in reset or in its boot loader. The line is 115,200 baud,
-  8N1; RTT needs its server first.
-- `a cortex-m4 answers, ... has a cortex-m7`: another board is plugged in than `-b` says.
-- Times differ from the prediction: `twin attribute` says where, `twin diagnose` which error of the
-  set-up explains it.
-"""
+HEADING = Path(__file__).with_name("first_light.md")
+"""What the page begins with."""
 
 
 def write_page() -> str:
     """Return a page with a section for each board."""
-    blocks = [HEADING]
+    blocks = [HEADING.read_text(encoding="utf-8")]
     for name in list_boards():
         board = load_board(name)
         blocks.append(f"\n## {name}\n\n{board.description}\n")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
+from numpy import ndarray
 
 from twin.attribution.diagnosis.faults import UNIT
 from twin.attribution.diagnosis.outlook import CAUSES, DATA, NETWORK_SD, Hypothesis, Outlook
@@ -35,7 +36,7 @@ likelihood says, as few ask about a small excess. Learnt on planted builds of se
 
 
 def expect(outlook: Outlook, published_us: float | None,
-           releases: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+           releases: ndarray) -> tuple[ndarray, ndarray, ndarray, ndarray]:
     """Return what is expected in parts: prediction, publication, both or none are `RARE`.
 
     Beside a publication either may lie as far again: of two numbers far apart one is of another
@@ -64,8 +65,8 @@ def expect(outlook: Outlook, published_us: float | None,
             prior * (1 - prior / whole), own)
 
 
-def find_quantile(share: float, means: np.ndarray, deviations: np.ndarray,
-                  weights: np.ndarray) -> float:
+def find_quantile(share: float, means: ndarray, deviations: ndarray,
+                  weights: ndarray) -> float:
     """Return the value below which a share of a mixture of normal distributions lies.
 
     Parameters
@@ -84,7 +85,7 @@ def find_quantile(share: float, means: np.ndarray, deviations: np.ndarray,
     return high
 
 
-def find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.ndarray:
+def find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> ndarray:
     """Return the prior of each hypothesis; pairs share theirs by the product of their causes'.
 
     A slip of the unit is made of any number, of an expected one as of one with a cause.
@@ -105,7 +106,7 @@ def find_priors(found: Sequence[Hypothesis], given: Mapping[str, float]) -> np.n
         for one, causes in zip(found, of_build, strict=True)])
 
 
-def find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
+def find_reach(found: Sequence[Hypothesis], weights: ndarray, most_us: float,
                base_us: float) -> float:
     """Return what half of the likely causes reach at most, a time in us.
 
@@ -124,9 +125,9 @@ def find_reach(found: Sequence[Hypothesis], weights: np.ndarray, most_us: float,
     return float(times[np.searchsorted(shares.cumsum(), shares.sum() / 2)])
 
 
-def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.ndarray,
-                     parts: Sequence[np.ndarray], priors: np.ndarray,
-                     fits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weigh_hypotheses(found: Sequence[Hypothesis], offs: ndarray, runs: ndarray,
+                     parts: Sequence[ndarray], priors: ndarray,
+                     fits: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     """Return probabilities: of each hypothesis, of each release if healthy, of each of the parts.
 
     Parameters
@@ -164,7 +165,7 @@ def weigh_hypotheses(found: Sequence[Hypothesis], offs: np.ndarray, runs: np.nda
             np.array([(weights * np.exp(part - of_any)).sum() for part in logs]))
 
 
-def _weigh_least(over: np.ndarray, least: np.ndarray, sd: float) -> np.ndarray:
+def _weigh_least(over: ndarray, least: ndarray, sd: float) -> ndarray:
     """Return the logarithm of the probability that causes do as much to each number as they must.
 
     Parameters
@@ -176,5 +177,5 @@ def _weigh_least(over: np.ndarray, least: np.ndarray, sd: float) -> np.ndarray:
     """
     unsure = math.sqrt(2) * math.hypot(sd, NETWORK_SD, DATA["noise"]["sd"])
     reached = np.frompyfunc(math.erfc, 1, 1)((least - over) / unsure).astype(float) / 2
-    logs: np.ndarray = np.where(least > 0, np.log(np.maximum(reached, 1e-300)), 0.0).sum(axis=-1)
+    logs: ndarray = np.where(least > 0, np.log(np.maximum(reached, 1e-300)), 0.0).sum(axis=-1)
     return logs

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy import ndarray
 
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.integer import Operation, concatenate, pad, rename
@@ -17,14 +18,14 @@ from twin.network.arithmetic.windows import cut_windows
 from twin.network.graph import GraphLayer
 
 
-def float_bias(step: GraphLayer) -> np.ndarray:
+def float_bias(step: GraphLayer) -> ndarray:
     """Bias of a weighted layer, zeros where it has none; float32, shape (output channels,)."""
     if len(step.layer.inputs) < 3 or step.layer.inputs[2] < 0:
         return np.zeros(step.output.channels, np.float32)
     return np.asarray(step.input(2).data, np.float32).reshape(-1)
 
 
-def float_weights(step: GraphLayer) -> np.ndarray:
+def float_weights(step: GraphLayer) -> ndarray:
     """Constant float32 weights of a layer."""
     weights = parameters.weight_values(step)
     if weights.dtype != np.float32:
@@ -34,16 +35,16 @@ def float_weights(step: GraphLayer) -> np.ndarray:
     return weights
 
 
-def _finish(step: GraphLayer, values: np.ndarray) -> np.ndarray:
+def _finish(step: GraphLayer, values: ndarray) -> ndarray:
     low, high = parameters.float_range(step)
     return np.clip(values, low, high).astype(np.float32).reshape(step.shape)
 
 
-def _windows(step: GraphLayer, image: np.ndarray, border: float) -> np.ndarray:
+def _windows(step: GraphLayer, image: ndarray, border: float) -> ndarray:
     return cut_windows(image.astype(np.float64), step.layer.sliding_window, step.shape[1:3], border)
 
 
-def convolve(step: GraphLayer) -> np.ndarray:
+def convolve(step: GraphLayer) -> ndarray:
     """Convolution with full channel sums."""
     if step.layer.groups != 1:
         raise step.refuse(f"{step.layer.groups} groups; one is " "expected")
@@ -54,7 +55,7 @@ def convolve(step: GraphLayer) -> np.ndarray:
     return _finish(step, sums)
 
 
-def convolve_depthwise(step: GraphLayer) -> np.ndarray:
+def convolve_depthwise(step: GraphLayer) -> ndarray:
     """Convolution of each channel with its own filters."""
     weights = float_weights(step)[0]
     windows = _windows(step, step.data[0], 0.0)
@@ -63,14 +64,14 @@ def convolve_depthwise(step: GraphLayer) -> np.ndarray:
     return _finish(step, sums)
 
 
-def connect(step: GraphLayer) -> np.ndarray:
+def connect(step: GraphLayer) -> ndarray:
     """Fully connected layer."""
     weights = float_weights(step)
     rows = step.data.reshape(-1, weights.shape[1]).astype(np.float64)
     return _finish(step, rows @ weights.T + float_bias(step))
 
 
-def pool_average(step: GraphLayer) -> np.ndarray:
+def pool_average(step: GraphLayer) -> ndarray:
     """Average over the part of each window inside the image."""
     if step.option("count_include_pad", False):
         raise step.refuse("padding is counted in the "
@@ -80,12 +81,12 @@ def pool_average(step: GraphLayer) -> np.ndarray:
     return _finish(step, sums / counts)
 
 
-def pool_max(step: GraphLayer) -> np.ndarray:
+def pool_max(step: GraphLayer) -> ndarray:
     """Greatest value of each window."""
     return _finish(step, _windows(step, step.data[0], -np.inf).max(axis=(2, 3)))
 
 
-def add(step: GraphLayer) -> np.ndarray:
+def add(step: GraphLayer) -> ndarray:
     """Sum of two tensors of one shape."""
     if step.data.shape != step.inputs[1].shape:
         raise step.refuse(f"shapes {step.data.shape} and "
@@ -93,20 +94,20 @@ def add(step: GraphLayer) -> np.ndarray:
     return _finish(step, step.data + step.inputs[1])
 
 
-def average(step: GraphLayer) -> np.ndarray:
+def average(step: GraphLayer) -> ndarray:
     """Mean over height and width."""
     parameters.averaging(step)
     return _finish(step, step.data.astype(np.float64).mean(axis=(1, 2)))
 
 
-def normalise(step: GraphLayer) -> np.ndarray:
+def normalise(step: GraphLayer) -> ndarray:
     """Softmax over the last axis."""
     values = step.data.astype(np.float64) * float(step.option("beta", 1.0))
     shares = np.exp(values - values.max(axis=-1, keepdims=True))
     return _finish(step, shares / shares.sum(axis=-1, keepdims=True))
 
 
-def quantise(step: GraphLayer) -> np.ndarray:
+def quantise(step: GraphLayer) -> ndarray:
     """Floats to int8, rounded half away from zero."""
     scale, zero_point = single(step.output)
     # As the kernel divides: in single precision.
@@ -114,7 +115,7 @@ def quantise(step: GraphLayer) -> np.ndarray:
     return np.clip(round_away(quotient) + zero_point, INT8_LOW, INT8_HIGH).astype(np.int8)
 
 
-def dequantise(step: GraphLayer) -> np.ndarray:
+def dequantise(step: GraphLayer) -> ndarray:
     """int8 to floats."""
     scale, zero_point = single(step.source)
     return np.float32(scale) * (step.data.astype(np.int32) - zero_point).astype(np.float32)

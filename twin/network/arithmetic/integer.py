@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy import ndarray
 
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import (
@@ -20,15 +21,15 @@ from twin.network.arithmetic.requantisation import (
 from twin.network.arithmetic.windows import cut_windows
 from twin.network.graph import GraphLayer
 
-Operation = Callable[[GraphLayer], np.ndarray]
+Operation = Callable[[GraphLayer], ndarray]
 
 
-def _multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _multiply(left: ndarray, right: ndarray) -> ndarray:
     """Exact product of small integers: doubles hold every sum below 2**53."""
     return (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int64)
 
 
-def convolve(step: GraphLayer) -> np.ndarray:
+def convolve(step: GraphLayer) -> ndarray:
     """Convolution with full channel sums."""
     weights = parameters.weight_values(step)
     if step.layer.groups != 1:
@@ -41,7 +42,7 @@ def convolve(step: GraphLayer) -> np.ndarray:
     return weighted(step).apply(sums + parameters.folded_bias(step)).reshape(shape)
 
 
-def convolve_depthwise(step: GraphLayer) -> np.ndarray:
+def convolve_depthwise(step: GraphLayer) -> ndarray:
     """Convolution of each channel with its own filters."""
     _, zero_point = single(step.source)
     shape = step.shape
@@ -53,7 +54,7 @@ def convolve_depthwise(step: GraphLayer) -> np.ndarray:
     return weighted(step).apply(sums).reshape(shape)
 
 
-def connect(step: GraphLayer) -> np.ndarray:
+def connect(step: GraphLayer) -> ndarray:
     """Fully connected layer."""
     weights = parameters.weight_values(step)
     sums = _multiply(step.data.reshape(-1, weights.shape[1]), weights.T)
@@ -70,7 +71,7 @@ def _check_pool(step: GraphLayer) -> None:
                           "average; windows inside the image are expected")
 
 
-def pool_average(step: GraphLayer) -> np.ndarray:
+def pool_average(step: GraphLayer) -> ndarray:
     """Average over the part of each window inside the image, rounded half away from zero."""
     _check_pool(step)
     shape, window = step.shape, step.layer.sliding_window
@@ -83,7 +84,7 @@ def pool_average(step: GraphLayer) -> np.ndarray:
     return np.clip(np.sign(sums) * magnitude, low, high).astype(np.int8).reshape(shape)
 
 
-def pool_max(step: GraphLayer) -> np.ndarray:
+def pool_max(step: GraphLayer) -> ndarray:
     """Greatest value of each window."""
     _check_pool(step)
     shape = step.shape
@@ -92,7 +93,7 @@ def pool_max(step: GraphLayer) -> np.ndarray:
     return np.clip(windows.max(axis=(2, 3)), low, high).astype(np.int8).reshape(shape)
 
 
-def add(step: GraphLayer) -> np.ndarray:
+def add(step: GraphLayer) -> ndarray:
     """Sum of two tensors."""
     constants = parameters.addition(step)
     total = sum(
@@ -103,14 +104,14 @@ def add(step: GraphLayer) -> np.ndarray:
     return np.clip(scaled + constants.out_offset, constants.low, constants.high).astype(np.int8)
 
 
-def average(step: GraphLayer) -> np.ndarray:
+def average(step: GraphLayer) -> ndarray:
     """Mean over height and width."""
     requantisation, offset, _ = parameters.averaging(step)
     sums = step.data.astype(np.int64).sum(axis=(1, 2)) + offset
     return requantisation.apply(sums).reshape(step.shape)
 
 
-def normalise(step: GraphLayer) -> np.ndarray:
+def normalise(step: GraphLayer) -> ndarray:
     """Softmax over the last axis, by a table of exponentials."""
     table = parameters.softmax_table(step).astype(np.int64)
     values = step.data.astype(np.int64)
@@ -119,12 +120,12 @@ def normalise(step: GraphLayer) -> np.ndarray:
     return np.minimum((shares * 256 + sums // 2) // sums - 128, 127).astype(np.int8)
 
 
-def look_up(step: GraphLayer) -> np.ndarray:
+def look_up(step: GraphLayer) -> ndarray:
     """Operator on one value, by table."""
     return parameters.lookup_table(step)[step.data.astype(np.int64) - INT8_LOW]
 
 
-def pad(step: GraphLayer) -> np.ndarray:
+def pad(step: GraphLayer) -> ndarray:
     """Constant border around an image."""
     data, amounts = step.source, padding_amounts(step)
     value = single(data)[1] if data.dtype == "int8" else float(step.option("value", 0.0) or 0.0)
@@ -148,7 +149,7 @@ def padding_amounts(step: GraphLayer) -> tuple[tuple[int, int], ...]:
     return amounts
 
 
-def concatenate(step: GraphLayer) -> np.ndarray:
+def concatenate(step: GraphLayer) -> ndarray:
     """Tensors of one scale, one behind the other."""
     check_concatenation(step)
     return np.concatenate(step.inputs, axis=step.option("axis"))
@@ -163,7 +164,7 @@ def check_concatenation(step: GraphLayer) -> None:
         raise step.refuse(f"fused activation " f"{step.layer.activation!r}; none is expected")
 
 
-def rename(step: GraphLayer) -> np.ndarray:
+def rename(step: GraphLayer) -> ndarray:
     """Return the same values under another shape."""
     return step.data.reshape(step.shape)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy import ndarray
 
 from hwmodels.frozen import entity
 from twin.errors import RuntimeRefusedError
@@ -28,13 +29,13 @@ class Requantisation:
         Bounds of the fused activation.
     """
 
-    multipliers: np.ndarray
-    shifts: np.ndarray
+    multipliers: ndarray
+    shifts: ndarray
     offset: int
     low: int
     high: int
 
-    def apply(self, sums: np.ndarray) -> np.ndarray:
+    def apply(self, sums: ndarray) -> ndarray:
         """Requantise 32-bit sums, channels last, to int8."""
         values = scale_values(sums, self.multipliers, self.shifts) + self.offset
         return np.clip(values, self.low, self.high).astype(np.int8)
@@ -77,14 +78,14 @@ def split_scale(scale: float) -> tuple[int, int]:
     return multiplier, shift
 
 
-def split_scales(scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def split_scales(scales: ndarray) -> tuple[ndarray, ndarray]:
     """Split many scales; see `split_scale`."""
     pairs = [split_scale(float(scale)) for scale in np.ravel(scales)]
     return (np.array([m for m, _ in pairs], np.int32), np.array([s for _, s in pairs], np.int32))
 
 
-def scale_values(values: np.ndarray, multiplier: np.ndarray | int,
-                 shift: np.ndarray | int) -> np.ndarray:
+def scale_values(values: ndarray, multiplier: ndarray | int,
+                 shift: ndarray | int) -> ndarray:
     """Multiply 32-bit values by multiplier * 2 ** (shift - 31), rounding twice.
 
     Parameters
@@ -114,7 +115,7 @@ def scale_values(values: np.ndarray, multiplier: np.ndarray | int,
     return (high >> right) + ((high & mask) > threshold)
 
 
-def wrap(values: np.ndarray) -> np.ndarray:
+def wrap(values: ndarray) -> ndarray:
     """Reduce to the 32-bit two's complement range, as int64."""
     return values.astype(np.int32).astype(np.int64)
 
@@ -156,7 +157,7 @@ def activation_range(step: GraphLayer) -> tuple[int, int]:
     return (max(low, stored(lower)), high if math.isinf(upper) else min(high, stored(upper)))
 
 
-def round_away(value: float | np.ndarray) -> np.ndarray:
+def round_away(value: float | ndarray) -> ndarray:
     """Round half away from zero."""
     value = np.asarray(value, np.float64)
     return np.trunc(value + np.copysign(0.5, value))

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy import ndarray
 
 from twin.network.graph import Graph, GraphLayer, Layer, Tensor
 from twin.network.operators import Form, list_states, traits
 from twin.network.rewrites.dead_channels import group_depthwise, shared_constants, take_entries
 
-Numbers = np.ndarray | None
+Numbers = ndarray | None
 """Of the channels a layer writes; None: what it reads and writes stays."""
 
 
@@ -35,13 +36,13 @@ class Channels:
     """
 
     graph: Graph
-    numbers: dict[int, np.ndarray] = field(default_factory=dict)
-    columns: dict[int, np.ndarray] = field(default_factory=dict)
+    numbers: dict[int, ndarray] = field(default_factory=dict)
+    columns: dict[int, ndarray] = field(default_factory=dict)
     frozen: set[int] = field(default_factory=set)
     _parents: list[int] = field(default_factory=list)
-    _roots: np.ndarray | None = None
+    _roots: ndarray | None = None
 
-    def fresh(self, count: int, *, frozen: bool = False) -> np.ndarray:
+    def fresh(self, count: int, *, frozen: bool = False) -> ndarray:
         """Return new numbers."""
         numbers, self._roots = range(len(self._parents), len(self._parents) + count), None
         self._parents.extend(numbers)
@@ -56,13 +57,13 @@ class Channels:
             number = self._parents[number]
         return number
 
-    def roots(self, numbers: np.ndarray) -> np.ndarray:
+    def roots(self, numbers: ndarray) -> ndarray:
         """Return the root of each number."""
         if self._roots is None:
             self._roots = np.array([*map(self.root, range(len(self._parents)))], np.int64)
         return np.asarray(self._roots[numbers])
 
-    def join(self, left: np.ndarray, right: np.ndarray) -> None:
+    def join(self, left: ndarray, right: ndarray) -> None:
         """Let channels go together, one by one."""
         self._roots = None
         for a, b in zip(left, right, strict=True):
@@ -73,11 +74,11 @@ class Channels:
         if tensor_id in self.numbers:
             self.frozen.update(self.numbers[tensor_id].tolist())
 
-    def fixed(self) -> np.ndarray:
+    def fixed(self) -> ndarray:
         """Return whether each number is a root that stays."""
         return self.mask(map(self.root, self.frozen))
 
-    def mask(self, roots: Iterable[int]) -> np.ndarray:
+    def mask(self, roots: Iterable[int]) -> ndarray:
         """Return whether each number is one of these roots."""
         found = np.zeros(len(self._parents), bool)
         found[[*roots]] = True
@@ -131,12 +132,12 @@ def repeat_channels(channels: Channels, times: float) -> Graph:
                                  axis=0)[0].astype(int))))
 
 
-def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Graph:
+def _take(channels: Channels, choose: Callable[[ndarray], ndarray]) -> Graph:
     """Return the graph with the channels at the places chosen of their roots."""
     graph = channels.graph
     tensors = list(graph.tensors)
 
-    def take(tensor_id: int, axis: int, numbers: np.ndarray) -> None:
+    def take(tensor_id: int, axis: int, numbers: ndarray) -> None:
         kept = choose(channels.roots(numbers))
         if tensor_id >= 0 and (len(kept) != len(numbers)):
             tensors[tensor_id] = take_entries(tensors[tensor_id], axis, kept)
@@ -149,7 +150,7 @@ def _take(channels: Channels, choose: Callable[[np.ndarray], np.ndarray]) -> Gra
 
 
 def _take_constants(channels: Channels, layer: Layer,
-                    take: Callable[[int, int, np.ndarray], None]) -> None:
+                    take: Callable[[int, int, ndarray], None]) -> None:
     graph, output = channels.graph, channels.numbers[layer.target_id]
     bias = layer.bias
     operator, columns = traits(layer), channels.columns.get(layer.index)
@@ -209,7 +210,7 @@ def _join_all(channels: Channels, step: GraphLayer) -> Numbers:
     return None if odd or {*map(len, read)} != {width} else _tie(channels, read)
 
 
-def _tie(channels: Channels, read: Sequence[np.ndarray]) -> np.ndarray:
+def _tie(channels: Channels, read: Sequence[ndarray]) -> ndarray:
     """Let the channels of all inputs of a layer be those of its output."""
     for other in read[1:]:
         channels.join(other, read[0])

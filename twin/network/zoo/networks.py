@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path
 
+from hwmodels.file_cache import read_yaml_once
 from twin.network.graph import Graph
 from twin.network.zoo.builder import Builder
 
@@ -11,21 +13,11 @@ VWW_LIVE_CHANNELS = (60, 106, 57, 30, 19, 17, 27, 31, 22)
 """Output channels with any weight left in the last nine pointwise layers (operators 10, 12 ... 26)
 of MLPerf Tiny's vww_96_int8.tflite; counted in the file, whose other channels are all zero."""
 
-MOBILENET_V1_BLOCKS = (  # (stride, output channels at width 1), Howard et al. 2017, table 1
-    (1, 64), (2, 128), (1, 128), (2, 256), (1, 256), (2, 512),
-    (1, 512), (1, 512), (1, 512), (1, 512), (1, 512), (2, 1024), (1, 1024))
+MOBILENET_V1_BLOCKS, MOBILENET_V2_BLOCKS, _EFFICIENTNET_BLOCKS = read_yaml_once(
+    Path(__file__).with_name("blocks.yaml")).values()
 
 MOBILENET_V1_DEPTHS = (5, 13)
 """Fewest and most separable blocks: all, or without those that write the shape they read."""
-
-MOBILENET_V2_BLOCKS = (  # (expansion, channels, repeats, stride), Sandler et al. 2018, table 2
-    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
-    (6, 320, 1, 1))
-
-
-_EFFICIENTNET_BLOCKS = (  # (expansion, channels, repeats, stride, kernel)
-    (1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
-    (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))
 
 
 def start(name: str) -> Builder:
@@ -120,7 +112,7 @@ def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, 
     """
     net = start(name)
     alike = [number for number, block in enumerate(MOBILENET_V1_BLOCKS)
-             if number and block == (1, MOBILENET_V1_BLOCKS[number - 1][1])]
+             if number and block == [1, MOBILENET_V1_BLOCKS[number - 1][1]]]
     left_out = alike[::-1][:len(MOBILENET_V1_BLOCKS) - blocks]
     x = net.conv(net.input((1, resolution, resolution, 3)), max(8, int(32 * width)), 3, 2,
                  activation=activation)
