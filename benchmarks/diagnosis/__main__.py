@@ -116,7 +116,7 @@ def effective_kind(plant: Plant, measured: Measurement, healthy: Measurement,
 
     Of two faults, the first alone where the second moved less than that besides.
     """
-    marked = plant.kind in ("as declared", "throttling") or "clock" in plant.kind
+    marked = plant.kind in ("as declared", "other work") or "clock" in plant.kind
     if not marked and not _has_moved(measured, healthy):
         return "as declared"
     return next((kind for kind, one in alone.items() if not _has_moved(measured, one)), plant.kind)

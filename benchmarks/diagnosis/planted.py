@@ -216,7 +216,7 @@ def list_plants(bench: Bench) -> tuple[Plant, ...]:
           if len(caches) > 1 else ()),
         Plant(kind="clock", name="clock-half", changes={clock: asked / 2}, lies=True),
         Plant(kind="clock", name="clock-16mhz", changes={clock: 16e6}),
-        Plant(kind="throttling", name="throttling",
+        Plant(kind="other work", name="throttling",
               beside=Beside(slowing=0.05e9 / (10 * work))),
         Plant(kind="interrupts", name="interrupts",
               beside=Beside(gap_cycles=0.3 * work, service_cycles=0.05 * work)),

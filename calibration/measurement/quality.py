@@ -20,12 +20,21 @@ GOAL_TAIL = 0.05
 DRIFT_SHARE = 0.005
 """A trend over the whole measurement smaller than this is not worth a word."""
 DRIFT_P = 0.01
+FEWEST_RUNS, TREND_RUNS = 5, 10
+"""Fewer runs show no trend; and only where each takes longer (or shorter) than the last."""
+STEP_RUNS, STEP_CHANCE, STEP_APART, LEAST_SIDE = 8, 0.02, 4.0, 3
+"""Runs there are at least; of runs of two levels that come in order by chance at most; standard
+deviations of either level they are apart by at least, else it is scatter or a trend; and runs of
+either level at least."""
 MODES_APART = 4.0
 """Distance of two modes in standard deviations (Ashman's D); a normal split in two has 2.6."""
 MODES_SHARE = 0.002
 SMALLEST_MODE = 0.05
 FIRST_SHARE = 0.01
 FIRST_SDS = 6.0
+FIRST_OTHERS, FIRST_ALONE = 4, 4.0
+"""Others a first run is set against at least, and by how many times as far as any of them it is off
+their middle."""
 WAITED = "waited"
 """Gauge of a host: for how long its program could have run and another one did (the kernel's
 Documentation/scheduler/sched-stats.rst, /proc/PID/schedstat)."""
@@ -40,45 +49,86 @@ class Finding:
     Parameters
     ----------
     name
-        "drift", "bimodal", "first_run", "wrapped", "spread", "preempted", "clock", "checksum".
+        "drift", "step", "bimodal", "first_run", "wrapped", "spread", "preempted", "clock",
+        "checksum".
     evidence
         Figures it rests on.
     serious
         The figures should not be used as they are.
+    size, share
+        Of a step, trend or first run: by how much the runs change, in their unit, and of the level
+        before it, of their median, and of the others.
+    run
+        At which the level moves at once; None of a trend.
+    chance
+        How likely runs come in such an order by chance.
     """
 
     name: str
     evidence: str
     remedy: str
     serious: bool = False
+    size: float = 0.0
+    share: float = 0.0
+    run: int | None = None
+    chance: float = 1.0
 
     def __str__(self) -> str:
         """Return name, evidence and remedy as one line."""
         return f"{self.name}: {self.evidence}. {self.remedy}"
 
 
-def find_drift(values: Values) -> Finding | None:
-    """Find a trend over the runs, as throttling or a warming oscillator leaves one.
+def find_drift(values: Values, *, cycles: bool = False) -> Finding | None:
+    """Find a step of the level, or else a trend, as throttling or a warming oscillator leaves one.
+
+    Parameters
+    ----------
+    cycles
+        They are a core's own cycles, of which a slower clock makes no more.
 
     Notes
     -----
-    Kendall's tau against run number (p below `DRIFT_P`), and the Theil-Sen slope over all runs
-    above `DRIFT_SHARE` of the median: significance alone would flag trends of no interest.
+    A step is where two levels come in order (by chance below `STEP_CHANCE`) and are `STEP_APART`
+    standard deviations of either apart. A trend is by Kendall's tau against run number (p below
+    `DRIFT_P`) or, of fewer than `TREND_RUNS`, where each is longer than the last (or shorter), and
+    the Theil-Sen slope over all runs. Either is above `DRIFT_SHARE` of the median: significance
+    alone would flag trends of no interest.
     """
     data = np.asarray(values, dtype=np.float64)
-    if len(data) < 10 or np.ptp(data) == 0:
+    count = len(data)
+    if count < FEWEST_RUNS or np.ptp(data) == 0:
         return None
-    chosen = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)
-    probability, slope = _trend(chosen, data[chosen])
-    change = slope * (len(data) - 1) / float(np.median(data))
-    if not probability < DRIFT_P or abs(change) < DRIFT_SHARE:
-        return None
-    return Finding(
-        name="drift", serious=abs(change) > GOAL_TAIL,
-        evidence=f"{change:+.1%} from the first to the last of {len(data)} runs "
-                 f"(p = {probability:.1g})",
-        remedy="Look at die temperature and clock source: throttling, or a clock that warms up. "
+    level, place = float(np.median(data)), _split(data, LEAST_SIDE) if count >= STEP_RUNS else 0
+    chance, where = 2 / math.comb(count, place), f"from run {place} on"
+    sides = data[:place], data[place:]
+    before, after = (float(np.median(side)) if len(side) else level for side in sides)
+    within = math.sqrt(sum(float(side.var()) * len(side) for side in sides if len(side)) / count)
+    size = after - before
+    if not (chance < STEP_CHANCE and abs(size) > STEP_APART * within):
+        chosen, place, before = np.linspace(0, count - 1, min(count, 400)).astype(int), 0, level
+        chance, slope = _trend(chosen, data[chosen])
+        size, where = slope * (count - 1), "from the first to the last"
+        if count < TREND_RUNS:
+            ordered = len(set(np.sign(np.diff(data)))) == 1
+            chance = 2 / math.factorial(count) if ordered else 1.0
+        if chance >= (STEP_CHANCE if count < TREND_RUNS else DRIFT_P):
+            return None
+    return None if abs(size) < DRIFT_SHARE * level else Finding(
+        name="step" if place else "drift", serious=abs(size) > GOAL_TAIL * before, size=size,
+        share=size / before, run=place or None, chance=chance,
+        evidence=f"{size / before:+.1%} {where} of {count} runs (p = {chance:.1g})",
+        remedy="A slower clock adds no cycles: mask interrupts (--mask), or stop what began beside "
+               "it" if cycles else
+               "Look at die temperature and clock source: throttling, or a clock that warms up. "
                "Let the board settle, or pause between blocks")
+
+
+def _split(data: np.ndarray, least: int) -> int:
+    """Return where to split a series so that its two sides, of so many at least, vary least."""
+    count, sums = len(data), np.concatenate(([0.0], np.cumsum(data)))
+    below = np.arange(least, count - least + 1)
+    low, high = sums[below] / below, (sums[-1] - sums[below]) / (count - below)
+    return int(below[np.argmax(below * (count - below) * (high - low)**2)])
 
 
 def _trend(runs: np.ndarray, data: np.ndarray) -> tuple[float, float]:
@@ -103,13 +153,9 @@ def find_modes(values: Values) -> Finding | None:
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     count = len(data)
-    smallest = max(2, math.ceil(SMALLEST_MODE * count))
     if count < 20 or data[0] == data[-1]:
         return None
-    below = np.arange(smallest, count - smallest + 1)
-    sums = np.concatenate(([0.0], np.cumsum(data)))
-    low, high = sums[below] / below, (sums[-1] - sums[below]) / (count - below)
-    place = int(below[np.argmax(below * (count - below) * (high - low)**2)])
+    place = _split(data, max(2, math.ceil(SMALLEST_MODE * count)))
     left, right = data[:place], data[place:]
     apart = float(right.mean() - left.mean())
     spread = math.sqrt((left.var() + right.var()) / 2)
@@ -123,21 +169,27 @@ def find_modes(values: Values) -> Finding | None:
 
 
 def find_first_run(values: Values, first: float | None = None) -> Finding | None:
-    """Find a first run unlike the rest; `first` is the inference before any warm-up, if apart."""
+    """Find a first run unlike the rest; `first` is the inference before any warm-up, if apart.
+
+    Notes
+    -----
+    One that is no more apart is off alone: by `FIRST_ALONE` times as much as any of the others. Of
+    n others spread alike, it is r times as far off as any of them by a chance of about r^(1 - n).
+    """
     data = np.asarray(values, dtype=np.float64)
-    begin, rest = (data[0], data[1:]) if first is None else (first, data)
-    if len(rest) < 3:
+    begin, rest, alone = (data[0], data[1:], FIRST_ALONE) if first is None else (first, data, 0.0)
+    if len(rest) < FIRST_OTHERS:
         return None
     centre = float(np.median(rest))
-    spread = 1.4826 * float(np.median(np.abs(rest - centre)))
-    away = begin - centre
-    if abs(away) <= max(FIRST_SDS * spread, FIRST_SHARE * centre):
-        return None
-    return Finding(
-        name="first_run",
-        evidence=f"the first run took {begin:.6g}, the others {centre:.6g} ({away / centre:+.1%})",
-        remedy="Caches, flash buffers and lazy set-up: report it as cold, apart from warm runs"
-               if first is not None else "More warm-up runs are needed (--warmup)")
+    apart, size = np.abs(rest - centre), float(begin) - centre
+    most = float(apart.max())
+    least = max(FIRST_SDS * 1.4826 * float(np.median(apart)), FIRST_SHARE * centre, alone * most)
+    return None if abs(size) <= least else Finding(
+        name="first_run", size=size, share=size / centre, run=0,
+        chance=(most / abs(size)) ** (len(rest) - 1),
+        evidence=f"the first run took {begin:.6g}, the others {centre:.6g} ({size / centre:+.1%})",
+        remedy="Caches, flash buffers and lazy set-up: report it as cold, apart from warm runs" + (
+            ", or make more warm-up runs (--warmup)" * (first is None)))
 
 
 def find_wraps(widths: Mapping[str, int], bound: float) -> Finding | None:
@@ -231,11 +283,33 @@ def wants_more_runs(values: Values) -> bool:
     return centre > 0 and (high - low) / 2 > MEDIAN_GOAL * centre
 
 
-def judge_runs(values: Values, first: float | None = None) -> list[Finding]:
-    """Return every finding about the runs of one counter; `first` as in `find_first_run`."""
+def find_levels(values: Values, *, cycles: bool = False) -> list[Finding]:
+    """Return a first run unlike the rest, and of these a step or a trend, or two kinds of runs.
+
+    Parameters
+    ----------
+    cycles
+        As for `find_drift`.
+    """
+    first = find_first_run(values)
+    rest = values[1:] if first else values
+    drift = find_drift(rest, cycles=cycles)
+    modes = None if drift and drift.name == "step" else find_modes(rest)
+    return drop_none([first, drift, modes])
+
+
+def judge_runs(values: Values, first: float | None = None, *,
+               cycles: bool = False) -> list[Finding]:
+    """Return every finding about the runs of one counter.
+
+    Parameters
+    ----------
+    first
+        As for `find_first_run`.
+    cycles
+        As for `find_drift`.
+    """
     if len(values) == 0:
         return []
-    found = [find_first_run(values), find_drift(values), find_modes(values), find_spread(values)]
-    if first is not None:
-        found.append(find_first_run(values, first))
-    return drop_none(found)
+    return [*find_levels(values, cycles=cycles), *drop_none([
+        find_spread(values), None if first is None else find_first_run(values, first)])]

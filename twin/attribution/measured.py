@@ -19,7 +19,7 @@ from calibration.measurement.measurement import (
     Measurement,
     read_measurement,
 )
-from calibration.measurement.quality import Finding, find_drift, find_modes
+from calibration.measurement.quality import Finding, find_levels
 from twin.attribution.folders import find_folder
 from twin.attribution.predicted import read_document, side_of_document
 from twin.attribution.side import Part, Side, Work, sum_parts
@@ -91,10 +91,10 @@ def sum_runs(measurement: Measurement) -> np.ndarray | None:
 
 
 def find_unsteady(measurement: Measurement) -> tuple[Finding, ...]:
-    """Return drift and two kinds of runs."""
+    """Return a first run unlike the rest, a step or drift, and two kinds of runs."""
     values = sum_runs(measurement)
-    found = () if values is None else (find_drift(values), find_modes(values))
-    return tuple(one for one in found if one is not None)
+    return () if values is None else tuple(
+        find_levels(values, cycles=measurement.count("cpu_cycles") > 0))
 
 
 def _read_work(measurement: Measurement) -> Work:

@@ -258,7 +258,8 @@ def judge_network(network: MeasuredNetwork, *, widths: dict[str, int], mismatche
     measured, counter = network.measurement, network.counter
     values = measured.values(counter)
     first = f"first_{counter}"
-    found = judge_runs(values, float(measured.values(first)[0]) if measured.count(first) else None)
+    found = judge_runs(values, float(measured.values(first)[0]) if measured.count(first) else None,
+                       cycles=counter == "cpu_cycles")
     cycles = max(float(values.max()), 1.0)
     narrow = {name: bits for name, bits in widths.items() if measured.count(name) and bits < 32}
     wrap = find_wraps(narrow, cycles)

@@ -37,7 +37,20 @@ def test_drift_is_the_change_from_the_first_run_to_the_last():
     # Eleven runs, ten steps of 0.9 % of the median: 9.0 %, not 9.9.
     found = find_drift([1000 + 9 * run for run in range(-5, 6)])
     assert found.evidence.startswith("+9.0% from the first to the last of 11 runs")
-    assert find_drift([1000 + 9 * run for run in range(-4, 5)]) is None  # of nine runs
+    mixed = [1000 + 9 * run for run in (-4, -3, -1, -2, 0, 1, 2, 3, 4)]
+    assert find_drift(mixed) is None  # of nine runs, unless each is longer than the last
+    assert find_drift(sorted(mixed)).evidence.startswith("+7.2% from the first")
+
+
+def test_a_step_is_one_finding_with_the_size_of_the_step():
+    for seed in range(20):
+        values = noise(seed, 20) * np.repeat([1.0, 1.12], (12, 8))
+        found = judge_runs(values)
+        assert [one.name for one in found] == ["step", "spread"]
+        assert "from run 12 on of 20 runs" in found[0].evidence and found[0].serious
+        assert found[0].share == pytest.approx(0.12, abs=3e-3)
+        assert "temperature" in found[0].remedy
+        assert "no cycles" in judge_runs(values, cycles=True)[0].remedy
 
 
 def test_planted_modes_are_found_and_noise_is_not():
@@ -56,9 +69,11 @@ def test_first_run_and_spread():
     assert find_first_run(values) is None
     values[0] = 12_000
     assert "+20" in find_first_run(values).evidence
+    values[50] = 10_600  # a quarter of it: another run is off, too
+    assert find_first_run(values) is None
     assert find_first_run(noise(2), first=15_000.0).remedy.startswith("Caches")
     assert find_spread(noise(3)) is None
-    wide = np.concatenate((np.full(90, 100.0), np.full(10, 110.0)))
+    wide = np.where(np.arange(100) % 10, 100.0, 110.0)[::-1]
     assert find_spread(wide).evidence.startswith("p95 / p50 - 1 = 10.0%")
     assert [f.name for f in judge_runs(wide)] == ["bimodal", "spread"]
     assert judge_runs([]) == []

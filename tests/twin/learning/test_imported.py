@@ -229,10 +229,10 @@ def test_runs_of_two_levels_are_said_wherever_their_median_is_used(tmp_path, kws
     for folder, said in zip(folders, (False, True), strict=True):
         remarks: list[str] = []
         twin.calibrate(folder, BOARD, on_remark=remarks.append)
-        assert any("bimodal: " in one for one in remarks) is said
+        assert any("step: " in one for one in remarks) is said
     for found in (twin.diff(*folders).findings,
                   twin.diagnose(folders[0], healthy=folders[1]).remarks):
-        assert any("bimodal: " in str(one) and "+12.0%" in str(one) for one in found)
+        assert any("step: " in str(one) and "+12.0%" in str(one) for one in found)
 
 
 def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, kws):

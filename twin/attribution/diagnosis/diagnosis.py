@@ -51,9 +51,11 @@ from twin.attribution.diagnosis.faults import (
     BOARD,
     COUNTER,
     DECLARED,
+    FIRST_RUN,
     LIBRARY,
     NETWORK,
     OPEN_LIBRARY,
+    OTHER_WORK,
     RIVAL,
     STAND_IN,
     UNIT,
@@ -123,6 +125,9 @@ writes it, and seldom wrongly. Assumed."""
 
 BEGINS = "other work begins during the runs"
 """What runs that drift are by a core's own cycles: a clock that slows down adds none."""
+
+SLOW_SERVED = "interrupts, counted in the slower runs"
+"""What rare ones are where the runs take as long as they are many."""
 
 
 def diagnose(deployment: Deployment, measurement: Measurement, *,
@@ -236,7 +241,13 @@ def _open(deployment: Deployment, measurement: Measurement,
 
 
 def _read_side(measurement: Measurement, marks: Marks) -> Side:
-    return side_of_measurement(measurement, percent=TYPICAL if marks.drift or marks.even else LEAST)
+    drifts = bool(marks.drift) and not marks.served  # fewest interrupts disturb the least of runs
+    if marks.first:
+        first = measurement.samples[0].run
+        measurement = replace(measurement, samples=tuple(
+            one for one in measurement.samples if one.run != first))
+    return side_of_measurement(
+        measurement, percent=TYPICAL if drifts or marks.even or marks.first else LEAST)
 
 
 def _open_second(case: Case, also: Measurement, first: Measurement) -> Again:
@@ -247,12 +258,7 @@ def _open_second(case: Case, also: Measurement, first: Measurement) -> Again:
     deployment = case.deployment.replace(changes) if changes else case.deployment
     base = forecasts.predict((DECLARED, case.base.temperature), deployment, case.prices,
                              case.base.temperature)
-    ours, side = side_of_prediction(base), _read_side(also, read_marks(also, deployment))
-    require_network_and_board(ours, side)
-    pattern = make_pattern(ours, side, deployment, within=case.pattern.layers)
-    if (pattern.quantity, pattern.layers) != (case.pattern.quantity, case.pattern.layers):
-        raise UsageError("the second measurement has other layers or counters than the one to "
-                         "diagnose")
+    pattern = _read_beside(case, also, side_of_prediction(base), deployment, "second measurement")
     return Again(measurement=also, changes=changes, base=base, pattern=pattern, forecasts=forecasts)
 
 
@@ -268,7 +274,7 @@ def _add_second(evidence: Evidence, case: Case, declared: Effect) -> Evidence:
     if is_masked(measurement):  # its scatter is that without interrupts
         return replace(evidence, also=own, masked=True, right=evidence.right or own.marks)
     # how far a board's runs scatter says the same twice
-    once = replace(own, marks=replace(own.marks, scatter=None, loose=None))
+    once = replace(own, marks=replace(own.marks, scatter=None, loose=None, first=None))
     return replace(evidence, also=once, masked=False)
 
 
@@ -316,9 +322,18 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     out = ruled_out(measurement, deployment) | frozenset(
         DATA["bare"] if _is_native(deployment) else ())
     built = read_build(deployment, measurement)
-    possible = [replace(fault, name=BEGINS, remedy=stop_others(deployment)) if fault.drifts and
-                measurement.count("cpu_cycles") else fault
-                for fault in forecasts.faults[key] if fault.kind not in out]
+    possible = [fault for fault in forecasts.faults[key] if fault.kind not in out]
+    if measurement.count("cpu_cycles"):
+        possible = [replace(fault, kind=OTHER_WORK, name=BEGINS, remedy=stop_others(deployment))
+                    if fault.drifts else fault for fault in possible]
+    if marks.served:
+        possible = [replace(fault, name=SLOW_SERVED) if fault.scatters and not fault.stretch
+                    else fault for fault in possible]
+    if marks.first:
+        possible.append(Fault(
+            kind=FIRST_RUN, name=f"the first run alone is slow, {100 * marks.first.share:+.0f} %",
+            remedy="report it apart, as cold (caches, flash buffers, allocation), or make warm-up "
+                   "runs before it (twin measure --warmup)"))
     against = [fault for fault in possible if fault.kind in built or fault.name in built]
     return (*(fault for fault in possible if fault not in against),
             *(replace(fault, doubted=LOG_WRONG_HEADER) for fault in against))
@@ -381,15 +396,21 @@ def _refer(healthy: Measurement | None, case: Case) -> Pattern | None:
     """Return the pattern of the measurement known to be right, if there is one."""
     if healthy is None:
         return None
-    right = _read_side(healthy, read_marks(healthy, case.deployment))
-    require_network_and_board(case.ours, right)
-    if right.board != case.theirs.board:
-        raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
-                         f"one to diagnose on {case.theirs.board}")
-    reference = make_pattern(case.ours, right, case.deployment, within=case.pattern.layers)
-    if (reference.quantity, reference.layers) != (case.pattern.quantity, case.pattern.layers):
-        raise UsageError("the measurement known to be right has other layers or counters")
-    return reference
+    if healthy.header.board != case.theirs.board:
+        raise UsageError(f"the measurement known to be right was taken on {healthy.header.board}, "
+                         f"the one to diagnose on {case.theirs.board}")
+    return _read_beside(case, healthy, case.ours, case.deployment, "measurement known to be right")
+
+
+def _read_beside(case: Case, measurement: Measurement, ours: Side, deployment: Deployment,
+                 what: str) -> Pattern:
+    """Return the pattern of another measurement of the same layers."""
+    side = _read_side(measurement, read_marks(measurement, deployment))
+    require_network_and_board(ours, side)
+    pattern = make_pattern(ours, side, deployment, within=case.pattern.layers)
+    if (pattern.quantity, pattern.layers) != (case.pattern.quantity, case.pattern.layers):
+        raise UsageError(f"the {what} has other layers or counters than the one to diagnose")
+    return pattern
 
 
 def _observe_clock(marks: Marks, deployment: Deployment) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy import ndarray
 
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
@@ -54,20 +55,20 @@ class Effect:
         The same of a second measurement, taken otherwise.
     """
 
-    logs: np.ndarray
-    shares: np.ndarray
-    core: np.ndarray
-    waits: np.ndarray
+    logs: ndarray
+    shares: ndarray
+    core: ndarray
+    waits: ndarray
     instructions: float
     misses: float
     lookups: float
-    density: np.ndarray
+    density: ndarray
     times: float = 1.0
     exact: float = 0.0
-    hidden: np.ndarray | None = None
+    hidden: ndarray | None = None
     also: Effect | None = None
 
-    def unsure_move(self, declared: Effect) -> np.ndarray:
+    def unsure_move(self, declared: Effect) -> ndarray:
         """Return by how much each layer changes, as a logarithm, without the exact factor."""
         return np.asarray(self.logs - declared.logs - self.exact)
 
@@ -162,7 +163,7 @@ def expose(effect: Effect, declared: Effect, ahead: Sequence[Effect],
                                           for several in (ahead, fills))))
 
 
-def hidden_under(effect: Effect, declared: Effect) -> np.ndarray:
+def hidden_under(effect: Effect, declared: Effect) -> ndarray:
     """Return the logarithm of what may be hidden in each layer: as many cycles as declared."""
     known = 0.0 * effect.logs if declared.hidden is None else declared.hidden
     return effect.hidden if effect.hidden is not None else np.asarray(
@@ -220,7 +221,7 @@ def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bo
         lookups=max(first.lookups, second.lookups))
 
 
-def _by_cause(prediction: Prediction, pattern: Pattern) -> tuple[np.ndarray, np.ndarray]:
+def _by_cause(prediction: Prediction, pattern: Pattern) -> tuple[ndarray, ndarray]:
     """Amounts of the pattern's layers, and each one's shares by cause."""
     amounts, shares = [], []
     for layers in _layers(prediction, pattern):
@@ -245,12 +246,12 @@ def _amount(layer: LayerPrediction, quantity: str) -> float:
             "instructions": float(layer.instructions)}[quantity]
 
 
-def _macs(prediction: Prediction, pattern: Pattern) -> np.ndarray:
+def _macs(prediction: Prediction, pattern: Pattern) -> ndarray:
     return np.array([sum(layer.macs for layer in layers)
                      for layers in _layers(prediction, pattern)])
 
 
-def _accesses(prediction: Prediction, pattern: Pattern) -> np.ndarray:
+def _accesses(prediction: Prediction, pattern: Pattern) -> ndarray:
     """How often each layer goes out on a bus."""
     return np.array([sum(line.occurred for layer in layers for line in layer.bill.lines
                          if line.event in BUS_EVENTS) for layers in _layers(prediction, pattern)])
@@ -265,7 +266,7 @@ def _find_prices(deployment: Deployment, base: Prediction,
     return choose_calibration(deployment)
 
 
-def _slow(effect: Effect, factors: np.ndarray) -> Effect:
+def _slow(effect: Effect, factors: ndarray) -> Effect:
     """Make the core's own work take factors longer; what waits for memories does not."""
     weights = np.where(_MEMORY, 1.0, factors[:, None])
     grown = np.where(effect.shares.any(axis=1), (effect.shares * weights).sum(axis=1), factors)
@@ -275,7 +276,7 @@ def _slow(effect: Effect, factors: np.ndarray) -> Effect:
         core=core * factors / grown, instructions=effect.instructions * float(np.mean(factors)))
 
 
-def _wait(effect: Effect, extra: np.ndarray) -> Effect:
+def _wait(effect: Effect, extra: ndarray) -> Effect:
     """Add waits for another master, as shares of what each layer takes."""
     grown = 1 + extra
     return replace(effect, logs=effect.logs + np.log(grown), waits=extra / grown,
@@ -312,7 +313,7 @@ class Pattern:
     quantity: str
     layers: tuple[int | None, ...]
     families: tuple[str, ...]
-    measured: np.ndarray
+    measured: ndarray
     instructions: float | None
     misses: float | None
     left_out: str = ""

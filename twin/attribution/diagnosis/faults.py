@@ -72,6 +72,9 @@ OTHER_PRICE_SD = 0.3
 
 DECLARED = "as declared"
 UNKNOWN = "none of these"
+FIRST_RUN, OTHER_WORK = "first run", "other work"
+"""Of marks in the runs: only the first is slow; and a drift of a core's own cycles, which a clock
+that slows down does not make."""
 ONE_LAYER, ONE_OPERATOR = "one layer", "one operator"
 NETWORK, BOARD, RIVAL = "another network", "another board", "another library"
 FASTER = "faster library"
@@ -97,8 +100,9 @@ class Fault:
     ----------
     kind
         "placement", "cache off", "wait states", "prefetch", "flash width", "clock", "SIMD",
-        "optimisation", "reference kernels", "-O0", "throttling", "interrupts", "load",
-        `COUNTER`, `ONE_LAYER`, `ONE_OPERATOR`, `DECLARED`, `UNKNOWN`, or two of them.
+        "optimisation", "reference kernels", "-O0", "throttling", `OTHER_WORK`, `FIRST_RUN`,
+        "interrupts", "load", `COUNTER`, `ONE_LAYER`, `ONE_OPERATOR`, `DECLARED`, `UNKNOWN`, or
+        two of them.
     remedy
         What to check or change.
     deployment

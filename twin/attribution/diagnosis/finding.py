@@ -11,7 +11,15 @@ from itertools import groupby
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant, sum_by_key
 from twin.attribution.compatibility import HIDING
-from twin.attribution.diagnosis.faults import DECLARED, JOINED, REPEATED, UNKNOWN, ErrorModel, Fault
+from twin.attribution.diagnosis.faults import (
+    DECLARED,
+    FIRST_RUN,
+    JOINED,
+    REPEATED,
+    UNKNOWN,
+    ErrorModel,
+    Fault,
+)
 
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
@@ -307,7 +315,8 @@ class Diagnosis:
                 "fits: look for another board, clock, unit or library, and compare cause by cause: "
                 "twin attribute")
         if verdict.fault.kind != DECLARED:
-            return "; or ".join(dict.fromkeys(one.fault.remedy for one in self.members))
+            return "; or ".join(dict.fromkeys(one.fault.remedy for one in self.members)) + (
+                f"; of the others {self.gap}" * (verdict.fault.kind == FIRST_RUN))
         if self.repeats_as_declared:
             return f"check the core's clock: {self.other_clock} would be measured so, too" \
                 if self.other_clock and self.quantity == "cycles" else NONE_NEEDED

@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy import ndarray
 
 from hwmodels.counts import CAUSES
 from hwmodels.frozen import frozen
@@ -84,7 +85,7 @@ LEFT_OVER = 0.2
 _PRICES = np.array([PRICE_SD.get(cause, OTHER_PRICE_SD) for cause in CAUSES])
 
 
-def price_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def price_errors(first: ndarray, second: ndarray) -> ndarray:
     """Covariance of layers by what prices they share.
 
     Parameters
@@ -100,7 +101,7 @@ def price_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def kernel_errors(errors: ErrorModel, families: Sequence[str],
-                  density: np.ndarray | None = None) -> np.ndarray:
+                  density: ndarray | None = None) -> ndarray:
     """Covariance of layers by which kernels they run; a layer's own error is omitted."""
     same = np.equal.outer(np.array(families), np.array(families))
     matrix = np.asarray(errors.common**2 + errors.family**2 * same)
@@ -110,7 +111,7 @@ def kernel_errors(errors: ErrorModel, families: Sequence[str],
     return np.asarray(matrix + errors.slope**2 * same * np.outer(apart, apart))
 
 
-def hiding_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def hiding_errors(first: ndarray, second: ndarray) -> ndarray:
     """Covariance of layers by what of their waits may be hidden: the same share in each.
 
     Parameters
@@ -121,9 +122,9 @@ def hiding_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.asarray(HIDING_SD**2 * np.outer(first, second))
 
 
-def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
-                  families: Sequence[str], marks: Marks, density: np.ndarray,
-                  errors: ErrorModel) -> tuple[np.ndarray, np.ndarray]:
+def effect_errors(fault: Fault, effect: Effect, moves: Sequence[ndarray],
+                  families: Sequence[str], marks: Marks, density: ndarray,
+                  errors: ErrorModel) -> tuple[ndarray, ndarray]:
     """Covariance of what a fault does to layers, and each layer's own variance.
 
     Parameters
@@ -171,8 +172,8 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     return matrix, own
 
 
-def log_pattern(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,
-                grown: np.ndarray) -> float:
+def log_pattern(residual: ndarray, covariance: ndarray, own: ndarray,
+                grown: ndarray) -> float:
     """Logarithm of the density of a pattern.
 
     Parameters
@@ -199,8 +200,8 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,
     return -0.5 * (determinant + distance + len(residual) * math.log(2 * math.pi)) + weight
 
 
-def own_errors(residual: np.ndarray, covariance: np.ndarray,
-               own: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def own_errors(residual: ndarray, covariance: ndarray,
+               own: ndarray) -> tuple[ndarray, ndarray, ndarray]:
     """Return what of a pattern is each layer's own, by how much its variance grew for it, C^-1.
 
     C is the covariance of residuals before any variance grew.
@@ -211,7 +212,7 @@ def own_errors(residual: np.ndarray, covariance: np.ndarray,
         As for `log_pattern`.
     """
     grown = mean = np.ones(len(residual))
-    whole, inverses = covariance.copy(), list[np.ndarray]()
+    whole, inverses = covariance.copy(), list[ndarray]()
     for _ in range(TURNS):
         noise = own * grown
         np.fill_diagonal(whole, covariance.diagonal() + noise)
@@ -222,7 +223,7 @@ def own_errors(residual: np.ndarray, covariance: np.ndarray,
     return mean, grown, inverses[0]
 
 
-def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:
+def log_apart(errors: ndarray, own: ndarray, far: ndarray) -> float:
     """Logarithm of how much less likely layers that lie far off are under a normal error.
 
     Parameters
@@ -236,8 +237,8 @@ def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:
     return float(np.sum(0.5 * (LAYER_FREEDOM + 1) * np.log1p(away / LAYER_FREEDOM) - 0.5 * away))
 
 
-def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray, grown: np.ndarray,
-              measured: np.ndarray) -> float:
+def log_shape(residual: ndarray, covariance: ndarray, own: ndarray, grown: ndarray,
+              measured: ndarray) -> float:
     """Logarithm of the density of a pattern, given the whole network's residual.
 
     Parameters
@@ -254,7 +255,7 @@ def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray, gro
     return pattern - whole
 
 
-def log_total(residual: np.ndarray, covariance: np.ndarray, measured: np.ndarray,
+def log_total(residual: ndarray, covariance: ndarray, measured: ndarray,
               faster: float = 1.0) -> float:
     """Logarithm of the density of the whole network's residual, layers weighed as measured.
 
@@ -277,8 +278,8 @@ def log_total(residual: np.ndarray, covariance: np.ndarray, measured: np.ndarray
     return -0.5 * away**2 - math.log(sd * (1 + faster) * math.sqrt(math.pi / 2))
 
 
-def log_direction(residual: np.ndarray, moved: np.ndarray, effect: np.ndarray,
-                  covariance: np.ndarray, measured: np.ndarray) -> float:
+def log_direction(residual: ndarray, moved: ndarray, effect: ndarray,
+                  covariance: ndarray, measured: ndarray) -> float:
     """Logarithm of the probability that a fault did what it does in the direction it does it in.
 
     Parameters
@@ -329,7 +330,7 @@ class Temper:
     whole: float = 1.0
 
     def chances(self, priors: Sequence[float], shapes: Sequence[float],
-                totals: Sequence[float], marks: Sequence[float]) -> np.ndarray:
+                totals: Sequence[float], marks: Sequence[float]) -> ndarray:
         """Return the probability of each hypothesis, by Bayes' rule.
 
         Parameters

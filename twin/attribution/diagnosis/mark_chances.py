@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from twin.attribution.diagnosis.faults import Fault
+from twin.attribution.diagnosis.faults import DECLARED, FIRST_RUN, Fault
+from twin.attribution.diagnosis.likelihood import LEAST_CHANCE
 from twin.attribution.diagnosis.marks import Marks, clock_hz_of
 
 LOUD_SCATTER = 1e-2, 2.3
@@ -45,6 +46,10 @@ CLOCK_RANGE = math.log(100.0)
 NOTABLE_SHARE = 0.01
 """Interrupts that take less of a run are what any system has: a tick, a line that is idle."""
 
+FIRST_BESIDE = 0.05
+"""How likely a first run is slow alone where another fault is the matter, as second faults are:
+assumed."""
+
 LOG_SERVED, LOG_LOADED, LOG_UNCOUNTED = math.log(0.2), math.log(0.02), math.log(0.01)
 """How likely some interrupts are counted where they are no fault, some that take a notable share,
 and none where they are the fault: assumed."""
@@ -66,19 +71,33 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     elif marks.clock_log is not None:
         total += _weigh_clock(fault, marks.clock_log, marks.clock_sd)
     total += weigh_ticks(fault, marks)
-    if marks.step is not None and marks.loose is not None and fault.scatters and not fault.drifts:
-        # runs that interrupts hit may have come in this order by chance
-        total += math.log(marks.step[1])
+    total += _weigh_first(fault, marks)
+    change = marks.change
+    if change and (change.run is not None or marks.served) and marks.loose is not None and (
+            fault.scatters and not fault.drifts):
+        # runs that interrupts hit may have come in this order by chance; those counted did
+        total += 0.0 if marks.served else math.log(change.chance)
         total += _weigh_scatter(fault, marks.loose, marks, right)
         return total + _weigh_interrupts(fault, marks, right)
+    if change and fault.drifts and marks.served:
+        total += math.log(change.chance)  # what is no interrupt came with them by chance
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None and not marks.even:
         weights = [_weigh_scatter(fault, marks.scatter, marks, right)]
-        if fault.scatters and marks.interrupts:  # a tick comes as often in each run
+        if fault.scatters and (marks.interrupts or (marks.first and not fault.stretch)):
+            # a tick comes as often in each run; a run that is hit alone leaves the others quiet
             weights.append(_weigh_scatter(None, marks.scatter, marks, right))
         total += max(weights)
     return total + _weigh_interrupts(fault, marks, right)
+
+
+def _weigh_first(fault: Fault, marks: Marks) -> float:
+    """Log likelihood of a first run that is slow alone: interrupts may hit any, and chance."""
+    if marks.first is None or fault.kind == FIRST_RUN:
+        return 0.0
+    other = 1 / marks.runs if fault.scatters else FIRST_BESIDE * (fault.kind != DECLARED)
+    return math.log(max(other, marks.first.chance, LEAST_CHANCE))
 
 
 def weigh_ticks(fault: Fault, marks: Marks) -> float:
@@ -107,6 +126,8 @@ def _weigh_clock(fault: Fault, seen: float, sd: float) -> float:
 def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
     """Log likelihood of how many interrupts were counted."""
     counted = marks.interrupts
+    if marks.served and fault.stretch and fault.scatters and not marks.served[0]:
+        return LOG_UNCOUNTED  # none in the fewest, which are compared
     known = None if right is None else right.interrupts
     if counted is None:
         return 0.0

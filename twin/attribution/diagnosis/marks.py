@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from calibration.measurement.measurement import Measurement
-from calibration.measurement.quality import DRIFT_SHARE, find_drift
+from calibration.measurement.quality import STEP_RUNS, Finding, find_drift, find_first_run
 from hwmodels.frozen import frozen
 from hwmodels.quantities import Ends, significant
 from twin.attribution.compatibility import find_ticks_hz
@@ -41,12 +41,9 @@ SAME_TICKS = 0.01
 SET_CLOCK = "unicorn"
 """Port of the emulator whose cycles are those of a clock it is set to."""
 
-FEWEST_RUNS = 8
-"""Fewer runs say nothing of drift, unless each takes longer (or shorter) than the last."""
-
-STEP_CHANCE, STEP_APART, LEAST_SIDE = 0.02, 4.0, 3
-"""Of runs of two levels that come in order by chance at most; standard deviations of either level
-they are apart by at least, else it is scatter or a trend; and runs of either level at least."""
+SERVED = 0.9
+"""Share of the runs' variance that counted interrupts account for, from which on the runs follow
+them: assumed."""
 
 FEWEST_DEGREES = 6
 """Scatter is known from so many differences of runs at least, over all layers."""
@@ -70,11 +67,15 @@ class Marks:
         Logarithm of the clock over the one asked for; change over the runs; scatter of a layer.
     clock_sd
         Of the first, as its check states it.
-    step : (int, float) or None
-        Run at which the level moved at once, and how likely runs of two levels are to come in such
-        an order by chance; `drift` is then its size, and `scatter` what is left beside it.
+    change
+        The step or trend that makes `drift`.
     loose
-        Scatter of a layer with that step in it.
+        Scatter of a layer with that in it; `scatter` is what is left beside it.
+    first, runs
+        By how much the first run alone is slower than the middle of the others, which the rest of
+        the marks is of; and how many runs there are.
+    served
+        Fewest and most interrupts of a run, where the runs take as long as these are many.
     least_share
         Of a run's cycles, what these take at least.
     unchecked
@@ -98,8 +99,11 @@ class Marks:
     least_share: float = 0.0
     unchecked: bool = False
     clock_sd: float = CLOCK_SD
-    step: tuple[int, float] | None = None
+    change: Finding | None = None
     loose: float | None = None
+    first: Finding | None = None
+    runs: int = 0
+    served: Ends | None = None
     ticks_hz: float | None = None
     core_hz: float = 0.0
     ticked: bool = False
@@ -186,42 +190,35 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
                  quiet=QUIET_SCATTER if deployment.runtime.is_compiled else LOG_SCATTER)
     if values is None:
         return seen
-    trend: np.ndarray = np.zeros(len(values))
-    drift, step = 0.0, None
-    if _is_ordered(values) or (len(values) >= FEWEST_RUNS and find_drift(values) is not None):
-        slope = float(np.polyfit(np.arange(len(values)), values, 1)[0]) / float(np.median(values))
-        trend, drift = slope * np.arange(len(values)), slope * (len(values) - 1)
-    elif len(values) >= FEWEST_RUNS and (step := _find_step(values)) is not None:
-        trend = (np.arange(len(values)) >= step[0]) / np.median(values) * (
-            np.median(values[step[0]:]) - np.median(values[:step[0]]))
-        drift = float(trend[-1])
-    rows = _list_runs(measurement, values)
+    served, rows = _find_served(measurement, values), _list_runs(measurement, values)
+    first = find_first_run(values)
+    first = first if first and first.size > 0 else None
+    if first:
+        values, rows = values[1:], [(row[1:], middle) for row, middle in rows]
+    change, runs = find_drift(values), len(values)
+    places: np.ndarray = np.arange(runs)
+    trend: np.ndarray = 0.0 * places
+    if change:
+        trend = change.size / float(np.median(values)) * (
+            places / (runs - 1) if change.run is None else places >= change.run)
     scatter = _scatter(rows, trend)
     even = scatter is not None and scatter > LOUD_EVEN and _is_even(rows)
     apart = scatter or 0.0  # the least of runs hardly moves, a median as far as theory says
     return replace(
-        seen, drift=drift if drift or len(values) >= FEWEST_RUNS else None, step=step,
-        scatter=scatter, loose=_scatter(rows, 0.0 * trend) if step else None, even=even,
-        noise=apart * math.sqrt(math.pi / 2 / len(values)) if even else min(apart, LEAST_MOVES))
+        seen, drift=change.share if change else 0.0 if runs >= STEP_RUNS else None, change=change,
+        scatter=scatter, even=even, first=first, runs=runs + bool(first), served=served,
+        loose=_scatter(rows, 0.0 * trend) if change else None,
+        noise=apart * math.sqrt(math.pi / 2 / runs) if even else min(apart, LEAST_MOVES))
 
 
-def _is_ordered(values: np.ndarray) -> bool:
-    """Whether each run is longer (or each shorter) than the last, which chance hardly gives."""
-    rises = np.diff(values)
-    return (2 / math.factorial(len(values)) < STEP_CHANCE and len(set(np.sign(rises))) == 1
-            and abs(float(rises.sum())) > DRIFT_SHARE * float(np.median(values)))
-
-
-def _find_step(values: np.ndarray) -> tuple[int, float] | None:
-    """Find where the level moved at once, by far more than runs on either side scatter."""
-    count = len(values)
-    spreads = [math.sqrt((values[:place].var() * place + values[place:].var() * (count - place))
-                         / count) for place in range(LEAST_SIDE, count - LEAST_SIDE + 1)]
-    place = LEAST_SIDE + int(np.argmin(spreads))
-    shift = abs(float(np.median(values[place:]) - np.median(values[:place])))
-    chance = 2 / math.comb(count, place)
-    return (place, chance) if chance < STEP_CHANCE and shift > max(
-        STEP_APART * min(spreads), DRIFT_SHARE * float(np.median(values))) else None
+def _find_served(measurement: Measurement, values: np.ndarray) -> Ends | None:
+    """Return the fewest and most interrupts of a run where runs take as long as these are many."""
+    counted = (measurement.values("interrupts") if measurement.count("interrupts") else
+               np.zeros(0))
+    if len(counted) != len(values) or len(values) < STEP_RUNS or not np.ptp(counted):
+        return None
+    follows = np.ptp(values) > 0 and np.corrcoef(counted, values)[0, 1] > math.sqrt(SERVED)
+    return (float(counted.min()), float(counted.max())) if follows else None
 
 
 def _count_interrupts(measurement: Measurement) -> float | None:
@@ -286,17 +283,19 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
                      "for" + UNCHECKED * marks.unchecked)
     elif marks.unchecked:
         found.append("clock not checked" + UNCHECKED)
-    if marks.step is not None:
-        found.append(f"a step of {100 * (marks.drift or 0.0):+.1f} % of the median at run "
-                     f"{marks.step[0]} (by chance: {marks.step[1]:.1g})")
-    elif marks.drift is not None:
-        found.append(f"drift over the runs {100 * marks.drift:+.1f} %" if marks.drift else
-                     "no drift over the runs that is more than chance")
+    if marks.first:
+        found.append(f"{marks.first.evidence}: the middle of the others is compared")
+    if marks.drift is not None:
+        found.append("no drift over the runs that is more than chance" if marks.change is None else
+                     f"{marks.change.name}: {marks.change.evidence}")
     if marks.scatter is not None:
         found.append(f"runs of a layer scatter by {significant(100 * marks.scatter, 2)} %"
                      + (" to both sides, as no listed fault makes them: medians are compared"
                         * marks.even))
-    if marks.interrupts:
+    if marks.served:
+        found.append(f"{marks.served[0]:,.0f} to {marks.served[1]:,.0f} interrupts a run were "
+                     "counted, and the runs take as long as these are many")
+    elif marks.interrupts:
         found.append(f"{marks.interrupts:,.0f} interrupts a run were counted: at "
                      f"{SERVICE_CYCLES} cycles each at least, "
                      f"{significant(100 * marks.least_share, 2)} % of it")

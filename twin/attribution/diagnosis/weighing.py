@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy import ndarray
 
 from hwmodels.frozen import entity
 from hwmodels.quantities import significant
@@ -73,12 +74,12 @@ class Weight:
     shape: float
     total: float
     marks: float
-    residual: np.ndarray
-    moved: np.ndarray
-    predicted: np.ndarray
+    residual: ndarray
+    moved: ndarray
+    predicted: ndarray
     counted: tuple[str, ...]
-    changed: np.ndarray
-    shift: np.ndarray
+    changed: ndarray
+    shift: ndarray
     apart: float = 0.0
     again: float = 0.0
 
@@ -103,12 +104,12 @@ class Errors:
         Of the last two, what the fault's effect adds.
     """
 
-    expected: np.ndarray
-    residual: np.ndarray
-    shared: np.ndarray
-    own: np.ndarray
-    fault_shared: np.ndarray
-    fault_own: np.ndarray
+    expected: ndarray
+    residual: ndarray
+    shared: ndarray
+    own: ndarray
+    fault_shared: ndarray
+    fault_own: ndarray
 
 
 def find_errors(fault: Fault, evidence: Evidence, effect: Effect,
@@ -206,8 +207,8 @@ def single_out(base: Fault, effect: Effect, evidence: Evidence,
                       replace(weight, shape=weight.shape + density))
 
 
-def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evidence,
-                ) -> tuple[np.ndarray, np.ndarray]:
+def _set_beside(fault: Fault, effect: Effect, spread: ndarray, evidence: Evidence,
+                ) -> tuple[ndarray, ndarray]:
     """Return what is expected, and how surely, beside a measurement known to be right.
 
     Prices and kernels are off by the same in both; what is left is normal, given the other.
@@ -245,7 +246,7 @@ SIZE_SD = 1.2
 way, assumed; Student's t, since a softmax in double precision takes a thousand times as long."""
 
 
-def are_far(errors: np.ndarray, own: np.ndarray, evidence: Evidence) -> np.ndarray:
+def are_far(errors: ndarray, own: ndarray, evidence: Evidence) -> ndarray:
     """Whether each layer is off alone, by its own error and that error's variance.
 
     Beside a run known to be right no other shape excuses a small one.

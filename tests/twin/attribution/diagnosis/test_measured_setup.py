@@ -10,9 +10,16 @@ from made_faults import diagnose, measure_fault, only_cycles
 
 from calibration.importers import import_log
 from calibration.measurement.measurement import TIMED_BY_MS
-from twin.attribution.diagnosis.diagnosis import BEGINS
+from calibration.measurement.sample import Sample
+from twin.attribution.diagnosis.diagnosis import BEGINS, SLOW_SERVED
 from twin.attribution.diagnosis.fault_list import list_faults
-from twin.attribution.diagnosis.faults import COUNTER, DECLARED, NETWORK
+from twin.attribution.diagnosis.faults import (
+    COUNTER,
+    DECLARED,
+    FIRST_RUN,
+    NETWORK,
+    OTHER_WORK,
+)
 from twin.attribution.diagnosis.setup import (
     deploy_measured,
     find_model,
@@ -22,7 +29,7 @@ from twin.attribution.diagnosis.setup import (
     read_build,
     unread_build,
 )
-from twin.attribution.measured import time_by_log
+from twin.attribution.measured import find_unsteady, time_by_log
 from twin.deployment.deploy import deploy
 from twin.errors import BuildRefusedError, UsageError
 from twin.network.rewrites.channels import repeat_channels, trace_channels
@@ -141,7 +148,7 @@ def test_a_step_of_the_level_is_no_interrupts():
                                       clocks_hz=(("cpu", 120e6),)))
     noise = 1 + random.normal(0, 1e-4, 10)
     found = diagnose(deployment, _repeat(right, noise * np.repeat([1.0, 1.3], 5)))
-    assert next(iter(found.kinds)) == "throttling", found.kinds
+    assert next(iter(found.kinds)) == OTHER_WORK, found.kinds
     # A core's own cycles do not grow where its clock slows down; those of another timer do.
     assert found.verdict.fault.name == BEGINS and "clock" not in found.remedy
     timed = dataclasses.replace(right, samples=tuple(dataclasses.replace(
@@ -150,12 +157,69 @@ def test_a_step_of_the_level_is_no_interrupts():
     late = diagnose(deployment, dataclasses.replace(timed, samples=tuple(
         dataclasses.replace(one, run=run, value=one.value * factor)
         for run, factor in enumerate(noise * np.repeat([1.0, 1.3], 5)) for one in timed.samples)))
+    assert late.verdict.fault.kind == "throttling"
     assert late.verdict.fault.name == "the clock slows down during the runs"
-    assert any("% of the median at run 5" in text for text in found.observations)
+    assert any("+30.0% from run 5 on of 10 runs" in text for text in found.observations)
     mixed = diagnose(deployment, _repeat(right, noise * np.array([1, 1.3] * 5)))
-    assert mixed.kinds["throttling"] < 0.1
+    assert mixed.kinds[OTHER_WORK] < 0.1
     assert any("no drift over the runs that is more than chance" in text
                for text in mixed.observations)
+
+
+@pytest.fixture(scope="module")
+def stepping():
+    """A board whose runs take 12 % longer from run 10 of 20 on, and what it was deployed as."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1, scatter=0.01,
+                                      clocks_hz=(("cpu", 120e6),)))
+    noise = 1 + np.random.default_rng(3).normal(0, 1e-4, 20)
+    return deployment, _repeat(right, noise * np.repeat([1.0, 1.12], 10))
+
+
+def _count_interrupts(measurement, counts):
+    return dataclasses.replace(measurement, samples=(*measurement.samples, *(
+        Sample(run=run, layer=None, counter="interrupts", value=float(count), unit="events",
+               clock=None) for run, count in enumerate(counts))))
+
+
+def test_interrupts_counted_in_the_slow_runs_alone_are_the_cause(stepping):
+    """As many in each run, or in others than the slow ones, they are not."""
+    deployment, step = stepping
+    served = diagnose(deployment, _count_interrupts(step, [0] * 10 + [144] * 10))
+    assert next(iter(served.kinds)) == "interrupts" and served.stated > 0.95, served.kinds
+    assert served.verdict.fault.name == SLOW_SERVED and "--mask" in served.remedy
+    assert served.declared_ratio == pytest.approx(1, abs=0.03)  # the runs without any
+    assert any(text.startswith("0 to 144 interrupts a run") for text in served.observations)
+    for counts in ([0, 144] * 10, [72] * 20):
+        other = diagnose(deployment, _count_interrupts(step, counts))
+        assert next(iter(other.kinds)) == OTHER_WORK, (counts, other.kinds)
+
+
+def test_one_step_has_one_figure_and_one_remedy(stepping):
+    deployment, step = stepping
+    found = diagnose(deployment, step)
+    warnings = find_unsteady(step)
+    assert [one.name for one in warnings] == ["step"]
+    assert "+12.0% from run 10 on" in warnings[0].evidence
+    assert f"step: {warnings[0].evidence}" in found.observations
+    for remedy in (found.remedy, warnings[0].remedy):
+        assert "mask" in remedy and "temperature" not in remedy
+
+
+@pytest.mark.parametrize("runs", [6, 20])
+def test_a_first_run_that_alone_is_slow_is_no_interrupts(runs):
+    """As every log of TFLite Micro begins: caches and allocation are cold in it."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1, scatter=0.01,
+                                      clocks_hz=(("cpu", 120e6),)))
+    noise = 1 + np.random.default_rng(3).normal(0, 1e-3, runs)
+    cold = diagnose(deployment, _repeat(right, noise * np.array([1.5] + [1.0] * (runs - 1))))
+    assert next(iter(cold.kinds)) == FIRST_RUN and cold.stated > 0.7, cold.kinds
+    assert "first run alone is slow, +50 %" in cold.verdict.fault.name
+    assert "of the others measured is 1.0" in cold.remedy and "--warmup" in cold.remedy
+    assert cold.declared_ratio == pytest.approx(1, abs=0.03)
+    for factors in (noise, noise * np.where(np.arange(runs) == 3, 1.5, 1.0)):
+        assert FIRST_RUN not in diagnose(deployment, _repeat(right, factors)).kinds
 
 
 def test_no_other_library_stands_in_where_building_is_refused(deployment):

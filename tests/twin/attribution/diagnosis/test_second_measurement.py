@@ -159,7 +159,7 @@ def test_runs_that_drift_are_taken_at_their_median(deployment):
     runs = tuple(dataclasses.replace(one, run=run, value=round(one.value * (1 + 0.02 * run)))
                  for run in range(10) for one in right.samples if one.run == 0)
     found = diagnose(deployment, dataclasses.replace(right, samples=runs))
-    assert found.verdict.fault.kind == "throttling"
+    assert found.verdict.fault.kind == "other work"  # a slower clock adds no cycles
     assert found.declared_ratio == pytest.approx(1.09, abs=0.01)
 
 
