@@ -195,7 +195,7 @@ def concentrate(layers: np.ndarray) -> float:
     What is not known of the structure of layers is taken as independent from one to the next: with
     w their shares, its part in the total goes with sqrt(sum w^2 / TYPICAL).
     """
-    weights = np.asarray(layers, dtype=np.float64) / np.sum(layers)
+    weights = layers / np.sum(layers)
     return math.sqrt(float((weights**2).sum()) / TYPICAL)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from made_logs import ETHOS_U_KIT, MLTK_JSON, MLTK_TEXT, VELA, ZEPHYR
+from made_logs import ETHOS_U_KIT, MLTK_JSON, MLTK_TEXT, VELA, ZEPHYR, ZEPHYR_BENCH
 
 from calibration.errors import IncompleteLogError, MeasurementError
 from calibration.importers import import_log
 from calibration.importers.ethos_u import find_foreign
 from calibration.importers.itm import read_packets
+from calibration.importers.listing import Listing
 from calibration.importers.log import Log, count, measurement_of, number_of
 from calibration.importers.tick_pairs import TickPair, bound_ticks
 from hwmodels.board.file import load_board
@@ -180,6 +181,15 @@ def test_a_whole_may_hold_a_tenth_between_its_layers_and_a_layer_nothing(tmp_pat
     found = read(tmp_path, "zephyr", text).measurement
     assert found.values("timer_ticks", 2) == [0] and found.values("timer_ticks") == [1332]
     assert read(tmp_path, "zephyr", ZEPHYR).measurement.runs == (0, 1)
+
+
+def test_wholes_alone_are_held_against_no_operators(tmp_path):
+    net = Listing(network="net", operators=("conv_2d", "softmax"), known=("conv_2d", "softmax"))
+    found = read(tmp_path, "zephyr", ZEPHYR_BENCH, listing=net).measurement
+    assert found.layers == () and found.runs == (0, 1)
+    with pytest.raises(MeasurementError, match="inference 0 lists 1 of the 2 operators of net"):
+        read(tmp_path, "zephyr", "conv_2d : 1200 cycles , 10000 ns\n"
+             "total : 1212 cycles , 10100 ns\n", listing=net)
 
 
 def test_numbered_counters_of_an_ethos_u_are_named_by_their_events(tmp_path):

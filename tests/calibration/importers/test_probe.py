@@ -152,7 +152,7 @@ def epoch(run, place, flags, phases, bursts, **more):
 def epochs(run, bursts, first, flags=HARDWARE, **more):
     """A block of hardware, a hybrid one that inserts another, and software."""
     return "".join([
-        begin(run, 4, total=400, **{"npu": 4_000_000, **more}),
+        begin(run, 4, **{"total": 400, "npu": 4_000_000, **more}),
         epoch(run, 0, flags, (10, 50, 20), bursts, num=1, last=2, **first),
         epoch(run, 1, HYBRID, (5, 6, 7), bursts, num=3),
         epoch(run, 2, INTERNAL, (1, 2, 3), bursts),
@@ -214,6 +214,16 @@ def test_what_epochs_do_not_show_is_remarked(tmp_path, text, remark):
     assert [one for one in found.remarks if one.startswith(remark)]
     assert ("duration" in found.measurement.counters) is ("hz=0" not in text)
     assert ("npu_cycles" in found.measurement.counters) is ("not all stated" not in remark)
+
+
+def test_times_of_a_host_that_slept_are_in_microseconds(tmp_path):
+    """50,000,064 host cycles at 2 MHz beside 126,000,000 of the NPU at 4 MHz."""
+    text = epochs(0, 0, COUNTED | {"ca": 126_000_000}, total=60_000_000).replace(
+        epoch(0, 0, HARDWARE, (10, 50, 20), 0, num=1, last=2, **COUNTED | {"ca": 126_000_000}),
+        epoch(0, 0, HARDWARE, (10, 50_000_000, 20), 0, num=1, last=2,
+              **COUNTED | {"ca": 126_000_000}))
+    (said,) = read(tmp_path, text).remarks
+    assert said.startswith("the host counted 25,000,000 us while the NPU worked for 31,500,000: ")
 
 
 def test_a_host_that_counted_nearly_through_did_not_sleep(tmp_path):

@@ -113,3 +113,14 @@ def test_refusals():
         learn_rows(belief(), [row([1.0, 0, 0])])
     with pytest.raises(FitError, match="reach 2"):
         row([1.0, 0, 0], reach=2)
+
+
+@pytest.mark.parametrize(("reach", "noise", "fits"), [
+    (0.0, 0.1, True), (1.0, 1e-6, True), (-0.1, 0.1, False), (1.1, 0.1, False), (0.5, 0.0, False),
+    (0.5, -0.1, False)])
+def test_a_reach_is_a_share_and_noise_is_never_none(reach, noise, fits):
+    if fits:
+        assert row([1.0, 0.0, 0.0], reach=reach, noise=noise).reach == reach
+        return
+    with pytest.raises(FitError, match=f"r: reach {reach}, noise {noise}; accepted: 0 to 1, above"):
+        row([1.0, 0.0, 0.0], reach=reach, noise=noise)

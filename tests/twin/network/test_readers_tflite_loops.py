@@ -46,6 +46,52 @@ def test_turns_nobody_knows_are_assumed_and_said(tmp_path):
     assert any("28 times" in warning for warning in predict(deployment).warnings)
 
 
+def compare(condition, name, reverse=False):
+    """Let a loop's condition compare both of its counters otherwise."""
+    condition.operators[:] = [
+        (name, inputs[::-1] if reverse else inputs, *rest) if kind == "LESS" else (
+            kind, inputs, *rest) for kind, inputs, *rest in condition.operators]
+
+
+@pytest.mark.parametrize(("name", "reverse", "step", "start", "turns"), [
+    ("LESS", False, 1, 0, 28), ("LESS_EQUAL", False, 1, 0, 29), ("GREATER", True, 1, 0, 28),
+    ("LESS", False, 3, 0, 10), ("LESS", False, 1, 20, 8), ("LESS", False, 1, 40, 1)])
+def test_turns_follow_from_where_counters_start_step_and_end(name, reverse, step, start, turns,
+                                                             tmp_path):
+    """From 0 to 28 by ones: 28 turns, one more up to the bound itself; by threes 10; and so on."""
+    main, condition, body = keras_lstm(28)
+    compare(condition, name, reverse)
+    first, added = main.constant(np.int32(start)), body.constant(np.int32(step))
+    loop = next(one for one in main.operators if one[0] == "WHILE")
+    loop[1][:2] = [first, first]
+    for _, inputs, *_ in body.operators[:2]:  # its counters
+        inputs[1] = added
+    graph = read_model(write_subgraphs(tmp_path / "a.tflite", [main, condition, body]))
+    assert {layer.repeats for layer in graph.layers if layer.op == "tanh"} == {turns}
+    assert not graph.notes
+
+
+@pytest.mark.parametrize(("name", "reverse"), [("GREATER", False), ("EQUAL", False)])
+def test_a_condition_that_bounds_no_counter_leaves_turns_open(name, reverse, tmp_path):
+    main, condition, body = keras_lstm(28)
+    compare(condition, name, reverse)
+    graph = read_model(write_subgraphs(tmp_path / "a.tflite", [main, condition, body]))
+    assert "how often it turns is not known; 28 times are taken (assumed)" in graph.notes[0]
+
+
+def test_states_are_named_after_what_entered_the_loop_and_written_lists_too(tmp_path):
+    graph = read_model(write_subgraphs(tmp_path / "a.tflite", keras_lstm(sequences=True)))
+    copies = [layer for layer in graph.layers if layer.op == "copy"]
+    entered = [layer for layer in copies if layer.repeats == 1]
+    assert len(entered) == 3
+    for layer in entered:
+        source, target = (graph.tensors[place] for place in (layer.inputs[0], layer.outputs[0]))
+        assert target.name == f"{source.name}/state" and target.shape == source.shape
+        assert target.data is None
+    assert [graph.tensors[layer.outputs[0]].name.endswith("/state/written") for layer in copies
+            if len(layer.inputs) == 2] == [True]
+
+
 def test_a_loop_costs_its_turns(tmp_path):
     def instructions(steps):
         path = write_subgraphs(tmp_path / f"{steps}.tflite", keras_lstm(steps))
