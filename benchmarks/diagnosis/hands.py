@@ -49,8 +49,9 @@ class Hand:
     cycles : numpy.ndarray
         Shape (kinds,): of instructions.
     array, beats, latency, other, back : float
-        Factors on the wait states of an array read and on the beats of a line, a crossing to
-        flash and to another memory in cycles, and a write-back.
+        Factors on the wait states of an array read and on the beats of a line, what a flash takes
+        besides of a line or array read, what an access that no cache holds takes to cross the bus
+        to any memory, and a write-back, in cycles.
     hidden, ahead : float
         Share of the fetches of code a prefetch hides; and of lines of data, where code and data
         come through one cache.
@@ -121,7 +122,8 @@ def time_layers(hand: Hand, work: Work, board: Board, beside: Beside, image: str
     total = work.kinds @ hand.cycles + hand.call
     total = total + events["flash"] * (line(data.line_bytes) * (1 - ahead) if data
                                        else hand.latency + wait)
-    total = total + events["other"] * hand.other + events["write_backs"] * hand.back
+    total = total + (events["other"] + events["direct"]) * hand.other
+    total = total + events["write_backs"] * hand.back
     total = total + events["fills"] * (line(code.line_bytes) if code else 0.0) * (1 - hidden)
     total = total + events["fetched_words"] * word * (1 - hidden)
     accessed = work.kinds[:, [KINDS.index(kind) for kind in ("load", "load_again", "store",

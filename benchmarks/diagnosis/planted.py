@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
@@ -263,22 +264,12 @@ def _all_off(caches: list[str]) -> dict[str, object]:
     return {f"caches.{name}.enabled": False for name in caches}
 
 
-@contextlib.contextmanager
-def _kernels(folder: Path | None) -> Iterator[None]:
+def _kernels(folder: Path | None) -> contextlib.AbstractContextManager[object]:
     """Build with reference kernels instead of ours while the context lasts."""
     if folder is None:
-        yield
-        return
+        return contextlib.nullcontext()
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(firmware_folder(), folder)
     for path in REFERENCE.glob("*.c"):
         shutil.copy(path, folder / "kernels" / path.name)
-    before = os.environ.get("TWIN_FIRMWARE")
-    os.environ["TWIN_FIRMWARE"] = str(folder)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TWIN_FIRMWARE"]
-        else:
-            os.environ["TWIN_FIRMWARE"] = before
+    return patch.dict(os.environ, TWIN_FIRMWARE=str(folder))

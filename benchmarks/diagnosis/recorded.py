@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.diagnosis.timing import KINDS, count_kinds
 from benchmarks.oracles.recording import LayerRecord, record_inference
-from calibration.virtual_board.costs import SCALE, Costs, Span, costs_of
+from calibration.virtual_board.costs import SCALE, Span, costs_of
 from calibration.virtual_board.image_file import read_image
 from hwmodels.board.facts import Board
 from hwmodels.frozen import entity
@@ -20,9 +20,10 @@ from twin.program.image.compile.verification import random_input
 OTHER = 1 << 31
 """Waits for other memories than flash are counted in multiples of this, in the same word."""
 
-EVENTS = ("flash", "other", "write_backs", "fills", "fetched_words")
+EVENTS = ("flash", "other", "write_backs", "fills", "fetched_words", "direct")
 """Lines filled or arrays read from flash; the like of other memories, or accesses that wait there;
-dirty lines that left; lines of code filled; words of code fetched past the cache."""
+dirty lines that left; lines of code filled; words of code fetched past the cache; loads from flash
+that no cache holds, whether or not they read its array."""
 
 
 @entity
@@ -63,10 +64,17 @@ def record_work(port: str, image: Path, graph: Graph, board: Board) -> Work:
         costs, core=None, write_back_cycles=0.0,
         spans=tuple(_count_span(span, flash=memory.role == "flash") for span, memory in zip(
             costs.spans, board.memories, strict=True)))
-    records = record_inference(port, image, random_input(graph).tobytes(), costs=counting,
-                               warmup=1, room=1)
+    data = random_input(graph).tobytes()
+    records = record_inference(port, image, data, costs=counting, warmup=1, room=1)
     texts = Texts(image)
-    events = np.array([_events(record, counting) for record in records])
+    direct = [0] * len(records)
+    if counting.data is None:
+        unlatched = dataclasses.replace(counting, spans=tuple(
+            dataclasses.replace(span, buffer_bytes=0) for span in counting.spans))
+        direct = [record.stalls[0] % OTHER for record in record_inference(
+            port, image, data, costs=unlatched, warmup=1, room=1)]
+    events = np.array([(*_events(record), loads)
+                       for record, loads in zip(records, direct, strict=True)])
     return Work(layers=tuple(record.index for record in records),
                 kinds=np.array([_kinds(record, texts) for record in records]), events=events)
 
@@ -79,24 +87,20 @@ def save_work(path: Path, work: Work) -> None:
 def load_work(path: Path) -> Work:
     """Read what `save_work` kept."""
     with np.load(path) as kept:
-        return Work(layers=tuple(int(index) for index in kept["layers"]), kinds=kept["kinds"],
+        return Work(layers=tuple(kept["layers"].tolist()), kinds=kept["kinds"],
                     events=kept["events"])
 
 
 def _count_span(span: Span, *, flash: bool) -> Span:
     """Make each wait of a span one, in the word of flash or in that of the others."""
     one = (1 if flash else OTHER) / SCALE
-
-    def made(cycles: float) -> float:
-        return one if cycles else 0.0
-
     return dataclasses.replace(
-        span, read_miss_cycles=one, write_miss_cycles=one, read_cycles=made(span.read_cycles),
-        write_cycles=made(span.write_cycles), fetch_miss_cycles=0.0, fetch_cycles=1 / SCALE,
+        span, read_miss_cycles=one, write_miss_cycles=one, read_cycles=one * bool(span.read_cycles),
+        write_cycles=one * bool(span.write_cycles), fetch_miss_cycles=0.0, fetch_cycles=1 / SCALE,
         fetch_bytes=0)
 
 
-def _events(record: LayerRecord, costs: Costs) -> tuple[float, ...]:
+def _events(record: LayerRecord) -> tuple[float, ...]:
     data, code = record.stalls
     return (data % OTHER, data // OTHER, record.totals.write_backs, record.totals.fetch_misses,
             code)

@@ -9,29 +9,33 @@ References
 Arm Cortex-M4 TRM (DDI 0439), 3.3.1: one cycle but for loads and stores (2, pipelined 1), multiples
 (1 + N), divides (2 to 12), taken branches (1 + P, P from 1 to 3). Cortex-M33 TRM (100230) is not
 public in this detail: as the M4, with branches of 2 to 3. Cortex-M7: two instructions a cycle at
-best, taken branches predicted (Arm, "Cortex-M7 processor: dual issue and branch prediction").
+best, taken branches predicted (Arm, "Cortex-M7 processor: dual issue and branch prediction"); what
+is loaded can be used two cycles later (GCC, config/arm/cortex-m7.md), a byte or halfword in a
+product three (github.com/jnk0le/random, measured on an STM32H743): an instruction right behind
+waits one or two. On an M4 the load's own two cycles hold that.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
 KINDS = ("plain", "multiply", "dual", "divide", "load", "load_again", "store", "several", "words",
-         "branch", "taken")
+         "branch", "taken", "used")
 """What instructions are counted as: plain arithmetic, a multiply, one of several halfwords at once,
 a divide, a load, a load right behind a load, a store, one of several registers and its words, a
-branch, and a branch taken besides."""
+branch; besides, a branch taken, and what reads a register that the instruction before loads."""
 
 _SLOW: Mapping[str, tuple[float, float]] = {
     "plain": (0.9, 1.1), "multiply": (1.0, 1.6), "dual": (0.9, 1.3), "divide": (2.0, 12.0),
     "load": (1.3, 2.2), "load_again": (1.0, 1.2), "store": (1.0, 2.0), "several": (0.8, 1.5),
-    "words": (1.0, 1.15), "branch": (0.8, 1.1), "taken": (1.0, 3.0)}
+    "words": (1.0, 1.15), "branch": (0.8, 1.1), "taken": (1.0, 3.0), "used": (0.0, 0.0)}
 _WIDE: Mapping[str, tuple[float, float]] = {
     "plain": (0.45, 0.75), "multiply": (0.5, 1.1), "dual": (0.5, 1.1), "divide": (3.0, 12.0),
     "load": (0.6, 1.1), "load_again": (0.5, 1.0), "store": (0.5, 1.0), "several": (0.8, 2.0),
-    "words": (0.5, 1.0), "branch": (0.3, 1.0), "taken": (0.0, 1.5)}
+    "words": (0.5, 1.0), "branch": (0.3, 1.0), "taken": (0.0, 1.5), "used": (0.5, 2.0)}
 RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "cortex-m4": _SLOW, "cortex-m33": _SLOW, "cortex-m7": _WIDE}
 """Cycles of each kind by core, least and most."""
@@ -55,15 +59,17 @@ def count_kinds(text: str) -> np.ndarray:
         One instruction a line, mnemonic first.
     """
     counts = np.zeros(len(KINDS))
-    before = ""
+    before = loaded = ""
     for line in text.splitlines():
         mnemonic, _, operands = line.partition(" ")
         kind = _kind_of(mnemonic)
         if kind == "several":
-            words = operands.count(",") if "{" not in operands else _registers(operands)
-            counts[KINDS.index("words")] += 2 if mnemonic.startswith(("ldrd", "strd")) else words
+            _, listed, registers = operands.partition("{")
+            counts[KINDS.index("words")] += registers.count(",") + 1 if listed else 2
         if kind == "load" and before in ("load", "load_again"):
             kind = "load_again"
+        counts[KINDS.index("used")] += loaded in re.findall(r"\w+", operands)
+        loaded = operands.partition(",")[0] if kind.startswith("load") else ""
         counts[KINDS.index(kind)] += 1
         before = kind
     return counts
@@ -87,20 +93,8 @@ def _kind_of(mnemonic: str) -> str:
     return "plain"
 
 
-def _registers(operands: str) -> int:
-    """Registers of a list in braces, ranges counted."""
-    inside = operands[operands.index("{") + 1:operands.index("}")]
-    total = 0
-    for part in inside.split(","):
-        first, dash, last = part.strip().partition("-")
-        names = {"sp": 13, "lr": 14, "pc": 15, "sb": 9, "sl": 10, "fp": 11, "ip": 12}
-        low, high = (names.get(one, int(one[1:]) if one[1:].isdigit() else 0)
-                     for one in (first, last or first))
-        total += high - low + 1 if dash else 1
-    return total
-
-
 def draw_cycles(core: str, random: np.random.Generator) -> np.ndarray:
-    """Return cycles by kind as one hand has them."""
-    ranges = RANGES[core]
-    return np.array([random.uniform(*ranges[kind]) for kind in KINDS])
+    """Return cycles by kind as one hand has them; the last is drawn apart."""
+    *ranges, used = (RANGES[core][kind] for kind in KINDS)
+    apart = random.spawn(1)[0]
+    return np.array([*(random.uniform(*bounds) for bounds in ranges), apart.uniform(*used)])

@@ -7,6 +7,7 @@ import pytest
 from made_faults import diagnose
 
 from benchmarks.diagnosis.planted import Bench, list_plants
+from benchmarks.diagnosis.recorded import EVENTS
 from twin.attribution.diagnosis.fault_effects import Forecasts
 from twin.deployment.deploy import deploy
 
@@ -42,3 +43,6 @@ def test_faults_planted_on_a_hidden_board_are_found(tmp_path):
         assert not found.counters  # cycles alone, as a Cortex-M4 sends
         confusion[plants[name].kind] = next(iter(found.kinds))
     assert confusion == {kind: kind for kind in confusion} and len(confusion) == 5
+    loads, arrays = (bench.work(plants["caches-off"]).events[:, EVENTS.index(name)]
+                     for name in ("direct", "flash"))
+    assert (loads > arrays).all()
