@@ -12,6 +12,7 @@ from numpy import ndarray
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from hwmodels.frozen import entity
+from hwmodels.quantities import Ends
 from twin.attribution.diagnosis.faults import Fault
 from twin.attribution.pairing import pair_parts
 from twin.attribution.side import Side
@@ -308,6 +309,8 @@ class Pattern:
         Of the whole network, where they were counted.
     left_out
         Which layers are not in it, and why; "" where all are.
+    little
+        Of each layer that is not in it, though measured: what is predicted, and what was measured.
     """
 
     quantity: str
@@ -317,6 +320,7 @@ class Pattern:
     instructions: float | None
     misses: float | None
     left_out: str = ""
+    little: tuple[Ends, ...] = ()
 
     @property
     def counted(self) -> tuple[str, ...]:
@@ -356,6 +360,9 @@ def make_pattern(ours: Side, theirs: Side, deployment: Deployment, *,
             return Pattern(
                 quantity=quantity, layers=layers, measured=np.array(measured),
                 families=tuple(_family(deployment, index) for index in layers),
+                little=tuple((float(part.amounts[quantity]), float(found[part.index]))
+                             for part in ours.parts if part.index in found
+                             and part.index not in (*layers, None)),
                 left_out=(pairing.note and f"({pairing.note})") or _tell_left_out(
                     {part.index: part.amounts[quantity] for part in ours.parts}, found, layers),
                 instructions=_count("instructions", theirs),

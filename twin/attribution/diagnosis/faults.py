@@ -75,7 +75,7 @@ UNKNOWN = "none of these"
 FIRST_RUN, OTHER_WORK = "first run", "other work"
 """Of marks in the runs: only the first is slow; and a drift of a core's own cycles, which a clock
 that slows down does not make."""
-ONE_LAYER, ONE_OPERATOR = "one layer", "one operator"
+ONE_LAYER, ONE_OPERATOR, EACH_LAYER = "one layer", "one operator", "each layer"
 NETWORK, BOARD, RIVAL = "another network", "another board", "another library"
 FASTER = "faster library"
 COUNTER, UNIT = "counter", "unit"
@@ -101,8 +101,8 @@ class Fault:
     kind
         "placement", "cache off", "wait states", "prefetch", "flash width", "clock", "SIMD",
         "optimisation", "reference kernels", "-O0", "throttling", `OTHER_WORK`, `FIRST_RUN`,
-        "interrupts", "load", `COUNTER`, `ONE_LAYER`, `ONE_OPERATOR`, `DECLARED`, `UNKNOWN`, or
-        two of them.
+        "interrupts", "load", `COUNTER`, `ONE_LAYER`, `ONE_OPERATOR`, `EACH_LAYER`, `DECLARED`,
+        `UNKNOWN`, or two of them.
     remedy
         What to check or change.
     deployment

@@ -44,6 +44,7 @@ from twin.attribution.diagnosis.likelihood import (
     price_errors,
 )
 from twin.attribution.diagnosis.mark_chances import weigh_marks
+from twin.attribution.diagnosis.overhead import list_overheads
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be distinguished from its
@@ -187,7 +188,7 @@ def weigh(fault: Fault, evidence: Evidence, effect: Effect, parts: Sequence[Effe
 
 def single_out(base: Fault, effect: Effect, evidence: Evidence,
                bases: int) -> Iterator[tuple[Fault, Weight]]:
-    """Yield layers that are off alone, weighed as declared, or of another library, but for them.
+    """Yield layers off alone, or by a constant, weighed as declared, or of another library else.
 
     Parameters
     ----------
@@ -198,7 +199,8 @@ def single_out(base: Fault, effect: Effect, evidence: Evidence,
     """
     left = find_errors(base, evidence, effect)
     library = f", {base.name}" if base.kind == RIVAL else ""
-    for fault, moved, density in list_layers(evidence, effect, left, library):
+    for fault, moved, density in (*list_layers(evidence, effect, left, library),
+                                  *list_overheads(evidence, effect, library)):
         weight = weigh(base, evidence, moved)
         fault = replace(fault, places=fault.places * bases)
         # beside a healthy run it counts by the share the pattern it explains away counts by

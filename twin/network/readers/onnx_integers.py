@@ -6,20 +6,16 @@ So the two ways of writing an integer network become one. Quantisers of Microsof
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from hwmodels.file_cache import read_yaml_once
 from twin.errors import ModelError
 from twin.network.readers.onnx_nodes import MICROSOFT, Node, OnnxModel
 
-_OPERATORS: dict[str, tuple[str, tuple[int, ...], int]] = {
-    # float operator, places of (data, scale, zero point), place of the result's scale
-    "QLinearConv": ("Conv", (0, 3), 6), "QLinearMatMul": ("MatMul", (0, 3), 6),
-    "QGemm": ("Gemm", (0, 3), 7), "QLinearAdd": ("Add", (0, 3), 6),
-    "QLinearMul": ("Mul", (0, 3), 6), "QLinearSigmoid": ("Sigmoid", (0,), 3),
-    "QLinearLeakyRelu": ("LeakyRelu", (0,), 3), "QLinearSoftmax": ("Softmax", (0,), 3),
-    "QLinearGlobalAveragePool": ("GlobalAveragePool", (0,), 3),
-    "QLinearAveragePool": ("AveragePool", (0,), 3), "QLinearConcat": ("Concat", (), 0),
-}
+_OPERATORS: dict[str, tuple[str, tuple[int, ...], int]] = read_yaml_once(
+    Path(__file__).with_name("onnx_integers.yaml"))
 
 
 def split_integer_operator(model: OnnxModel, node: Node) -> list[Node]:

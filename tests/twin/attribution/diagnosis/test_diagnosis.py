@@ -16,6 +16,7 @@ from twin.attribution.diagnosis.faults import (
     BOARD,
     COUNTER,
     DECLARED,
+    EACH_LAYER,
     JOINED,
     LIBRARY,
     NETWORK,
@@ -120,6 +121,40 @@ def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
     else:  # prices may be off by as much
         assert any(one.fault.kind == kind for one in found.findings)
         assert found.remedy != "none needed"
+
+
+@pytest.mark.parametrize(("network", "share", "beside", "least"), [
+    ("kws", 0.005, False, 0.9), ("kws", 0.04, False, 0.99), ("ad", 0.05, False, 0.9),
+    ("kws", 0.005, True, 0.95), ("kws", 0.0, False, 0.0), ("kws", 0.0, True, 0.0),
+    ("ad", 0.0, False, 0.0)])
+def test_a_constant_time_in_each_layer_is_named_with_its_size(network, share, beside, least):
+    """A print or a hook in each layer: little layers, which no pattern rests on, all show it."""
+    board = deploy(network, "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    right = measure_fault(board, list_faults(board)[0], seed=3, bias=0.06, scatter=0.04,
+                          model=network, runtime="tflm-cmsis-nn@2026", clocks_hz=())
+    right = dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, counter="latency", unit="us", clock=None, value=one.value / 120)
+        for one in right.samples if one.counter == "cpu_cycles" and one.layer is not None))
+    added = share * sum(one.value for one in right.samples)
+    log = dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, value=round(one.value + added)) for one in right.samples))
+    found = diagnose(board, log, healthy=right if beside else None)
+    if not share:
+        assert found.kinds.get(EACH_LAYER, 0.0) < 0.02 and found.verdict.kind == DECLARED
+        return
+    assert next(iter(found.kinds)) == EACH_LAYER and found.stated > least, found.kinds
+    size, unit, rest = found.verdict.fault.name.split(" ", 2)
+    assert float(size) * {"us": 1, "ms": 1e3}[unit] == pytest.approx(added, rel=0.1)
+    assert rest == "more in each layer" and "print" in found.remedy
+
+
+def test_little_layers_of_one_tick_show_no_constant(deployment):
+    """A timer of one tick a millisecond counts one, or none, for each of them."""
+    right = only_cycles(measure_fault(deployment, list_faults(deployment)[0], seed=1))
+    coarse = dataclasses.replace(right, samples=tuple(dataclasses.replace(
+        one, value=280_000 * max(round(one.value / 280_000), 1)) for one in right.samples
+        if one.layer is not None))
+    assert EACH_LAYER not in diagnose(deployment, coarse).kinds
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a healthy run"])
