@@ -76,7 +76,6 @@ class UnicornBoard:
         self._image = read_image(image)
         self._incoming: collections.deque[int] = collections.deque()
         self._pin = 0
-        self._worked = 0.0
         self._ended = threading.Event()
         self._registers: dict[int, int] = {}
         start, end = self._image.code
@@ -119,7 +118,6 @@ class UnicornBoard:
             self._machine.mem_write(address, data)
         stack, entry = np.frombuffer(self._machine.mem_read(self._image.vectors, 8), "<u4")
         self._emulator.set("SP", int(stack))
-        self._emulator.set("PC", int(entry) | 1)
         self._next = int(entry) | 1
         self._registers.clear()
 
