@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from twin.api.commands.compare import attribute, compare, compare_published, diff, diff_series
     from twin.api.commands.compiled import predict_compiled
     from twin.api.commands.diagnose import diagnose
-    from twin.api.commands.differentiate import differentiate
     from twin.api.commands.doctor import doctor
     from twin.api.commands.energy import energy
     from twin.api.commands.explain import explain, list_features, list_paths, list_terms
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from twin.api.commands.models import export_model, list_models, list_transformations, transform
     from twin.api.commands.port import plan, port
     from twin.api.commands.predict import predict
-    from twin.api.commands.predict_many import predict_many
     from twin.api.commands.program import deploy_elf
     from twin.api.commands.report import report, report_study, write_report
     from twin.api.commands.runtimes import learn_runtime
@@ -76,7 +74,8 @@ if TYPE_CHECKING:
     from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
     from twin.pricing.batch import Batch
-    from twin.pricing.derivative import Derivative
+    from twin.pricing.batched import predict_many
+    from twin.pricing.derivative import Derivative, differentiate
     from twin.pricing.prediction import Prediction
     from twin.reports.documents import to_document
     from twin.reports.frames import to_pandas

@@ -1,30 +1,41 @@
 """What a prediction's figures grow by: with each learnt price, and with each layer's width.
 
-Time is linear in prices of time and energy in both kinds, so their derivatives are exact; those
-with widths are differences of two predictions, of the network and of a narrower one.
+Time is linear in prices of time and energy in each of both kinds, so differences give their
+derivatives; those with widths are differences of two predictions, of the network and of a narrower
+one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from os import fspath
 
 import numpy as np
 
 from hwmodels.errors import TwinError
+from hwmodels.files import File
 from hwmodels.frozen import frozen
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.network.rewrites.layer_channels import NAME, format_channels, read_channels
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.rewrites.width import DIVISOR, Block, list_blocks
-from twin.pricing.batched import predict_batch
-from twin.pricing.calibration import AUTO, choose_calibration, choose_powers
-from twin.pricing.itemised import POWERS, itemise
+from twin.pricing.batch import Batch
+from twin.pricing.batched import predict_many
+from twin.pricing.calibration import (
+    AUTO,
+    choose_calibration,
+    choose_kernel_prices,
+    choose_powers,
+    is_read,
+)
 from twin.pricing.price_names import ENERGY_PRICES, TIME_PRICES
 from twin.pricing.variation import LEARNT
 
-NUDGE = 1e-3
-"""By which a price is moved to both sides where a bill is more than counts times prices."""
+LINEAR, NUDGE = 0.5, 1e-3
+"""Shares a price is moved by to both sides: where a bill is counts times prices, and where more."""
 
 
 @frozen
@@ -120,29 +131,54 @@ class Derivative:
 
 
 def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DIVISOR,
-                  temperature: str = "warm", calibration: str = AUTO) -> Derivative:
-    """Return a prediction's figures with their derivatives.
+                  temperature: str = "warm", calibration: File = AUTO) -> Derivative:
+    """Predict an inference with its derivatives: with each learnt price, and each layer's width.
 
     Parameters
     ----------
-    widths
-        Whether narrower networks are predicted: one for every block of channels.
-    step
+    deployment : Deployment
+        From `twin.deploy`.
+    widths : bool
+        Whether narrower networks are predicted: one more prediction for every block of channels.
+    step : int
         Channels they lack; half of them where a layer has no more than that.
     temperature, calibration
-        As for `predict`.
+        As for `twin.predict`.
+
+    Returns
+    -------
+    Derivative
+        Those with prices are exact (on an accelerator: central differences); those with widths
+        are differences of two predictions.
+
+    Raises
+    ------
+    UsageError
+        For what is not a deployment, or a step below 1.
+    TwinError
+        For what `predict` refuses.
 
     Notes
     -----
-    With C_k the cycles under price k, t and p the factors on prices of time and power, E_kj the
-    energy of work and b what being powered costs a cycle: dT/dt_k = C_k / f, dE/dt_k = sum_j
-    E_kj p_j + C_k b, dE/dp_j = sum_k t_k E_kj. With widths (F(c) - F(c - step)) / step.
+    With x a factor on a price and h a share of it, dF/dx = (F(x + h x) - F(x - h x)) / 2 h x, which
+    is exact at any h where F is linear in x, as where a bill is counts times prices. With widths
+    (F(c) - F(c - step)) / step.
+
+    Examples
+    --------
+    >>> import twin
+    >>> slopes = twin.differentiate(twin.deploy("ad", "nucleo_l4r5zi"), widths=False)
+    >>> round(sum(one.factor * one.time_us for one in slopes.prices) / slopes.time_us, 9)
+    1.0
     """
+    if not isinstance(deployment, Deployment):
+        raise UsageError(f"differentiate: {deployment!r} is not a deployment; accepted: "
+                         "twin.deploy(model, board)")
     if step < 1:
         raise UsageError(f"step {step}; accepted: 1 channel or more")
     exact = deployment.is_itemised and not deployment.loads
-    figures, prices = (_read_slopes(deployment, temperature, calibration) if exact else
-                       _nudge(deployment, temperature, calibration))
+    predict = partial(predict_many, temperature=temperature, calibration=fspath(calibration))
+    figures = predict([deployment])
     found: list[WidthSlope] = []
     refused: list[tuple[int, str]] = []
     blocks, asked = _list_widths(deployment) if widths else ((), {})
@@ -154,90 +190,44 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DI
             narrower = deployment.replace({NAME: format_channels(
                 {**{layer: count for layer, count in asked.items() if layer not in block.layers},
                  block.layers[0]: block.channels - removed})})
-            found.append(_compare(block, removed, figures,
-                                  _predict(narrower, temperature, calibration)))
+            found.append(_compare(block, removed, figures, predict([narrower])))
         except TwinError as error:
             refused.append((block.layers[0], str(error)))
     return Derivative(
-        deployment=deployment, time_us=figures.time_us, energy_uj=_known(figures.energy_uj),
-        ram_bytes=figures.ram_bytes, flash_bytes=figures.flash_bytes, prices=prices,
+        deployment=deployment, time_us=float(figures.time_us[0]), ram_bytes=deployment.ram_bytes,
+        energy_uj=_known(figures.energy_uj[0]), flash_bytes=deployment.flash_bytes,
+        prices=_move_prices(partial(predict, deployment), _list_factors(
+            deployment, fspath(calibration)), LINEAR if exact else NUDGE),
         widths=tuple(found), refused=tuple(refused), is_exact=exact)
 
 
-@frozen
-class _Figures:
-    """What one deployment costs; NaN is not known."""
-
-    time_us: float
-    energy_uj: float
-    ram_bytes: int
-    flash_bytes: int
-
-
-def _predict(deployment: Deployment, temperature: str, calibration: str) -> _Figures:
-    """Return the figures of a deployment, without the work an interval would be."""
-    if deployment.is_itemised and not deployment.loads:
-        return _read_slopes(deployment, temperature, calibration)[0]
-    batch = predict_batch([deployment], temperature=temperature, calibration=calibration)
-    return _Figures(time_us=float(batch.time_us[0]), energy_uj=float(batch.energy_uj[0]),
-                    ram_bytes=int(batch.ram_bytes[0]), flash_bytes=int(batch.flash_bytes[0]))
-
-
-def _read_slopes(deployment: Deployment, temperature: str, calibration: str,
-                 ) -> tuple[_Figures, tuple[PriceSlope, ...]]:
-    """Return figures and exact slopes of a bill that is counts times prices."""
-    item = itemise(deployment, cold=temperature == "cold", unsure=False)
-    time, power = _list_factors(deployment, calibration)
-    board = deployment.board
-    hertz = board.core_clock.frequency_hz
-    cycles = (item.work + item.rest).sum(axis=0)
-    energy_pj = item.energy_pj.sum(axis=0)
-    background = np.array([item.clock_tree_pj[0], item.leakage_pj[0] * 1e9 / hertz])  # pJ a cycle
-    drawn = background @ power[POWERS:]
-    by_time = 1e-6 * (energy_pj @ power[:POWERS] + cycles * drawn)
-    by_power = 1e-6 * np.concatenate([time @ energy_pj, time @ cycles * background])
-    slopes = [PriceSlope(name=f"{LEARNT}.time.{name}", factor=float(factor), time_us=float(
-        1e6 * count / hertz), energy_uj=_known(float(energy)))
-        for name, factor, count, energy in zip(TIME_PRICES, time, cycles, by_time, strict=True)]
-    slopes += [PriceSlope(name=f"{LEARNT}.energy.{name}", factor=float(factor), time_us=0.0,
-                          energy_uj=_known(float(energy)))
-               for name, factor, energy in zip(ENERGY_PRICES, power, by_power, strict=True)]
-    return _Figures(
-        time_us=float(1e6 * (time @ cycles) / hertz), energy_uj=float(power @ by_power),
-        ram_bytes=deployment.ram_bytes, flash_bytes=deployment.flash_bytes), tuple(slopes)
-
-
-def _list_factors(deployment: Deployment, calibration: str) -> tuple[np.ndarray, np.ndarray]:
+def _list_factors(deployment: Deployment, calibration: str) -> dict[str, float]:
+    """Return the factor a prediction has on each stated price, by the name it is varied by."""
     chosen = choose_calibration(deployment, calibration)
-    time = None if chosen is None else chosen.time
     drawn = chosen or choose_powers(deployment, calibration)
-    power = None if drawn is None else drawn.energy
-    return (np.ones(len(TIME_PRICES)) if time is None else time.factors,
-            np.ones(len(ENERGY_PRICES)) if power is None else power.factors)
+    if chosen is None and is_read(deployment):
+        times = choose_kernel_prices(deployment, calibration)
+    else:
+        times = {} if chosen is None else dict(zip(TIME_PRICES, chosen.time.factors, strict=True))
+    powers = {} if drawn is None or drawn.energy is None else dict(zip(
+        ENERGY_PRICES, drawn.energy.factors, strict=True))
+    return {f"{LEARNT}.{kind}.{name}": float(factors.get(name, 1.0)) for kind, names, factors in (
+        ("time", TIME_PRICES, times), ("energy", ENERGY_PRICES, powers)) for name in names}
 
 
-def _nudge(deployment: Deployment, temperature: str, calibration: str,
-           ) -> tuple[_Figures, tuple[PriceSlope, ...]]:
-    """Return figures and slopes by differences to both sides."""
-    time, power = _list_factors(deployment, calibration)
-    names = [*(f"{LEARNT}.time.{name}" for name in TIME_PRICES),
-             *(f"{LEARNT}.energy.{name}" for name in ENERGY_PRICES)]
-    factors = np.concatenate([time, power])
-    rows = np.repeat(factors[None], 2 * len(names), axis=0)
-    for number in range(len(names)):
-        rows[2 * number, number] *= 1 - NUDGE
-        rows[2 * number + 1, number] *= 1 + NUDGE
-    batch = predict_batch(deployment, vary=dict(zip(names, rows.T, strict=True)),
-                          temperature=temperature, calibration=calibration)
-    slopes = []
-    for number, name in enumerate(names):
-        wide = 2 * NUDGE * factors[number]
-        by_time, by_energy = (
-            (values[2 * number + 1] - values[2 * number]) / wide
-            for values in (batch.time_us, batch.energy_uj))
-        slopes.append(PriceSlope(name=name, factor=float(factors[number]),
-                                 time_us=float(by_time), energy_uj=_known(float(by_energy))))
-    return _predict(deployment, temperature, calibration), tuple(slopes)
+def _move_prices(predict: Callable[..., Batch], factors: Mapping[str, float],
+                 share: float) -> tuple[PriceSlope, ...]:
+    """Return slopes by moving each price to both sides by a share of it."""
+    rows = np.repeat(np.array([[*factors.values()]]), 2 * len(factors), axis=0)
+    for number in range(len(factors)):
+        rows[2 * number:2 * number + 2, number] *= 1 - share, 1 + share
+    batch = predict(vary=dict(zip(factors, rows.T, strict=True)))
+    by_time, by_energy = (np.diff(values.reshape(-1, 2))[:, 0] / (2 * share)
+                          for values in (batch.time_us, batch.energy_uj))
+    return tuple(PriceSlope(name=name, factor=factor, time_us=float(time / factor),
+                            energy_uj=_known(energy / factor))
+                 for (name, factor), time, energy in zip(factors.items(), by_time, by_energy,
+                                                         strict=True))
 
 
 def _list_widths(deployment: Deployment) -> tuple[tuple[Block, ...], dict[int, int]]:
@@ -249,14 +239,15 @@ def _list_widths(deployment: Deployment) -> tuple[tuple[Block, ...], dict[int, i
     return list_blocks(rewrite_network(graph, before) if before else graph), asked
 
 
-def _compare(block: Block, removed: int, figures: _Figures, narrower: _Figures) -> WidthSlope:
+def _compare(block: Block, removed: int, before: Batch, narrower: Batch) -> WidthSlope:
+    def slope(name: str) -> float:
+        return float((getattr(before, name)[0] - getattr(narrower, name)[0]) / removed)
+
     return WidthSlope(
-        layers=block.layers, channels=block.channels, removed=removed,
-        time_us=(figures.time_us - narrower.time_us) / removed,
-        energy_uj=_known((figures.energy_uj - narrower.energy_uj) / removed),
-        ram_bytes=(figures.ram_bytes - narrower.ram_bytes) / removed,
-        flash_bytes=(figures.flash_bytes - narrower.flash_bytes) / removed)
+        layers=block.layers, channels=block.channels, removed=removed, time_us=slope("time_us"),
+        energy_uj=_known(slope("energy_uj")), ram_bytes=slope("ram_bytes"),
+        flash_bytes=slope("flash_bytes"))
 
 
 def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return None if math.isnan(value) else float(value)

@@ -28,7 +28,7 @@ from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.network.rewrites.rewrite import rewrite_network
 from twin.pricing.batch import Batch
-from twin.pricing.batched import Read, attempt, predict_batch
+from twin.pricing.batched import Read, attempt, predict_many
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.calibration import AUTO, choose_calibration
 from twin.pricing.grade import grade_prices
@@ -170,7 +170,7 @@ class Deployer:
     def _predict(self, points: Sequence[Point], made: Sequence[Deployment | TwinError]) -> Rows:
         """Return the rows of points, of which each is a deployment or was refused."""
         placed = [one for one in made if isinstance(one, Deployment)]
-        batch = predict_batch(placed, temperature=self.temperature, calibration=self.calibration,
+        batch = predict_many(placed, temperature=self.temperature, calibration=self.calibration,
                               errors="keep", draws=True)
         failures = {failure.row: failure.error for failure in batch.failures}
         rows, number = [], 0

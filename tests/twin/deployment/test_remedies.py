@@ -15,7 +15,7 @@ from twin.deployment.deploy import deploy
 from twin.deployment.split import list_moves
 from twin.errors import DoesNotFitError
 from twin.network.zoo import build
-from twin.pricing.batched import predict_batch as predict_many
+from twin.pricing.batched import predict_many
 from twin.pricing.calibrated import predict_calibrated
 from twin.runtimes import list_runtimes, load_runtime
 from twin.studies.results import list_columns

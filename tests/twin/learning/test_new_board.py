@@ -15,7 +15,7 @@ from twin.cli import app
 from twin.deployment.deploy import deploy
 from twin.errors import UsageError
 from twin.learning.portability.new_board import Wanted, describe_board, write_board
-from twin.pricing.batched import predict_batch
+from twin.pricing.batched import predict_many
 from twin.pricing.calibrated import apply_factors, predict_calibrated
 from twin.pricing.calibration import choose_calibration
 from twin.pricing.draw import probability_faster, ratio_interval
@@ -299,7 +299,7 @@ def test_a_guessed_cache_is_that_of_the_class_and_may_not_be_there(core, like, t
     assert made.time_us < without.time_us and held.holds(made.time_us) and held.holds(
         without.time_us)
     assert any(line.startswith("cache: ") for line in made.warnings)
-    rows = predict_batch([asked])
+    rows = predict_many([asked])
     assert rows.time_high_us[0] == pytest.approx(held.high)
     stated = predict_calibrated(asked.replace({f"caches.{cache.name}.size_bytes":
                                                cache.size_bytes}))

@@ -31,7 +31,7 @@ from twin.learning.overlays import learn, make_overlays
 from twin.learning.own import Total, learn_own
 from twin.network.readers import read_model
 from twin.pricing.assurance import price_cycles
-from twin.pricing.batched import predict_batch
+from twin.pricing.batched import predict_many
 from twin.pricing.calibrated import apply_calibration, predict_calibrated
 from twin.pricing.calibration import (
     choose_calibration,
@@ -635,7 +635,7 @@ def test_one_question_has_one_grade_however_it_is_asked(tmp_path, path, now, her
         assert grade_prediction(one) == GRADES[not here]
         assert any(path in reason for reason in one.certainty.extrapolating) is not here
         assert say_grade(one).endswith("extrapolates") is not here
-    rows = predict_batch([file.deployment, what_if.deployment, shipped.deployment])
+    rows = predict_many([file.deployment, what_if.deployment, shipped.deployment])
     assert rows.extrapolates.tolist() == [not here, not here, False]
 
 

@@ -21,7 +21,7 @@ from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.network.rewrites.precision import change_precision
-from twin.pricing.batched import predict_batch
+from twin.pricing.batched import predict_many
 from twin.pricing.calibrated import predict_calibrated
 from twin.pricing.document import to_document
 from twin.pricing.inference import predict
@@ -194,7 +194,7 @@ def test_words_for_a_library_are_taken_in_a_what_if_too(kws):
         changed = base.replace({"runtime": word})
         assert (changed.runtime, changed.notes) == (asked.runtime, asked.notes)
         assert changed.places == asked.places == {"weights": None, "arena": "sram"}
-    made = predict_batch(base, vary={"runtime": ["best", "cmsis-nn@6.0"]})
+    made = predict_many(base, vary={"runtime": ["best", "cmsis-nn@6.0"]})
     best = predict_calibrated(base.replace({"runtime": "best"}))
     assert made.time_us[0] == pytest.approx(best.time_us) and made.time_us[1] > made.time_us[0]
 
