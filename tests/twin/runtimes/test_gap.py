@@ -18,7 +18,7 @@ from twin.network.graph import GraphLayer
 from twin.network.zoo.builder import Builder
 from twin.reports.tables.header import answer_pairs
 from twin.runtimes.gap import ne16
-from twin.runtimes.gap.cluster import Part, count_cycles, count_trips
+from twin.runtimes.gap.cluster import Part, _share_part, count_cycles, count_trips
 
 ROWS = read_table("ne16_jobs").rows
 KERNELS = Path(benchmarks.accuracy.dsp.__file__).with_name("gap8_kernels.yaml")
@@ -51,6 +51,48 @@ def test_a_convolution_of_the_cores_is_its_blocks():
     trips = count_trips(GraphLayer(graph, graph.layers[0]), Part(rows=16, columns=16, channels=8))
     assert trips == {"matmul": 128 * 2 * 25, "matmul_block": 256, "column": 256 * 25,
                      "requantise": 2048, "row": 16}
+
+
+OF_OTHERS = {
+    # 3 x 3 of one filter a channel: two fours of taps and one left; columns of three in one four
+    "depthwise": (lambda net, image: net.depthwise(image, 3), {
+        "depthwise_tap": 512 * 2, "requantise": 512, "depthwise_left": 512, "depthwise_row": 512,
+        "depthwise_copy": 512, "depthwise_output": 512}),
+    # five columns are two fours; with a stride of two a copy for each row of it
+    "depthwise of 5, by twos": (lambda net, image: net.depthwise(image, 5, 2), {
+        "depthwise_tap": 512 * 6, "requantise": 512, "depthwise_left": 512, "depthwise_row": 1024,
+        "depthwise_copy": 2048, "depthwise_output": 512}),
+    "pointwise": (lambda net, image: net.conv(image, 8, 1), {
+        "matmul": 32 * 2 * 2, "matmul_block": 64, "requantise": 512}),
+    "mean": (lambda net, image: net.mean(image), {"sum_tap": 128 * 256, "pool_output": 512}),
+    "softmax": (lambda net, image: net.softmax(image), {"softmax": 512})}
+
+
+@pytest.mark.parametrize("name", OF_OTHERS)
+def test_each_kernel_runs_as_often_as_its_loops_turn(name):
+    """A part of 4 rows, 16 columns and 8 channels: 64 pixels, 512 outputs."""
+    make, expected = OF_OTHERS[name]
+    net = Builder("made", 0)
+    graph = net.finish(make(net, net.input((1, 16, 16, 8))))
+    part = Part(rows=4, columns=16, channels=8)
+    assert part.pixels == 64
+    assert count_trips(GraphLayer(graph, graph.layers[0]), part) == {**expected, "row": 4}
+
+
+@pytest.mark.parametrize(("make", "part", "share"), [
+    # rows as they are, 9 of them on 8 cores: two rounds for one and an eighth
+    (lambda net, image: net.conv(image, 8, 5), (9, 16, 8), 16 / 9),
+    # channels where each has a filter of its own, 12 on 8 cores
+    (lambda net, image: net.depthwise(image, 3), (9, 16, 12), 16 / 12),
+    # what is dealt most evenly: 9 rows, 27 pixels or 16 fours of channels
+    (lambda net, image: net.softmax(image), (9, 3, 64), 1.0),
+    (lambda net, image: net.softmax(image), (9, 8, 4), 1.0),
+    (lambda net, image: net.softmax(image), (8, 1, 4), 1.0)])
+def test_a_part_is_dealt_by_what_is_dealt_most_evenly(make, part, share):
+    net = Builder("made", 0)
+    graph = net.finish(make(net, net.input((1, 16, 16, 8))))
+    assert _share_part(graph.layers[0], Part(rows=part[0], columns=part[1], channels=part[2]),
+                       8) == pytest.approx(share)
 
 
 def test_kernels_deal_rows_channels_and_halves_of_rows_to_cores():
