@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from twin.api.commands.whatif import what_if
     from twin.api.commands.why import why
     from twin.api.live.serve import serve
+    from twin.api.requests.boards import Wanted
     from twin.api.requests.measurement import MeasureOptions, PowerRuns
     from twin.deployment.deploy import deploy
     from twin.deployment.deployment import Deployment
-    from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
     from twin.pricing.batch import Batch
     from twin.pricing.batched import predict_many

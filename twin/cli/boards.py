@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,10 +15,6 @@ from twin.cli.options import AsJson, Json, ShownByName, command
 from twin.cli.output import note_written, show_view, warn
 from twin.errors import UsageError
 
-if TYPE_CHECKING:
-    from hwmodels.board.facts import Board
-    from twin import Wanted
-
 Name = Annotated[str | None, Option("", "[NAME]", "A board to show in full.")]
 Sources = Annotated[bool, Option(
     "--sources", None, "Every number of the board with its kind and source.")]
@@ -27,8 +23,6 @@ Virtual = Annotated[bool, Option(
 
 
 BoardFile = Annotated[str | None, Option("--output -o", "FILE", "By default NAME.yaml.")]
-
-EXAMPLES = {"core": "cortex-m4", "clock_hz": "96MHz", "flash_bytes": "1MiB", "sram_bytes": "256KiB"}
 
 app = typer.Typer(cls=ShownByName, add_completion=False, rich_markup_mode=None,
                   help="List the boards (--virtual: the emulators), show one (`twin boards NAME "
@@ -39,13 +33,7 @@ app = typer.Typer(cls=ShownByName, add_completion=False, rich_markup_mode=None,
 @command
 def new(asked: NewBoard, output: BoardFile = None, as_json: AsJson = False) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
-    from twin.api.commands.boards import check_new
-
-    check_new(asked.name)
-    model = None if asked.like is None else twin.show_board(asked.like)
-    if model is not None and asked.core is None:
-        asked = replace(asked, core=model.core.model)
-    wanted = twin.Wanted(**{**asked.arguments, **_ask_missing(asked), "like": model})
+    wanted = twin.Wanted(**{**asked.arguments, **_ask_missing(asked)})
     path, board = twin.new_board(_ask_guesses(wanted), output)
     from twin.reports import outcomes
 
@@ -58,57 +46,38 @@ def new(asked: NewBoard, output: BoardFile = None, as_json: AsJson = False) -> N
     if asked.run_ma_per_mhz is not None:
         warn(["--run-current is taken as a busy loop's whole current; on measured boards "
               "networks drew 0.9 to 1.9 times as much: `twin predict` says what it makes of it"])
-    if model is not None:
-        _warn_of_left_out(model, asked.run_ma_per_mhz is None)
+    if wanted.like is not None and wanted.like.npu is not None:
+        warn([f"the NPU of {wanted.like.name} is not taken over: times are those of the core "
+              "alone; a section npu in the file, as in that board's, describes one"])
     note_written(path)
 
 
-def _warn_of_left_out(like: Board, currents_taken: bool) -> None:
-    """Say what a file like a board does not have of it."""
-    if like.npu is not None:
-        warn([f"the NPU of {like.name} is not taken over: times are those of the core alone; "
-              "a section npu in the file, as in that board's, describes one"])
-    if currents_taken and like.power.idle_mw is not None:
-        warn([f"the currents of {like.name} are those above its idle power of "
-              f"{like.power.idle_mw:g} mW, which is not taken over: energies are without it; "
-              "power.idle_mw in the file states it"])
-    if currents_taken:
-        warn([f"currents are those of {like.name} without a spread it may state for them: "
-              "intervals of the energy may be narrower than its own"])
-
-
 def _ask_missing(asked: NewBoard) -> dict[str, Any]:
-    """Ask for what is needed; without a terminal, refuse and name it."""
-    options = {name: asked.option(name) for name in EXAMPLES if getattr(asked, name) is None}
-    if options and not sys.stdin.isatty():
-        such = " ".join(f"{option.names} {EXAMPLES[name]}" for name, option in options.items())
-        raise UsageError(f"needed: {', '.join(option.names for option in options.values())}; "
-                         f"accepted: as {such}"
-                         + (", or --like BOARD for the core" if "core" in options else ""))
-    return {name: option.read(typer.prompt(f"{option.names.strip('-')}, as {EXAMPLES[name]}",
-                                           err=True))
-            for name, option in options.items()}
+    """Ask for what is needed of a board that is like none."""
+    from twin.api.commands.boards import NEEDED
+
+    return {name: asked.option(name).read(typer.prompt(such.strip("-").replace(" ", ", as "),
+                                                       err=True))
+            for name, such in NEEDED.items()
+            if getattr(asked, name) is None and asked.like is None and sys.stdin.isatty()}
 
 
-def _ask_guesses(wanted: Wanted) -> Wanted:
+def _ask_guesses(wanted: Any) -> Any:
     """Offer each guess that matters for time or energy; without a terminal they stand."""
-    from twin.api.commands.boards import guess_board
+    from twin.api.commands.boards import guess
 
     if not sys.stdin.isatty():
         return wanted
-    guesses = guess_board(wanted)
+    guesses = guess(wanted)
     found: dict[str, Any] = {}
     for key, text in (("wait_states", "flash wait states"), ("read_bytes", "flash read, bytes"),
-                      ("cache_bytes", "cache, bytes")):
+                      ("cache_bytes", "cache, bytes"),
+                      ("regulator", "regulator: ldo, smps or none")):
         guessed = getattr(guesses, key)
-        if getattr(wanted, key) is None:
-            given = typer.prompt(f"{text} (a guess; enter keeps it)", default=guessed, type=int,
-                                 err=True)
+        if getattr(wanted, key) is None and (
+                key != "regulator" or wanted.run_ma_per_mhz or wanted.like):
+            given = typer.prompt(f"{text} (a guess; enter keeps it)", default=guessed, err=True)
             found[key] = None if given == guessed else given
-    if wanted.regulator is None and (wanted.run_ma_per_mhz or wanted.like):
-        given = typer.prompt("regulator: ldo, smps or none (a guess; enter keeps it)",
-                             default=guesses.regulator, err=True)
-        found["regulator"] = None if given == guesses.regulator else given
     return replace(wanted, **found)
 
 

@@ -187,7 +187,10 @@ def note_missing(deployment: Deployment) -> tuple[str, ...]:
 
 
 def say_assumed_currents(board: Board) -> str:
-    """Say that a board's file has currents of its class."""
-    return (f"energy rests on assumed currents: no public source states those of {board.name}, so "
-            f"its file has those of its class; interval wider by {board.assumed_current_sd:.0%} "
-            "(one standard deviation)")
+    """Say that a board's file has currents of its class, or of another board."""
+    source = next((fact.source for fact in board.facts
+                   if fact.path.startswith("power.activity_ma_per_mhz.")), "")
+    why = f"{board.name} has them {source}" if source.startswith("borrowed from ") else (
+        f"no public source states those of {board.name}, so its file has those of its class")
+    return (f"energy rests on assumed currents: {why}; interval wider by "
+            f"{board.assumed_current_sd:.0%} (one standard deviation)")

@@ -14,7 +14,8 @@ from hwmodels.errors import BoardError
 from hwmodels.files import File
 from hwmodels.frozen import frozen
 from twin.learning.portability import new_board as boards
-from twin.learning.portability.new_board import Guesses, Wanted
+
+guess, NEEDED = boards.guess, boards.NEEDED
 
 if TYPE_CHECKING:
     from calibration.virtual_board import VirtualBoard
@@ -76,7 +77,7 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
                  for one in virtual_board.list_virtual_boards())
 
 
-def new_board(wanted: Wanted, output: File | None = None) -> tuple[Path, Board]:
+def new_board(wanted: boards.Wanted, output: File | None = None) -> tuple[Path, Board]:
     """Write a board file from what a datasheet's first page says; guesses are marked as such.
 
     Parameters
@@ -92,13 +93,3 @@ def new_board(wanted: Wanted, output: File | None = None) -> tuple[Path, Board]:
         The file, and what it says.
     """
     return boards.write_board(wanted, Path(output or f"{wanted.name}.yaml"))
-
-
-def check_new(name: str) -> None:
-    """Refuse a board name no file can have, or that is taken; raises `UsageError`."""
-    boards.check_name(name)
-
-
-def guess_board(wanted: Wanted) -> Guesses:
-    """Return what would be guessed of a new board."""
-    return boards.guess(wanted.core, wanted.clock_hz, wanted.like)

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING
 
 from hwmodels.board.declaration import MOST_WAIT_STATES
-from twin.api.requests import BOARD_FILES, Request, option, required
+from hwmodels.board.file import load_board
+from twin.api.requests import BOARD_FILES, Request, option, required, takes
 from twin.api.requests.values import parse_clock, parse_quantity
 from twin.errors import UsageError
 from twin.studies.duty import read_current
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from twin.learning.portability import new_board
 
 
 class Doctor(Request):
@@ -37,8 +43,9 @@ class NewBoard(Request):
 
     name: str = required("", "NAME", "What the board is to be called.")
     _: KW_ONLY
-    like: str | None = option(
-        None, "--like", "BOARD", "Guess from this board: its core, caches, flash, currents.")
+    like: "str | Board | None" = option(
+        None, "--like", "BOARD", "Guess from this board what is not stated: its core, clock, sizes "
+        "of flash and RAM, caches, currents.", text=str)
     core: str | None = option(
         None, "--core", "CORE", "cortex-m4, rv32imc ..., or of a folder of TWIN_CORES.")
     clock_hz: float | None = option(None, "--clock", "FREQUENCY", "As 96MHz.", parse=parse_clock)
@@ -61,3 +68,12 @@ class NewBoard(Request):
         None, "--run-current", "UA/MHZ", "Whole run current at that clock, supply and regulator, "
         "in microampere per megahertz, or with its unit (0.19mA/MHz); unknown, and no --like: "
         "energy is not known.", parse=_read_run_current)
+
+
+@takes(NewBoard)
+def Wanted(asked: NewBoard) -> "new_board.Wanted":
+    """State what is known of a new board, for `new_board`."""
+    from twin.learning.portability import new_board
+
+    like = load_board(asked.like) if isinstance(asked.like, str) else asked.like
+    return new_board.Wanted(**{**asked.arguments, "core": asked.core or "", "like": like})

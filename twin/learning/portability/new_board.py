@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping
-from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import SHIPPED as BOARDS
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.power import REGULATORS, Power
+from hwmodels.board.scales import CURRENTS
 from hwmodels.core.file import OWN_CORE, SHIPPED, list_built_cores, load_core
 from hwmodels.errors import BoardError, check_known, did_you_mean
 from hwmodels.frozen import frozen
@@ -25,6 +26,10 @@ from twin.errors import UsageError
 HZ_PER_WAIT = 30e6
 """Flash of these parts answers about this often; assumed where no table is known."""
 
+NEEDED = {"core": "--core cortex-m4", "clock_hz": "--clock 96MHz", "flash_bytes": "--flash 1MiB",
+          "sram_bytes": "--sram 256KiB"}
+"""What has to be stated of a board that is like none, with an example."""
+
 LEAST_BYTES, LEAST_HZ = 1024, 1e6
 """Of a memory, and of the clock a part is described at: below them a unit was mistaken."""
 
@@ -33,6 +38,10 @@ OPTIONS = {"clocks.cpu.frequency_hz": "--clock", "memories.flash.size_bytes": "-
            "memories.flash.read_bytes": "--flash-read", "caches.icache.size_bytes": "--cache",
            "supply.voltage_v": "--supply"}
 """What asks for a key of the file, for the refusal of a file that is not kept."""
+
+BORROWED_SD = 0.5
+"""Of the logarithm of a run current that is another board's: those datasheets state of shipped
+boards of one core and kind of regulator lie 0.47 apart (Cortex-M4, M7, M33; ten boards)."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -46,7 +55,7 @@ class Wanted:
     name
         Lower case.
     core
-        One of `list_built_cores`.
+        One of `list_built_cores`; like the clock and both sizes by default that of `like`.
     like
         Whose facts guesses are taken from.
     wait_states
@@ -62,10 +71,10 @@ class Wanted:
     """
 
     name: str
-    core: str
-    clock_hz: float
-    flash_bytes: int
-    sram_bytes: int
+    core: str = ""
+    clock_hz: float | None = None
+    flash_bytes: int | None = None
+    sram_bytes: int | None = None
     like: Board | None = None
     wait_states: int | None = None
     read_bytes: int | None = None
@@ -76,29 +85,30 @@ class Wanted:
 
     def __post_init__(self) -> None:
         """Refuse an unknown core, a name no file can have and a model that is not a board."""
-        for field in fields(self):
-            text = getattr(self, field.name)
-            if isinstance(text, str) and field.name not in ("name", "core", "regulator"):
-                raise UsageError(f"{field.name}={text!r} is a text; accepted: " + (
-                    "twin.show_board(name)" if field.name == "like" else "a number"))
-        object.__setattr__(self, "core", read_name(self.core))
+        check_name(self.name)
+        missing = [such for name, such in NEEDED.items() if not getattr(self, name)]
+        if missing and self.like is None:
+            raise UsageError(f"needed: {', '.join(such.split()[0] for such in missing)}; accepted: "
+                             f"as {' '.join(missing)}, or --like BOARD for all of them")
         known = list_built_cores()
+        if self.like is not None and (model := self.like.core.model) not in known:
+            raise UsageError(f"--like {self.like.name}: no file can be written of a {model}; "
+                             f"accepted: a board with one of {', '.join(known)}")
+        object.__setattr__(self, "core", read_name(
+            self.core or self.like.core.model))  # type: ignore[union-attr]
         if self.core not in known:
             raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, known)}; "
                              f"{OWN_CORE}")
-        check_name(self.name)
         if self.regulator is not None:
             check_known("--regulator", self.regulator, [*map(str, REGULATORS.words)], UsageError)
         for option, size_bytes in (("--flash", self.flash_bytes), ("--sram", self.sram_bytes)):
-            if size_bytes < LEAST_BYTES:
+            if size_bytes is not None and size_bytes < LEAST_BYTES:
                 raise UsageError(f"{option}: {size_bytes} bytes, less than any part has; accepted: "
                                  f"{format_size(LEAST_BYTES)} or more")
-        if self.clock_hz < LEAST_HZ:
+        if self.clock_hz is not None and self.clock_hz < LEAST_HZ:
             raise UsageError(f"--clock: {format_frequency(self.clock_hz)}; accepted: "
                              f"{format_frequency(LEAST_HZ)} or more, what the part runs at; "
                              "--clock of other commands then lowers it")
-        if self.like is not None and self.like.core.model not in known:
-            raise UsageError(f"--like {self.like.name}: is not a microcontroller")
 
 
 def check_name(name: str) -> None:
@@ -112,13 +122,15 @@ def check_name(name: str) -> None:
 
 @frozen
 class Guesses:
-    """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like.
+    """What is guessed unless it is known; see `Wanted`.
 
     `caches` names that of code and that of data, if it has one.
     `sources` say of each guess, by its key in the file, which board or family it is borrowed from.
     """
 
     clock_hz: float
+    flash_bytes: float
+    sram_bytes: float
     hz_per_wait: float
     read_bytes: int
     cache_bytes: int
@@ -128,8 +140,6 @@ class Guesses:
     caches: tuple[str, ...]
     supply_v: float
     regulator: str
-    power: Power | None
-    efficiency_by_v: object
     sources: Mapping[str, str]
 
     @property
@@ -138,16 +148,13 @@ class Guesses:
         return math.ceil(self.clock_hz / self.hz_per_wait - 1e-9) - 1
 
 
-def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
+def guess(wanted: Wanted) -> Guesses:
     """Guess what a board is like from another, or from its core.
 
-    Parameters
-    ----------
-    core
-        One of `list_built_cores`.
-    like
-        Taken over: geometry, supply and currents as they are, wait states as often as it has them.
+    Of the board it is like are taken over: clock and sizes that are not stated, geometry, supply
+    and currents as they are, wait states as often as it has them.
     """
+    core, like = wanted.core, wanted.like
     if like is None:
         own, family = load_core(core).traits.own_caches, _name_family(core)
         usual, why = _find_usual(core)
@@ -155,8 +162,9 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
             "cache_bytes": 16384 if own else 0, "line_bytes": 32, "ways": 4, "replacement": "lru",
             "caches": ("icache", "dcache")}
         return Guesses(
-            **geometry, clock_hz=clock_hz, hz_per_wait=HZ_PER_WAIT, read_bytes=16,
-            supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
+            **geometry, clock_hz=wanted.clock_hz or 0.0, flash_bytes=wanted.flash_bytes or 0,
+            sram_bytes=wanted.sram_bytes or 0, hz_per_wait=HZ_PER_WAIT, read_bytes=16,
+            supply_v=3.3, regulator="ldo",
             sources={
                 "waits": f"guessed: one wait state each {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
                 "array": f"guessed: 128 bits a read, {family}",
@@ -166,21 +174,19 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
                 "supply": f"guessed: a linear regulator, 3.3 V, {family}",
                 "currents": "not known: --like BOARD or --run-current gives it; 0.8 instructions "
                             "a cycle, and a third of activity while waiting, are guesses"})
-    flash = like.memory(dict(like.placement)["weights"])
+    flash, sram = (like.memory(dict(like.placement)[role]) for role in ("weights", "arena"))
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
     return Guesses(
-        **_take_caches(like), clock_hz=clock_hz,
+        **_take_caches(like), clock_hz=wanted.clock_hz or like.core_clock.frequency_hz,
+        flash_bytes=flash.size_bytes, sram_bytes=sram.size_bytes,
         hz_per_wait=like.core_clock.frequency_hz / (flash.wait_states + 1),
         read_bytes=flash.read_bytes, supply_v=like.power.voltage_v,
-        regulator=like.power.regulator, power=like.power,
-        efficiency_by_v=next((fact.value for fact in like.facts
-                              if fact.path == "supply.efficiency_by_v"), None),
-        sources={
-            "waits": f"borrowed from {like.name}: its wait states in proportion to the clock",
-            "array": f"borrowed from {like.name}: its {flash.name}",
-            "caches": f"borrowed from {like.name}: its {cache.name if cache else 'having none'}",
-            "supply": f"borrowed from {like.name}: its supply, core voltage and efficiency",
-            "currents": f"borrowed from {like.name}: its currents"})
+        regulator=like.power.regulator,
+        sources={key: f"borrowed from {like.name}: its {what}" for key, what in {
+            "sizes": f"clock, {flash.name} and {sram.name}",
+            "waits": "wait states in proportion to the clock", "array": flash.name,
+            "caches": cache.name if cache else "having none",
+            "supply": "supply, core voltage and efficiency", "currents": "currents"}.items()})
 
 
 def _take_caches(like: Board) -> dict[str, Any]:
@@ -261,21 +267,18 @@ def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
 
 def describe_board(wanted: Wanted) -> str:
     """Return the text of a board file: some 40 lines, guesses marked `assumed`."""
-    guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
+    guesses = guess(wanted)
     if wanted.wait_states is None and guesses.wait_states > MOST_WAIT_STATES:
-        raise UsageError(f"--clock: at {format_frequency(wanted.clock_hz)} the guess would be "
+        raise UsageError(f"--clock: at {format_frequency(guesses.clock_hz)} the guess would be "
                          f"{guesses.wait_states} wait states of the flash; accepted: a lower "
                          f"--clock, or your own --wait-states, up to {MOST_WAIT_STATES}")
 
     def fact(given: float | None, guessed: float = 0.0, source: str = "") -> str:
-        return (f"[{guessed:.10g}, assumed, {source}]" if given is None else
+        return (_assume(f"{guessed:.10g}", source) if given is None else
                 f"[{given:.10g}, datasheet, given]")
 
-    def assume(value: object, source: str) -> str:
-        """Write a guess: without another board, of what may as well be none or twice as much."""
-        return f"[{value}, assumed, {source}]" if wanted.like is not None else (
-            f"{{value: {value}, kind: assumed, source: {source}, rel_sd: 1}}")
-
+    # Without another board: of what may as well be none or twice as much.
+    assume = partial(_assume, rel_sd=float(wanted.like is None))
     cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
     traits = load_core(wanted.core).traits
     looked_up = "".join(f", {role}: {name}" for role, name in zip(
@@ -294,7 +297,9 @@ def describe_board(wanted: Wanted) -> str:
         waits = f"wait_states_max_hz: {{default: {assume(f'[{highest}]', 'waits')}}}"
     text = _BOARD.format(
         name=wanted.name, soc=_name_part(wanted), core=wanted.core, isa=traits.isa,
-        clock=fact(wanted.clock_hz), sram=fact(wanted.sram_bytes), flash=fact(wanted.flash_bytes),
+        clock=fact(wanted.clock_hz, guesses.clock_hz, "sizes"),
+        sram=fact(wanted.sram_bytes, guesses.sram_bytes, "sizes"),
+        flash=fact(wanted.flash_bytes, guesses.flash_bytes, "sizes"),
         fpu=f", fpu: {traits.fpu}" if traits.fpu else "",
         supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,
         caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
@@ -305,6 +310,13 @@ def describe_board(wanted: Wanted) -> str:
     used = [f'  {key}: "{said}"' for key, said in _describe_sources(wanted, guesses).items()
             if re.search(rf"(assumed,|source:)\s+{key}\b", text)]
     return text.replace("{sources}", "\n".join(used))
+
+
+def _assume(value: object, source: str, rel_sd: float = 0.0) -> str:
+    """Write a guess, and how unsure it is where that is stated."""
+    written = "null" if value is None else value
+    return f"[{written}, assumed, {source}]" if not rel_sd else (
+        f"{{value: {written}, kind: assumed, source: {source}, rel_sd: {rel_sd:.3g}}}")
 
 
 def _name_part(wanted: Wanted) -> str:
@@ -331,32 +343,48 @@ def _describe_sources(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
 
 def _describe_power(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
     """Return what the file says of supply and currents, by name of its place in `_BOARD`."""
-    power, regulator = guesses.power, wanted.regulator or guesses.regulator
+    like, regulator = wanted.like, wanted.regulator or guesses.regulator
+    power, facts = (None, {}) if like is None else (
+        like.power, {fact.path: fact for fact in like.facts})
 
-    def assume(value: object, source: str = "supply") -> str:
-        return f"[{'null' if value is None else value}, assumed, {source}]"
+    def assume(value: object, source: str = "supply", path: str = "", more_sd: float = 0.0) -> str:
+        """Write a guess, at least as unsure as the file it is borrowed from has it."""
+        stated = facts.get(path)
+        return _assume(value, source, math.hypot(more_sd, (stated and stated.rel_sd) or 0.0))
 
     core_v = None if power is None else power.core_voltage_v
     more = "" if core_v is None else f", core_voltage_v: {{default: {assume(core_v)}}}"
-    if guesses.efficiency_by_v is not None:
-        points = [list(point) for point in guesses.efficiency_by_v]  # type: ignore[attr-defined]
-        more += f",\n         efficiency_by_v: {assume(points)}"
-    if wanted.run_ma_per_mhz is None and power is not None:
+    if efficiency := facts.get(by_v := "supply.efficiency_by_v"):
+        more += f",\n         efficiency_by_v: {assume(efficiency.value, path=by_v)}"
+    reference_v, reference = wanted.supply_v or guesses.supply_v, regulator
+    currents: tuple[float | None, ...] = (None,) * 3
+    taken, scale, borrowed_sd, idle, idle_hz = "currents", "", 0.0, "", ""
+    if wanted.run_ma_per_mhz is not None:
+        taken = "split"
+        currents = split_current(wanted.run_ma_per_mhz, guesses.clock_hz, power)
+    elif power is not None:
         reference_v, reference = power.reference_voltage_v, (
             power.reference_regulator or power.regulator)
-        currents: tuple[float | None, ...] = (
-            power.leakage_ma, power.clock_tree_ma_per_mhz, power.activity_ma_per_mhz)
-    else:
-        reference_v, reference = wanted.supply_v or guesses.supply_v, regulator
-        currents = (None,) * 3 if wanted.run_ma_per_mhz is None else split_current(
-            wanted.run_ma_per_mhz, wanted.clock_hz, power)
-    taken = "currents" if wanted.run_ma_per_mhz is None else "split"
-    said = [assume(value if value is None else f"{value:.4g}", taken) for value in currents]
-    ipc, stall = (None, None) if power is None else (power.reference_ipc, power.stall_share)
+        currents = tuple(getattr(power, name) for name in CURRENTS)
+        scale, borrowed_sd = power.voltage_scale, BORROWED_SD
+        idle = f"  boundary: {power.boundary}\n" * (power.boundary != "chip")
+        idle += "  of_networks: true\n" * power.of_networks
+        if power.idle_mw is not None:
+            idle += f"  idle_mw: {assume(power.idle_mw, taken, 'power.idle_mw', BORROWED_SD)}\n"
+            hertz = like and like.core_clock.idle_hz
+            idle_hz = f", idle_hz: {assume(f'{hertz:.10g}', taken)}" if hertz else ""
+    leakage, tree, activity = (
+        assume(value if value is None else f"{value:.4g}", taken, f"power.{name}.{scale}",
+               borrowed_sd)
+        for name, value in zip(CURRENTS, currents, strict=True))
+    of_loop = taken if power is None else "currents"
+    ipc, stall = (0.8, 0.35) if power is None else (
+        power.reference_ipc or 0.8, power.stall_share or 0.35)
     return {"regulator": regulator, "more": more, "reference": reference,
-            "reference_v": assume(f"{reference_v:g}"), "leakage": said[0], "tree": said[1],
-            "activity": said[2], "ipc": assume(ipc or 0.8, taken if power is None else "currents"),
-            "stall": assume(stall or 0.35, taken if power is None else "currents")}
+            "reference_v": assume(f"{reference_v:g}"), "leakage": leakage, "tree": tree,
+            "activity": activity, "idle": idle, "idle_hz": idle_hz,
+            "ipc": assume(ipc, of_loop, "power.reference_ipc"),
+            "stall": assume(stall, of_loop, "power.stall_share")}
 
 
 def split_current(run_ma_per_mhz: float, clock_hz: float,
@@ -394,7 +422,7 @@ board:
   core_family: {core}
   description: "{core}, described by `twin boards new`"
 supply: {{voltage_v: {supply}, regulator: {regulator}{more}}}
-clocks: {{cpu: {{frequency_hz: {clock}, max_hz_by_scale: {{default: {clock}}}}}}}
+clocks: {{cpu: {{frequency_hz: {clock}, max_hz_by_scale: {{default: {clock}}}{idle_hz}}}}}
 cores: {{main: {{isa: {isa}, model: {core}, clock: cpu{fpu}{looked_up}}}}}
 {caches}memories:
   sram: {{role: sram, address: [0x20000000, assumed, map], size_bytes: {sram}, cacheable: false,
@@ -410,5 +438,5 @@ power:
   activity_ma_per_mhz: {{default: {activity}}}
   reference_ipc: {ipc}
   stall_share: {stall}
-placement: {{weights: flash, arena: sram, code: flash}}
+{idle}placement: {{weights: flash, arena: sram, code: flash}}
 """
