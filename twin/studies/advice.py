@@ -98,8 +98,8 @@ class Advice:
         """What comes nearest to the limits, where nothing, or nothing that is known, meets them."""
         tried, known = self.ranked, self.known
         found = min(tried, key=lambda one: not one.row.met and excess(one.row, known), default=None)
-        return found if found is not None and excess(found.row, known) < excess(
-            self.before, known) - NEARER else None
+        return found if found is not None and (self.before.failure or excess(
+            found.row, known) < excess(self.before, known) - NEARER) else None
 
     @property
     def surest_sleep_ua(self) -> float | None:

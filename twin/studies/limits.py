@@ -25,7 +25,7 @@ from twin.studies.duty import TYPED, Duty, Value, mean_mw_of, stated
 
 UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
            "max_flash": ("bytes", "B"), "max_usd": ("", ""), "max_mw": ("mw", "mW"),
-           "min_days": ("days", "d"), "arena_bytes": ("bytes", "B")}
+           "min_days": ("days", "d")}
 """Dimension of each limit, and the unit of a bare number."""
 
 LEAST_PLAIN_BYTES = 1024
@@ -159,7 +159,7 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
     Parameters
     ----------
     name
-        Key of `UNIT_OF`.
+        Key of `UNIT_OF`; anything else is in bytes.
     given : float or str
         As for `read_limits`.
     option
@@ -170,7 +170,7 @@ def read_limit(name: str, given: float | str, option: str = "") -> float:
     UsageError
         For what is not a number above 0 with a unit it may have.
     """
-    dimension, unit = UNIT_OF[name]
+    dimension, unit = UNIT_OF.get(name, ("bytes", "B"))
     option = option or "--" + name.replace("_", "-")
     text = str(given)
     if name == "max_usd":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from functools import partial
+from itertools import combinations, starmap
 from typing import Any
 
 import numpy as np
 
 from hwmodels.frozen import NamedTexts, record
 from twin.deployment.deployment import Deployment
+from twin.deployment.transformations import Transformation
 from twin.errors import DoesNotFitError
 from twin.network.rewrites.resolution import find_sides, scale_sides
 from twin.network.rewrites.rewrite import EFFORTS
@@ -27,6 +29,9 @@ PAIRED = 8
 
 HANDY = 0.025
 """Shares that are tried are multiples of this."""
+
+LOWER = 4
+"""Part of a value of a pair that is tried where none of the values tried first meets the limits."""
 
 LITTLE = 1e-3
 """What a pair must come nearer to the limits by than each of its parts, as `excess` counts."""
@@ -55,14 +60,13 @@ class Search:
         return make_change(settings, effort, costs, judge(row, self.limits), self.before,
                            lost=measure_loss(self.deployment, settings, costs))
 
-    def try_one(self, candidate: Candidate) -> Change:
+    def try_one(self, one: Transformation, value: str) -> Change:
         """Return a candidate as a change, predicted."""
-        one, value = candidate
         return self.predict(((one.path, value),), one.effort, one.costs)
 
     def try_each(self, candidates: Iterable[Candidate]) -> Iterator[Change]:
         """Yield candidates as changes, predicted, and report each."""
-        for change in map(self.try_one, candidates):
+        for change in starmap(self.try_one, candidates):
             self.tried += 1
             self.failed += bool(change.row.failure)
             if self.on_progress is not None:
@@ -90,16 +94,43 @@ def bisect_amounts(search: Search, candidates: Sequence[Candidate],
         bad = max((value for value, each in tried if not each.row.sure
                    and abs(value - own) < abs(good - own)),
                   key=lambda value: abs(value - own), default=own)
-        seen, best = {each.settings[0][1] for _, each in tried}, None
-        while (text := amount.write((good + bad) / 2)) not in seen:
-            seen.add(text)
-            change = search.try_one((one, text))
-            if not change.row.failure and change.row.sure:
-                good, best = amount.read(text), change
-            else:
-                bad = amount.read(text)
-        if best is not None:
-            yield best
+        seen = {each.settings[0][1] for _, each in tried}
+        yield from _bisect(amount, good, bad, seen, partial(search.try_one, one))
+
+
+def _bisect(amount: _Amount, good: float, bad: float, seen: set[str],
+            try_value: Callable[[str], Change]) -> Iterator[Change]:
+    """Yield the last sure change on the way from a sure value to one that is not, if any is new."""
+    best = None
+    while (text := amount.write((good + bad) / 2)) not in seen:
+        seen.add(text)
+        change = try_value(text)
+        if change.row.sure:
+            good, best = amount.read(text), change
+        else:
+            bad = amount.read(text)
+    if best is not None:
+        yield best
+
+
+def _lower_amounts(search: Search, near: Change) -> Iterator[Change]:
+    """Yield a pair with either value far lower, and as high as it is sure then.
+
+    Of paths whose values are shares of what the network has; the other value stays.
+    """
+    for path, text in near.settings:
+        amount = _list_amounts(search.deployment).get(path)
+        if amount is None or not amount.read(text) < amount.own == 1.0:
+            continue
+
+        def try_value(value: str, path: str = path) -> Change:
+            return search.predict(tuple({**dict(near.settings), path: value}.items()),
+                                  near.effort, near.costs)
+
+        low = amount.write(amount.read(text) / LOWER)
+        yield (change := try_value(low))
+        if change.row.sure:
+            yield from _bisect(amount, amount.read(low), amount.read(text), {low, text}, try_value)
 
 
 @record
@@ -189,7 +220,8 @@ def pair_changes(search: Search, singles: Sequence[Change], effort: str,
 def pair_to_fit(search: Search, candidates: Sequence[Candidate], effort: str) -> list[Change]:
     """Return pairs that fit of changes of which none fits by itself, predicted.
 
-    Those are tried whose needs, as if effects multiplied, are just within RAM and flash.
+    Those are tried whose needs, as if effects multiplied, are just within RAM and flash, and the
+    nearest of them with lower values, where none is sure.
 
     Parameters
     ----------
@@ -212,6 +244,9 @@ def pair_to_fit(search: Search, candidates: Sequence[Candidate], effort: str) ->
     made = [search.predict(tuple(settings.items()), effort, "; ".join(
         dict.fromkeys(filter(None, (one.costs, other.costs)))))
         for _, one, settings, other in promised[:PAIRED]]
+    made.sort(key=lambda one: (bool(one.row.failure), excess(one.row, search.limits)))
+    if made and not made[0].row.sure:
+        made += _lower_amounts(search, made[0])
     return [one for one in made if not one.row.failure]
 
 

@@ -21,12 +21,14 @@ from hwmodels.errors import TwinError
 from hwmodels.frozen import frozen
 from hwmodels.quantities import list_by_key
 from twin.deployment.choice import DEFAULT, default_runtime
+from twin.deployment.deployment import Deployment
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Point, Space
 from twin.studies.limits import Limits
 from twin.studies.penalties import (
     BEST_MISS,
+    NEAR,
     Penalty,
     describe_miss,
     draw_least,
@@ -305,12 +307,16 @@ def _rank(row: Row, by: Sequence[str]) -> tuple[tuple[bool, float], ...]:
 
 def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advice | None:
     """Return what would help the best of a board; None where nothing has to, or can."""
-    if row.verdict != "no" or row.failure or "price_usd" in row.violations or is_far(row, limits):
+    if row.verdict != "no" or "price_usd" in row.violations or is_far(row, limits):
         return None
     try:
-        return give_advice(deployer.deploy(point), limits, deployer, best_only=True)
-    except TwinError:
-        return None
+        deployment: object = deployer.deploy(point)
+    except TwinError as error:
+        deployment = getattr(error, "draft", None)  # As it would be if memories had room.
+    return None if not isinstance(deployment, Deployment) or max(
+        deployment.ram_bytes / deployment.ram_room_bytes,
+        deployment.flash_bytes / deployment.flash_room_bytes) >= NEAR else give_advice(
+            deployment, limits, deployer, best_only=True)
 
 
 def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:

@@ -421,3 +421,25 @@ def test_where_no_single_change_makes_a_network_fit_a_pair_is_found() -> None:
     with pytest.raises(DoesNotFitError) as refused:
         twin.deploy("mobilenet_v1_1.0_224", "lp_mspm0g5187")
     assert twin.advise(refused.value.draft, efforts=("rebuild",)).best is None
+
+
+def test_pairs_go_below_the_values_tried_first_where_these_miss_limits() -> None:
+    """Four pairs of them fit and miss: nothing said of fitting, and one lower meets them all."""
+    with pytest.raises(DoesNotFitError) as refused:
+        twin.deploy("mobilenet_v2_1.0_224", "rpi_pico")
+    limits = {"max_ms": "2s", "max_uj": "100mJ", "max_ram": "128KiB"}
+    advice = twin.advise(refused.value.draft, **limits)
+    assert advice.pairs and not advice.changes and advice.best.row.sure
+    made = twin.deploy("mobilenet_v2_1.0_224", "rpi_pico", network=dict(advice.best.settings))
+    assert twin.check(made, **limits).met
+    missed = replace(advice, pairs=tuple(one for one in advice.pairs if not one.row.met))
+    assert missed.pairs and say_best(missed).startswith("nothing that was tried meets them; near")
+    assert say_best(replace(advice, pairs=())) == "nothing that was tried makes it fit"
+
+
+def test_a_pair_is_found_where_no_pair_of_the_values_tried_first_fits() -> None:
+    with pytest.raises(DoesNotFitError) as refused:
+        twin.deploy("mobilenet_v2_1.0_224", "nucleo_f401re")
+    best = twin.advise(refused.value.draft, max_ms="10s").best
+    assert len(best.settings) == 2 and best.row.sure
+    assert twin.deploy("mobilenet_v2_1.0_224", "nucleo_f401re", network=dict(best.settings))

@@ -339,3 +339,15 @@ def test_one_board_is_named_that_does_all_networks_best() -> None:
     rows = [max(one.row.energy_uj for one in energy.choices if one.row.board == board)
             for board in BOARDS[:2]]
     assert BOARDS[rows.index(min(rows))] in say_picks(energy)[-1]
+
+
+def test_a_board_that_does_not_fit_is_advised_on_as_check_advises() -> None:
+    limits = {"max_ms": "1s", "max_uj": "40mJ", "max_ram": "96KiB"}
+    chosen = twin.select("mobilenet_v2_0.35_96", ["nucleo_f401re", "rpi_pico"], **limits)
+    unfit = next(one for one in chosen.choices if one.row.board == "nucleo_f401re")
+    assert unfit.row.failure and unfit.advice.best.row.sure
+    said = say_pick(chosen, "mobilenet_v2_0.35_96")
+    assert "no board meets as it is; with a change nucleo_f401re: " in said
+    assert "cheapest change that meets them: --set network.width=0.3 " in said
+    far = twin.select("mobilenet_v2_1.0_224", "nucleo_f401re", **limits).choices[0]
+    assert far.row.failure and far.advice is None  # Fifteen times its RAM.

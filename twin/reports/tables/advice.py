@@ -118,7 +118,7 @@ def say_best(advice: Advice, *, costs: bool = True) -> str:
             f"met with {format_chance(advice.before.probability)}; no change that was tried makes "
             "it surer")
     before = advice.before
-    if before.failure and not advice.changes:
+    if before.failure and not advice.ranked:
         return "nothing that was tried makes it fit"
     unknown = "" if not before.unknown else say_unknown([before]) + (
         f": {say_lacking(before)}" if "mean_mw" in before.unknown else "")

@@ -212,11 +212,9 @@ def say_how_many(choices: Sequence[Choice], limits: Limits) -> str:
 def explain_miss(choice: Choice) -> str:
     """Say why a board does not do, and what would help."""
     row = choice.row
-    if row.failure:
-        return f"{row.failure}: {row.reason}"
     if row.verdict == "may":
         return f"{choice.reason}; meets the limits if that does"
-    found = f"{row.runtime}: {choice.reason}"
+    found = f"{row.failure or row.runtime}: {choice.reason}"
     return found if choice.advice is None else f"{found}; {say_best(choice.advice, costs=False)}"
 
 
