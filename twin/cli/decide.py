@@ -49,18 +49,18 @@ def check(models: ModelNames, boards: BoardNames, limits: requests.Accepted, pla
           csv_folder: CsvFolder = None, accuracy: Share = None, junit: JunitFile = None,
           arena_bytes: ArenaBytes = None, map_file: MapFile = None) -> None:
     """Say whether models fit boards and meet limits."""
-    from twin.api.commands.check import read_held
+    from twin.api.commands.sweep import limits_of
 
     several = len(models) * len(boards) > 1
     if several and (arena_bytes is not None or map_file is not None):
         raise UsageError("--arena-bytes and --map: of one program; accepted: one MODEL, one -b")
     _check_files(csv_folder, accuracy, junit, several=several)
     if several:
-        table = show_several(models, boards, placed, priced, as_json=as_json, limits=limits.spell())
+        table = show_several(models, boards, placed, priced, as_json=as_json, limits=limits.given)
         if not table.all_met(sure=sure):
             raise typer.Exit(1)
         return
-    read_held(limits)
+    limits_of(limits)
     (model,), (board,) = models, boards
     try:
         deployment = deploy(model, board, placed, priced.calibration)
@@ -129,7 +129,7 @@ def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
 def show_advice(deployment: twin.Deployment, limits: requests.Accepted, priced: Priced, *,
                 fits: bool = True) -> None:
     """Print the cheapest change that meets the limits, or the nearest."""
-    asked = {name: limit for name, limit in limits.spell().items()
+    asked = {name: limit for name, limit in limits.given.items()
              if name not in ("max_usd", "prices")}
     if not fits or any(name.startswith(("max_", "min_", "every")) for name in asked):
         from twin.reports.tables.advice import say_best

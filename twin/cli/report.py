@@ -57,14 +57,14 @@ def report(model: Subject, limits: Accepted, priced: Priced, boards: Boards = No
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
     """
-    from twin.api.commands.check import read_held
     from twin.api.commands.predict import runtime_of
     from twin.api.commands.report import check_report, deploy_beside, judge_measured
+    from twin.api.commands.sweep import limits_of
 
     check_report(output, length)
     calibration, command = fspath(priced.calibration), say_command()
-    held: dict[str, Any] = {name: limit for name, limit in {
-        **limits.arguments, **read_held(limits)}.items() if limit}
+    limits_of(limits)
+    held = limits.given
     if not boards:
         if held:
             raise UsageError("limits and a duty are of a model on a board; accepted: with -b BOARD")

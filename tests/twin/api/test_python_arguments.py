@@ -62,6 +62,13 @@ def test_options_of_a_measurement_are_read_as_fields_are():
         twin.PowerRuns(runs=3, shunt_ohm="1ohm")
 
 
+def test_a_limit_has_both_its_names_in_python():
+    deployment = twin.deploy("kws", "nucleo_l4r5zi")
+    for name in ("max_ram", "max_ram_bytes"):
+        assert not twin.check(deployment, **{name: "1KiB"}).met
+        assert not twin.sweep("kws", "nucleo_l4r5zi", **{name: "1KiB"}).met
+
+
 def test_functions_of_the_package_say_what_they_lack():
     with pytest.raises(UsageError, match=r"^check: missing a required argument: 'deployment'; "):
         twin.check()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hwmodels.frozen import frozen
 from hwmodels.quantities import NOT_KNOWN
 from twin.api.commands.predict import describe_numbers
-from twin.api.commands.sweep import make_deployer
+from twin.api.commands.sweep import limits_of, make_deployer
 from twin.api.requests import prediction as request
 from twin.api.requests import takes
 from twin.errors import UsageError
@@ -21,7 +21,7 @@ from twin.pricing.inference import say_above_idle
 from twin.pricing.ledger import name_energies
 from twin.pricing.prediction import Prediction
 from twin.pricing.requirement import Requirement
-from twin.studies.limits import Limits, price_of, read_limit, read_limits
+from twin.studies.limits import Limits, price_of, read_limit
 from twin.studies.rows import Row, bound_mean, find_least_mean, judge
 
 if TYPE_CHECKING:
@@ -89,33 +89,28 @@ def check(asked: request.Check) -> Check:
     UsageError
         For a limit that is none, or when to be sure of what has no interval.
     """
-    held = read_held(asked)
+    limits = limits_of(asked)
     if asked.prices and asked.max_usd is None:
         warnings.warn("--price: changes nothing without --max-usd USD", stacklevel=2)
     arena_bytes = None if (given := asked.arena_bytes) is None else int(read_limit(
         "arena_bytes", given if isinstance(given, str) else f"{given}B"))
     deployer = make_deployer(asked, [asked.deployment.board])
-    limits = replace(
-        read_limits(max_mw=asked.max_mw, min_days=asked.min_days, duty=deployer.duty),
-        max_time_us=1e3 * max_ms if (max_ms := held["max_ms"]) else None,
-        max_energy_uj=held["max_uj"], max_ram_bytes=held["max_ram_bytes"],
-        max_flash_bytes=held["max_flash_bytes"])
     deployment = deployer.state(asked.deployment)
     prediction = calibrated.predict_calibrated(deployment, temperature=asked.temperature,
                                                calibration=fspath(asked.calibration))
     spare, arena, remarks = _check_arena(asked.deployment, arena_bytes)
-    requirements = _list_requirements(prediction, spare, **held)
+    requirements = _list_requirements(prediction, spare, limits)
     row = probability = None
     if limits.every_us is not None or (limits.max_time_us and limits.max_energy_uj):
         row, = deployer.predict_changed(deployment, [{}])
-        probability = judge(row, limits).probability
+        probability = judge(row, replace(limits, max_price_usd=None)).probability
         row = bound_mean(row, limits) if limits.every_us else None
         requirements += _list_duty_requirements(row, limits) if row else ()
-    if asked.max_usd is not None:
+    if limits.max_price_usd is not None:
         requirements += (Requirement(
             name="price", unit="USD", decimals=2,
             predicted=price_of(prediction.board, deployer.prices)[0],
-            limit=read_limits(max_usd=asked.max_usd).max_price_usd or 0.0),)
+            limit=limits.max_price_usd),)
     if asked.sure:
         _require_intervals(requirements)
     requirements += arena
@@ -227,19 +222,6 @@ def _check_regions(deployment: Deployment, regions: Sequence[Region], stated: in
     return tuple(found), tuple(notes)
 
 
-def read_held(asked: request.Held) -> dict[str, float | None]:
-    """Return limits as numbers in ms, uJ and bytes; raises `UsageError` for what is none."""
-    held: dict[str, float | None] = {}
-    for name in request.Held.list_options():
-        limit = getattr(asked, name)
-        held[name] = read_limit(name.removesuffix("_bytes"), limit) if isinstance(limit, str) \
-            else limit
-    for option, value in (("--max-ms", held["max_ms"]), ("--max-uj", held["max_uj"])):
-        if value is not None and not 0 < value < math.inf:
-            raise UsageError(f"{option} {value}: is not a limit; accepted: a number above 0")
-    return held
-
-
 def _require_intervals(requirements: Sequence[Requirement]) -> None:
     """Refuse to be sure of a time or an energy that is a point."""
     for one in requirements:
@@ -256,9 +238,8 @@ def _require_energy(prediction: Prediction, max_uj: float) -> Requirement:
                        interval=interval)
 
 
-def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
-                       max_uj: float | None, max_ram_bytes: float | None,
-                       max_flash_bytes: float | None) -> tuple[Requirement, ...]:
+def _list_requirements(prediction: Prediction, spare: int, limits: Limits,
+                       ) -> tuple[Requirement, ...]:
     """Return what a deployment must meet: its memories, and the limits; `spare` RAM is taken."""
     ram = prediction.deployment.plan.filled or {
         "RAM": (prediction.ram_bytes + spare, prediction.ram_available_bytes)}
@@ -268,16 +249,16 @@ def _list_requirements(prediction: Prediction, spare: int, max_ms: float | None,
         Requirement(name=f"fits {prediction.deployment.store_name}", unit="bytes",
                     predicted=prediction.flash_bytes, limit=prediction.flash_available_bytes),
     ]
-    if max_ms is not None:
+    if limits.max_time_us is not None:
         requirements.append(Requirement(
-            name="time", unit="ms", limit=max_ms, decimals=3, predicted=prediction.time_us / 1e3,
-            interval=_in_ms(prediction.time_interval)))
-    if max_uj is not None:
-        requirements.append(_require_energy(prediction, max_uj))
-    if max_ram_bytes is not None:
-        requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
+            name="time", unit="ms", limit=limits.max_time_us / 1e3, decimals=3,
+            predicted=prediction.time_us / 1e3, interval=_in_ms(prediction.time_interval)))
+    if limits.max_energy_uj is not None:
+        requirements.append(_require_energy(prediction, limits.max_energy_uj))
+    if limits.max_ram_bytes is not None:
+        requirements.append(Requirement(name="RAM", unit="bytes", limit=limits.max_ram_bytes,
                                         predicted=prediction.ram_bytes + spare))
-    if max_flash_bytes is not None:
-        requirements.append(Requirement(name="flash", unit="bytes", limit=max_flash_bytes,
+    if limits.max_flash_bytes is not None:
+        requirements.append(Requirement(name="flash", unit="bytes", limit=limits.max_flash_bytes,
                                         predicted=prediction.flash_bytes))
     return tuple(requirements)

@@ -16,7 +16,7 @@ from hwmodels.files import File
 from twin.api.commands.check import PERIOD, check
 from twin.api.commands.check import Check as Checked
 from twin.api.commands.study import open_study
-from twin.api.commands.sweep import make_deployer
+from twin.api.commands.sweep import limits_of, make_deployer
 from twin.api.commands.variants import predict_variants
 from twin.api.requests import takes
 from twin.api.requests.prediction import Check
@@ -46,7 +46,7 @@ from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
 from twin.reports.tables.advice import say_best
 from twin.studies.advice import give_advice
 from twin.studies.change import Change
-from twin.studies.limits import Limits, read_limits
+from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.remedies import try_changes
 from twin.studies.results import SUFFIXES, Table
@@ -146,14 +146,14 @@ def _list_pictures(asked: Report) -> list[Callable[[], Any]]:
 def describe(asked: Report) -> Page:
     """Return what `report` says, whatever it is written as."""
     subject, calibration, command = asked.subject, fspath(asked.calibration), asked.command
-    held: dict[str, Any] = {name: one for name, one in (asked.limits or {}).items()
-                            if one is not None}
+    held: dict[str, Any] = {
+        name.removesuffix("_bytes") if name.startswith("max_") else name: one
+        for name, one in (asked.limits or {}).items() if one is not None}
     judged = Check(subject, temperature=asked.temperature, calibration=calibration, **held)
     deployer = make_deployer(judged, [one.board for one in (
         subject.values() if isinstance(subject, Mapping) else [subject])
         if isinstance(one, Deployment)])
-    limits = read_limits(duty=deployer.duty, **{name: one for name, one in judged.spell().items()
-                                                if name.startswith(("max_", "min_"))})
+    limits = limits_of(judged)
     if not isinstance(subject, Deployment):
         if asked.measured is not None or asked.published or asked.power is not None:
             raise UsageError("a measurement and published rows stand beside one deployment; "

@@ -13,7 +13,7 @@ from hwmodels.isa import load_isa
 from twin.api.commands.predict import runtime_of
 from twin.api.requests import takes
 from twin.api.requests.advice import Advise, check_efforts
-from twin.api.requests.prediction import Check, Duty
+from twin.api.requests.prediction import Accepted, Check, Duty
 from twin.api.requests.studies import Compared, Select, Sweep
 from twin.api.requests.values import split_words
 from twin.errors import UsageError
@@ -23,7 +23,7 @@ from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Space, Value, check_runtimes, make_space, read_clock
 from twin.studies.duty import read_currents, read_duty, read_sleep
 from twin.studies.judge import make_judge
-from twin.studies.limits import Limits, name_boards, read_limits
+from twin.studies.limits import UNIT_OF, Limits, name_boards, read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, import_arrow, read_objectives
 from twin.studies.selection import Selection, select_hardware
@@ -57,15 +57,14 @@ def sweep(asked: Sweep) -> Table:
                        on_progress=asked.on_progress)
 
 
-def limits_of(asked: Compared | Advise) -> Limits:
+def limits_of(asked: Compared | Advise | Accepted) -> Limits:
     """Return the limits a request names."""
-    if asked.min_accuracy is not None and asked.accuracy is None:
+    min_accuracy = getattr(asked, "min_accuracy", None)
+    if min_accuracy is not None and getattr(asked, "accuracy", None) is None:
         raise UsageError("--min-accuracy: needs answers to count; accepted: --accuracy DATA beside "
                          "it, such as --accuracy data.npz")
-    return read_limits(max_ms=asked.max_ms, max_uj=asked.max_uj, max_ram=asked.max_ram,
-                       max_flash=asked.max_flash, max_usd=getattr(asked, "max_usd", None),
-                       max_mw=asked.max_mw, min_days=asked.min_days,
-                       min_accuracy=asked.min_accuracy, duty=read_duty(asked.every, asked.cell))
+    return read_limits(min_accuracy=min_accuracy, duty=read_duty(asked.every, asked.cell), **{
+        name: limit for name, limit in vars(asked).items() if name in UNIT_OF})
 
 
 def read_over(asked: Sweep | Select) -> tuple[str, ...]:
@@ -117,11 +116,8 @@ def check_named(space: Space, boards: Iterable[Value], clocks: Iterable[str],
 
 def list_values(given: Any) -> tuple[Value, ...]:
     """Return models or boards as values of an axis, one or several."""
-    if isinstance(given, (Graph, Board)):
-        return (given,)
-    if isinstance(given, (str, PathLike)):
-        return (fspath(given),)
-    return tuple(one if isinstance(one, (Graph, Board)) else fspath(one) for one in given)
+    several = (given,) if isinstance(given, (Graph, Board, str, PathLike)) else given
+    return tuple(one if isinstance(one, (Graph, Board)) else fspath(one) for one in several)
 
 
 def check_output(path: str) -> None:

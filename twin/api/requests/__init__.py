@@ -133,7 +133,9 @@ def takes(request: Callable[Fields, Asked]
         @wraps(perform)
         def function(*args: Fields.args, **named: Fields.kwargs) -> Result:
             try:
-                given: Mapping[str, Any] = signature.bind(*args, **named).arguments
+                given: Mapping[str, Any] = signature.bind(*args, **{
+                    name if name in signature.parameters else name.removesuffix("_bytes"): value
+                    for name, value in named.items()}).arguments
             except TypeError as error:
                 raise UsageError(f"{perform.__name__}: {error}; accepted: "
                                  f"{', '.join(signature.parameters)}") from None
@@ -265,12 +267,6 @@ class Priced(Request, kw_only=True):
     calibration: Calibration = AUTO
 
 
-MAX_MS = Option("--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.")
-MAX_UJ = Option("--max-uj", "UJ", "Highest energy of an inference, in microjoules, or as 5mJ.")
-MAX_RAM = Option("--max-ram", "SIZE", "Highest use of RAM, such as 64KiB.")
-MAX_FLASH = Option("--max-flash", "SIZE", "Highest use of flash, weights and code, such as 512KiB.")
-
-
 class Judged(Request, kw_only=True):
     """How often networks have to be right, and on what that is measured."""
 
@@ -281,9 +277,6 @@ class Judged(Request, kw_only=True):
     min_accuracy: Limit = option(
         None, "--min-accuracy", "SHARE", "With --accuracy: lowest share of right answers, 0.9 or "
         "90%.")
-
-
-MaxUsd = Annotated[Limit, Option("--max-usd", "USD", "Highest price of the chip, in US dollars.")]
 
 
 class Fed(Request, kw_only=True):
@@ -320,16 +313,20 @@ class Powered(Fed, kw_only=True):
 class Limited(Request, kw_only=True):
     """Limits of an inference: bare numbers in ms, uJ and bytes, or texts with a unit."""
 
-    max_ms: Annotated[Limit, MAX_MS] = None
-    max_uj: Annotated[Limit, MAX_UJ] = None
-    max_ram: Annotated[Limit, MAX_RAM] = None
-    max_flash: Annotated[Limit, MAX_FLASH] = None
+    max_ms: Limit = option(
+        None, "--max-ms", "MS", "Longest time of an inference, in milliseconds, or as 0.2s.")
+    max_uj: Limit = option(
+        None, "--max-uj", "UJ", "Highest energy of an inference, in microjoules, or as 5mJ.")
+    max_ram: Limit = option(None, "--max-ram", "SIZE", "Highest use of RAM, such as 64KiB.")
+    max_flash: Limit = option(
+        None, "--max-flash", "SIZE", "Highest use of flash, weights and code, such as 512KiB.")
 
 
 class LimitedAndPriced(Limited, kw_only=True):
     """Limits of an inference and of the chip's price."""
 
-    max_usd: MaxUsd = None
+    max_usd: Limit = option(
+        None, "--max-usd", "USD", "Highest price of the chip, in US dollars.")
 
 
 class Predict(Deployed, Priced):

@@ -3,21 +3,16 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from hwmodels.files import File, JsonObject
 from hwmodels.quantities import Settings
 from twin.api.requests import (
     AUTO,
-    MAX_FLASH,
-    MAX_MS,
-    MAX_RAM,
-    MAX_UJ,
     Calibration,
     Changes,
     Fed,
-    Limit,
-    MaxUsd,
+    LimitedAndPriced,
     Model,
     Powered,
     Priced,
@@ -43,25 +38,15 @@ class WhatIf(Priced):
     changes: Settings
 
 
-class Held(Request, kw_only=True):
-    """Limits of an inference, as `check` calls them."""
-
-    max_ms: Annotated[Limit, MAX_MS] = None
-    max_uj: Annotated[Limit, MAX_UJ] = None
-    max_ram_bytes: Annotated[Limit, MAX_RAM] = None
-    max_flash_bytes: Annotated[Limit, MAX_FLASH] = None
-
-    def spell(self) -> JsonObject:
-        """Return those that were given, as `sweep`, `select` and `advise` call them."""
-        return {name.removesuffix("_bytes"): limit for name, limit in self.arguments.items()
-                if limit}
-
-
-class Accepted(Held, Powered, kw_only=True):
+class Accepted(LimitedAndPriced, Powered, kw_only=True):
     """Limits of an inference and of the chip's price, and how sure one has to be of them."""
 
-    max_usd: MaxUsd = None
     prices: Prices = None
+
+    @property
+    def given(self) -> JsonObject:
+        """Those that were given, by name."""
+        return {name: limit for name, limit in self.arguments.items() if limit}
 
 
 class Check(Accepted, Priced):
