@@ -1,9 +1,11 @@
 """How many independent rows clustered errors are worth, by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from calibration.fitting.validation import effective_count
+from calibration.fitting.validation import effective_count, total_error
 
 
 @pytest.mark.parametrize("clusters, values, rows", [
@@ -20,3 +22,9 @@ from calibration.fitting.validation import effective_count
 ])
 def test_clustered_rows_are_worth(clusters, values, rows):
     assert effective_count(clusters, np.array(values, float)) == pytest.approx(rows)
+
+
+@pytest.mark.parametrize(("concentration", "variance"), [(1.0, 0.05**2), (2.0, 0.06**2 + 0.04**2)])
+def test_a_network_in_few_layers_is_off_by_more_and_a_row_as_much(concentration, variance):
+    fit = SimpleNamespace(noise=SimpleNamespace(network_sd=0.03, row_sd=0.04))
+    assert total_error(fit, concentration) == pytest.approx(variance)

@@ -148,6 +148,13 @@ def test_an_operator_nobody_knows_and_a_shortened_one_are_let_pass(tmp_path):
     assert len(read(tmp_path, "tflm", text, listing=NET).measurement.layers) == 2
 
 
+def test_a_torn_name_is_set_beside_the_operator_of_its_place(tmp_path):
+    text = TFLM_TEXT.replace("DEPTHWISE_CONV_2D took 224600", "DEPTD took 224600")
+    with pytest.raises(MeasurementError, match="line 6: DEPTD is not an operator of TFLite Micro, "
+                                               "operator 0 of net is depthwise_conv_2d; is the"):
+        read(tmp_path, "tflm", text, listing=NET)
+
+
 @pytest.mark.parametrize(("old", "new", "why"), [
     ("249500 ticks (9 ms)", "24950 ticks (9 ms)", r"log.txt:7: 24,950 ticks in 9 ms do not agree "
      r"with 5 of 6 lines, whose ticks are of 24.96 to 31.19 MHz"),

@@ -95,6 +95,8 @@ def test_columns_of_a_profile_are_its_counters(tmp_path):
     assert (units["estimated_macs"], units["cpu_cycles"], units["daccess"]) == (
         ("MACs", None), ("cycles", "cpu"), ("events", None))
     assert one.header.facts["operators"] == "CONV_2D,DEPTHWISE_C"
+    more = NEURALSPOT.replace("dtaglookup", '"MAX"')
+    assert read(tmp_path, more, "neuralspot").measurement.values("max", 0) == [55777]
     for change, said in (
             (lambda text: text + text, r"log\.txt:4: a second table; one run is read"),
             (lambda text: text.replace("CONV_2D", '"CONV', 1), r"log\.txt:2: no line of a table"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibration.measurement.counters import Figures, Limits, classify, derive_metrics
+from calibration.measurement.counters import Figures, Limits, Metric, classify, derive_metrics
 from calibration.measurement.quality import (
     find_checksum_errors,
     find_clock_error,
     find_drift,
     find_first_run,
     find_modes,
+    find_preemption,
     find_spread,
     find_wraps,
     judge_runs,
@@ -190,3 +191,79 @@ def test_overhead_and_ignorance():
     unknown = classify(metrics_of(modelled={}))
     assert unknown.kind == "" and "nothing counts instructions" in unknown.evidence
     assert "limits are not known" in classify(metrics_of(limits=Limits())).evidence
+
+
+def of_shares(**shares):
+    """Metrics of these values alone, each measured."""
+    return {name: Metric(name=name, value=value, unit="", origin="measured", formula="f")
+            for name, value in shares.items()}
+
+
+@pytest.mark.parametrize(("shares", "kind", "severity", "evidence"), [
+    ({"refill_share": 0.3}, "cache", 0.3, "30.0% of cycles refill the data cache, >= 30%"),
+    ({"refill_share": 0.29, "memory_share": 0.3}, "cache", 0.3, "30.0% of cycles wait for memory"),
+    ({"bandwidth_of_limit": 1.05}, "bandwidth", 1.0, "105.0% of sustained bandwidth, >= 70%"),
+    ({"macs_of_limit": 0.7}, "compute", 0.7, "70.0% of MAC slots used, >= 70%"),
+    ({"ipc_of_limit": 0.7, "macs_of_limit": 0.1}, "compute", 0.7, "70.0% of issue slots used"),
+    ({"ipc_of_limit": 0.6, "work_share": 1.05}, "compute", 1.0, "105.0% of cycles are the core's"),
+    ({"ipc_of_limit": 0.6, "work_share": 0.69}, "stalled", 0.4, "60.0% of issue slots used, < 70%"),
+    ({"ipc_of_limit": 0.6, "work_share": 1.2}, "stalled", 0.4, "60.0% of issue slots used, < 70%"),
+    ({"macs_of_limit": 1.11}, "", 0.0, "111% of MAC slots used cannot be: what was counted and"),
+    ({"macs_of_limit": 0.2}, "", 0.0, "20% of MAC slots used; nothing counts cycles or instru"),
+    ({"cycles": 9.0, "instructions": 8.0}, "", 0.0, "the core's limits are not known"),
+    ({}, "", 0.0, "nothing counts cycles or instructions")])
+def test_the_first_limit_that_is_reached_holds_a_span_up(shares, kind, severity, evidence):
+    found = classify(of_shares(**shares))
+    assert found.kind == kind and found.severity == pytest.approx(severity)
+    assert found.evidence.startswith(evidence)
+    reached = kind or "cannot be" in found.evidence
+    assert found.origin == ("measured" if reached else "modelled")
+
+
+def test_what_no_layer_accounts_for_comes_before_any_limit():
+    found = classify(of_shares(refill_share=0.9), 0.25)
+    assert (found.kind, found.severity, found.origin) == ("overhead", 0.25, "measured")
+    assert found.evidence == "25.0% outside layers, >= 25%"
+    assert classify(of_shares(refill_share=0.9), 0.24).kind == "cache"
+
+
+def test_a_metric_of_several_figures_is_as_far_from_silicon_as_the_farthest():
+    figures = Figures().add({"cpu_cycles": 100.0}, "measured").add(
+        {"instructions": 80.0}, "simulated").add({"cpu_cycles": 999.0, "macs": 50.0}, "modelled")
+    assert figures.get("cycles") == ([100.0], "measured")  # the nearest wins
+    assert figures.get("cycles", "instructions") == ([100.0, 80.0], "simulated")
+    assert figures.get("cycles", "instructions", "macs")[1] == "modelled"
+    assert figures.get("cycles", "loads") is None
+    named = {one.name: one for one in derive_metrics(figures, Limits(max_ipc=2.0))}
+    assert (named["ipc"].value, named["ipc"].formula) == (0.8, "instructions / cycles")
+    assert (named["ipc_of_limit"].value, named["ipc_of_limit"].formula) == (0.4, "ipc / 2")
+    assert (named["cycles"].formula, named["macs"].formula) == ("counter", "model")
+    assert "throughput" not in named and "macs_of_limit" not in named
+
+
+def test_a_first_run_is_named_with_its_size_and_how_likely_it_is_by_chance():
+    """Others 100 to 104 about 102: the farthest is 2 off, the first 10, so (2 / 10)^(5 - 1)."""
+    found = find_first_run([112.0, 100.0, 101.0, 102.0, 103.0, 104.0])
+    assert (found.name, found.size, found.run) == ("first_run", 10.0, 0)
+    assert found.share == pytest.approx(10 / 102) and found.chance == pytest.approx(0.2**4)
+    assert found.evidence == "the first run took 112, the others 102 (+9.8%)"
+    assert found.remedy.endswith("make more warm-up runs (--warmup)")
+    assert find_first_run([92.0, 100.0, 101.0, 102.0, 103.0, 104.0]).size == -10.0
+    assert find_first_run([109.9, 100.0, 101.0, 102.0, 103.0, 104.0]) is None  # four times as far
+    assert find_first_run([112.0, 100.0, 101.0, 102.0]) is None  # set against three
+    apart = find_first_run([100.0, 100.0, 101.0, 102.0, 102.0], first=150.0)
+    assert "warm-up" not in apart.remedy and apart.size == 49.0
+
+
+@pytest.mark.parametrize(("waited", "median", "parts", "evidence"), [
+    (None, 106.0, 100.0, "the median inference takes 1.06 times what the medians of its parts"),
+    (0.04, 106.0, 100.0, "the median inference takes 1.06 times"), (None, 104.9, 100.0, None),
+    (None, 100.0, 0.0, None), (None, 100.0, 120.0, None), (0.05, 100.0, 100.0, None),
+    (0.06, 100.0, 100.0, "other programs had the processor for 6% of the time")])
+def test_something_that_ran_in_between_is_in_no_part(waited, median, parts, evidence):
+    found = find_preemption(waited, median, parts)
+    if evidence is None:
+        assert found is None
+        return
+    assert found.name == "preempted" and found.serious and found.evidence.startswith(evidence)
+    assert found.remedy.startswith("End them" if "other" in evidence[:6] else "Mask interrupts")

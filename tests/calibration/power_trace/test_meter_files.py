@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import sys
 
 import numpy as np
 import pytest
 
-from calibration.errors import MeasurementError
+from calibration.errors import MeasurementError, MeterOptionError
 from calibration.power_trace.meter_files import read_meter_file
 from calibration.power_trace.trace import METERS
+from hwmodels import extensions
+from hwmodels.errors import ExtensionError
 
 FILES = {
     "ppk2": "Timestamp(ms),Current(uA),D0-D7\n" + "".join(
@@ -293,3 +297,34 @@ def test_a_column_says_its_unit(tmp_path, meter, header, said):
     with pytest.raises(MeasurementError, match=said) as error:
         read_meter_file(path, meter, supply_v=3.0, shunt_ohm=1.0)
     assert "trace.csv:2" in str(error.value)
+
+
+def test_a_meter_of_another_package_reads_its_own_recordings(tmp_path, monkeypatch):
+    (tmp_path / "acme_meter.py").write_text("""
+from calibration.power_trace.trace import Meter, PowerTrace
+
+def read_recording(path):
+    return PowerTrace(time_us=[0.0, 1.0], power_mw=[float(path.read_text())] * 2,
+                      meter=Meter(name="acme"))
+""")
+    info = tmp_path / "acme-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[twin.meters]\nacme = acme_meter\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    caches = (extensions.find_entries, extensions.load_entry)
+    importlib.invalidate_caches()
+    for one in caches:
+        one.cache_clear()
+    try:
+        (tmp_path / "log").write_text("7.5")
+        assert read_meter_file(tmp_path / "log", "acme").power_mw.tolist() == [7.5, 7.5]
+        (tmp_path / "log").write_text("seven")
+        with pytest.raises(ExtensionError, match=r"acme = acme_meter: ValueError: could"):
+            read_meter_file(tmp_path / "log", "acme")
+        with pytest.raises(MeterOptionError, match="no meter 'acmee'; did you mean acme"):
+            read_meter_file(tmp_path / "log", "acmee")
+    finally:
+        sys.modules.pop("acme_meter", None)
+        for one in caches:
+            one.cache_clear()

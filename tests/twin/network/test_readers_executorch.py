@@ -1,5 +1,6 @@
 """ExecuTorch programs: layers, layouts and constants of real exports, refusals of the rest."""
 
+import hashlib
 import random
 import struct
 from pathlib import Path
@@ -39,6 +40,13 @@ def test_a_portable_program_is_its_kernel_calls():
     first = graph.layers[0]
     assert first.window.padding == (1, 1, 1, 1) and first.window.stride == (2, 2)
     assert graph.planned_bytes == (7168,)
+
+
+def test_a_program_is_known_by_its_bytes_and_its_file():
+    path = FOLDER / "net.pte"
+    graph = read_model(path)
+    assert graph.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert graph.name == "net" and graph.source == str(path)
 
 
 def test_cortex_m_kernels_are_the_same_network_quantised():
