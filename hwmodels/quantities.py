@@ -46,7 +46,7 @@ FASTEST_HZ = 20e9
 """Nor above this."""
 
 _CASELESS = ("hz", "bytes")
-"""Dimensions whose units may be in any case: nobody means millihertz, but MJ is not mJ."""
+"""Dimensions whose units may be in any case, but for mHz, millihertz; and MJ is not mJ."""
 
 _WRITTEN = re.compile(r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)"
                       r"(?:\s*([A-Za-z/]+))?\s*")
@@ -92,7 +92,8 @@ def read_quantity(text: str, dimension: str) -> tuple[float, str] | None:
     if not match[2]:
         return float(Decimal(match[1])), ""
     for unit, factor in UNITS[dimension].items():
-        if unit == match[2] or (dimension in _CASELESS and unit.lower() == match[2].lower()):
+        if unit == match[2] or (dimension in _CASELESS and match[2] != "mHz"
+                                and unit.lower() == match[2].lower()):
             return float(Decimal(match[1]) * Decimal(factor)), unit
     return None
 

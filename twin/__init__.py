@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from importlib import import_module
+from inspect import isfunction
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,12 @@ def _find_homes() -> dict[str, str]:
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `import twin` and `twin --help` stay light."""
     if name in __all__:
-        return getattr(import_module(_find_homes()[name]), name)
+        found = getattr(import_module(_find_homes()[name]), name)
+        if not isfunction(found) or hasattr(found, "__wrapped__"):
+            return found
+        from twin.api.requests import checks
+
+        return checks(found)
     raise AttributeError(f"module 'twin' has no attribute {name!r}")
 
 

@@ -21,7 +21,7 @@ from twin.deployment.draft import Draft, Placer
 from twin.deployment.memories import choose_memories, choose_memory, choose_pool
 from twin.deployment.settling import check_draft, settle
 from twin.deployment.support import check_network
-from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError
+from twin.errors import DoesNotFitError, PlacementError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime
 from twin.runtimes.targets import load_target
@@ -80,6 +80,9 @@ class Deployment(Draft):
             return self
         from twin.deployment.changes import parse_changes
 
+        if isinstance(overrides, (str, list, tuple)):
+            raise UsageError(f"replace: {overrides!r} is no mapping; accepted: one of paths, such "
+                             "as {'placement.arena': 'sram'}")
         named = {f"placement.{what}": fields.pop(what) for what in ("weights", "arena", "code")
                  if what in fields}
         changed, overrides = dataclasses.replace(self, **fields), {  # type: ignore[arg-type]

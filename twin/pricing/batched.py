@@ -227,9 +227,6 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
     >>> bool((np.diff(batch.time_us) < 0).all())
     True
     """
-    if isinstance(deployments, (str, PathLike)):
-        raise UsageError(f"predict_many: {deployments!r} is not a deployment; accepted: "
-                         f"twin.deploy({deployments!r}, board), or several")
     if isinstance(calibration, PathLike):
         calibration = fspath(calibration)
     check_word("temperature", temperature, TEMPERATURES, UsageError)
@@ -261,7 +258,8 @@ def predict_many(deployments: Deployment | Iterable[Deployment], *,
 
 
 def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
-    listed = list(deployments) if isinstance(deployments, Iterable) else [deployments]
+    listed = list(deployments) if isinstance(deployments, Iterable) and not isinstance(
+        deployments, str) else [deployments]
     for one in listed:
         if not isinstance(one, Deployment):
             raise UsageError(f"predict_many: {one!r} is not a deployment; accepted: "

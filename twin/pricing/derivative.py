@@ -154,7 +154,7 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DI
     Raises
     ------
     UsageError
-        For what is not a deployment, or a step below 1.
+        For a step below 1.
     TwinError
         For what `predict` refuses.
 
@@ -171,9 +171,6 @@ def differentiate(deployment: Deployment, *, widths: bool = True, step: int = DI
     >>> round(sum(one.factor * one.time_us for one in slopes.prices) / slopes.time_us, 9)
     1.0
     """
-    if not isinstance(deployment, Deployment):
-        raise UsageError(f"differentiate: {deployment!r} is not a deployment; accepted: "
-                         "twin.deploy(model, board)")
     if step < 1:
         raise UsageError(f"step {step}; accepted: 1 channel or more")
     exact = deployment.is_itemised and not deployment.loads

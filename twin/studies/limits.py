@@ -92,10 +92,8 @@ Given = float | str | None
 """A limit as a user gives it: a number, or one with its unit; None: none."""
 
 
-def read_limits(*, max_ms: Given = None, max_uj: Given = None, max_ram: Given = None,
-                max_flash: Given = None, max_usd: Given = None, max_mw: Given = None,
-                min_days: Given = None, min_accuracy: Given = None,
-                duty: Duty | None = None) -> Limits:
+def read_limits(*, min_accuracy: Given = None, duty: Duty | None = None,
+                **given: Given) -> Limits:
     """Read limits as people write them.
 
     Parameters
@@ -118,10 +116,8 @@ def read_limits(*, max_ms: Given = None, max_uj: Given = None, max_ram: Given = 
     UsageError
         For what is not a number above 0 with a unit it may have, and a limit without its duty.
     """
-    def read(name: str, given: Given, factor: float) -> float | None:
-        return None if given is None else factor * read_limit(name, given)
-
-    mean_mw, days = read("max_mw", max_mw, 1), read("min_days", min_days, 1)
+    found = {name: read_limit(name, limit) for name, limit in given.items() if limit is not None}
+    mean_mw, days = found.get("max_mw"), found.get("min_days")
     if duty is None and (mean_mw is not None or days is not None):
         raise UsageError("--max-mw, --min-days: need a period; accepted: --every PERIOD beside "
                          "them, such as --every 1s")
@@ -134,10 +130,9 @@ def read_limits(*, max_ms: Given = None, max_uj: Given = None, max_ram: Given = 
     return Limits(max_error=None if min_accuracy is None else 1 - read_share(min_accuracy),
                   max_mean_mw=mean_mw, min_life_days=days,
                   every_us=None if duty is None else duty.every_us,
-                  max_time_us=read("max_ms", max_ms, 1e3), max_energy_uj=read("max_uj", max_uj, 1),
-                  max_ram_bytes=read("max_ram", max_ram, 1),
-                  max_flash_bytes=read("max_flash", max_flash, 1),
-                  max_price_usd=read("max_usd", max_usd, 1))
+                  max_time_us=1e3 * found["max_ms"] if "max_ms" in found else None,
+                  max_energy_uj=found.get("max_uj"), max_ram_bytes=found.get("max_ram"),
+                  max_flash_bytes=found.get("max_flash"), max_price_usd=found.get("max_usd"))
 
 
 def read_share(given: float | str) -> float:

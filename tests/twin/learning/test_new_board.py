@@ -60,7 +60,7 @@ def test_texts_are_read_as_options_read_them_and_others_refused():
     assert made.like == load_board("nucleo_l4r5zi")
     for name, given, refusal in (
             ("clock_hz", "96", r"^--clock '96' is not understood; accepted: .*, kHz, MHz, GHz$"),
-            ("wait_states", "3", r"^wait_states='3' is a text; accepted: a number$")):
+            ("wait_states", "3", r"^wait_states='3' is a text; accepted: a whole number$")):
         with pytest.raises(UsageError, match=refusal):
             twin.Wanted(**{**known, name: given})
     with pytest.raises(UsageError, match=r"^needed: --clock, --sram; accepted: as --clock 96MHz -"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +49,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
     -------
     Prediction
         With `certainty` where learnt prices were used.
-
-    Raises
-    ------
-    UsageError
-        For a name or a path: it has no board yet.
     """
-    if isinstance(deployment, (str, PathLike)):
-        raise UsageError(f"predict: {deployment!r} is not a deployment; accepted: "
-                         f"twin.deploy({deployment!r}, board), board being a name or a file")
     return calibrated.predict_calibrated(deployment, temperature=temperature,
                                          calibration=fspath(calibration))
 

@@ -5,10 +5,14 @@ made, so no module of requests postpones them.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
-from functools import wraps
-from types import ModuleType, UnionType
+from functools import cache, wraps
+from numbers import Integral, Real
+from os import PathLike
+from types import ModuleType, NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -21,12 +25,18 @@ from typing import (
     get_origin,
 )
 
+from hwmodels.errors import did_you_mean
 from hwmodels.files import File
 from hwmodels.quantities import Settings
 from twin.api.requests.values import FIELD as FIELD
 from twin.api.requests.values import Option as Option
 from twin.api.requests.values import option as option
-from twin.api.requests.values import parse_clock, parse_named, parse_prices, parse_settings
+from twin.api.requests.values import (
+    parse_clock,
+    parse_named,
+    parse_prices,
+    parse_settings,
+)
 from twin.api.requests.values import required as required
 from twin.errors import UsageError
 from twin.network.model_file import SUFFIXES as MODEL_FILES
@@ -99,7 +109,7 @@ class Request(Options):
     def read_texts(self) -> None:
         """Read fields that Python gave as texts as their options do; raises `UsageError`."""
         for name, (stated, hint) in self.list_options().items():
-            object.__setattr__(self, name, _read_text(name, getattr(self, name), stated, hint))
+            object.__setattr__(self, name, _read_value(name, getattr(self, name), stated, hint))
 
 
 def list_kinds(hint: Any) -> list[Any]:
@@ -123,28 +133,20 @@ def takes(request: Callable[Fields, Asked]
           ) -> Callable[[Callable[[Asked], Result]], Callable[Fields, Result]]:
     """Make a function of a request one of the request's fields, documented as they are.
 
-    A text is read as the command line reads it where a field's type has none; a field that
-    there is not, and a text no number can be made of, raise `UsageError`.
+    A text is read as the command line reads it where a field's type has none, one alone is a
+    sequence of one, and None is as good as not given; a field that there is not, and a value of
+    another type, raise `UsageError`.
     """
     def decorate(perform: Callable[[Asked], Result]) -> Callable[Fields, Result]:
         signature = inspect.signature(request)
         options = request.list_options()  # type: ignore[attr-defined]
+        hints = {each.name: options.get(each.name, (Option(), each.type))
+                 for each in fields(request)}  # type: ignore[arg-type]
 
         @wraps(perform)
         def function(*args: Fields.args, **named: Fields.kwargs) -> Result:
-            try:
-                given: Mapping[str, Any] = signature.bind(*args, **{
-                    name if name in signature.parameters else name.removesuffix("_bytes"): value
-                    for name, value in named.items()}).arguments
-            except TypeError as error:
-                raise UsageError(f"{perform.__name__}: {error}; accepted: "
-                                 f"{', '.join(signature.parameters)}") from None
-            if isinstance(given.get("deployment"), str):
-                raise UsageError(f"{perform.__name__}: deployment={given['deployment']!r} is a "
-                                 "text; accepted: twin.deploy(model, board)")
-            return perform(request(**{  # type: ignore[call-arg]
-                name: _read_text(name, value, *options[name]) if name in options else value
-                for name, value in given.items()}))
+            bound = _bind(perform.__name__, signature, hints, args, named)
+            return perform(request(*bound.args, **bound.kwargs))
 
         parameters = [each.replace(annotation=_plain(each.annotation))
                       for each in signature.parameters.values()]
@@ -155,17 +157,73 @@ def takes(request: Callable[Fields, Asked]
     return decorate
 
 
-def _read_text(name: str, given: Any, stated: Option, hint: Any) -> Any:
+@cache
+def checks(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function of Python read its arguments as one of a request does; see `takes`."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checked(*args: Any, **named: Any) -> Any:
+        hints: dict[str, tuple[Option, Any]] = {}
+        for name, each in signature.parameters.items():
+            with suppress(NameError, TypeError):  # Of a name for type checkers only.
+                hints[name] = Option(), eval(each.annotation, function.__globals__)
+        bound = _bind(function.__name__, signature, hints, args, named)
+        return function(*bound.args, **bound.kwargs)
+
+    return checked
+
+
+def _bind(function: str, signature: inspect.Signature, hints: Mapping[str, tuple[Option, Any]],
+          args: Any, named: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Return arguments by parameter, read, without those that are None in place of a default."""
+    known = signature.parameters
+    try:
+        bound = signature.bind(*args, **{  # `max_ram_bytes` is `max_ram` in every function.
+            name if name in known else name.removesuffix("_bytes"): value
+            for name, value in named.items()})
+    except TypeError as error:
+        unknown = next((name for name in named if name not in known), "")
+        raise UsageError(f"{function}: {error}; {did_you_mean(unknown, known)}") from None
+    for name, value in [*bound.arguments.items()]:
+        if value is None and known[name].default is not inspect.Parameter.empty:
+            del bound.arguments[name]
+        elif name in hints:
+            bound.arguments[name] = _read_value(name, value, *hints[name])
+    return bound
+
+
+_WORDS: dict[type, tuple[type, str]] = {
+    bool: (bool, "True or False"), int: (Integral, "a whole number"), float: (Real, "a number"),
+    str: (str, "a text")}
+"""Of a type a field has: what is one, and how a refusal names it."""
+
+
+def _read_value(name: str, given: Any, stated: Option, hint: Any) -> Any:
     """Return a field's value, read as its option's where its type takes no text."""
-    kinds, text = list_kinds(hint), isinstance(given, str)
-    if is_mapping(hint) and given is not None and not isinstance(given, Mapping):
-        return stated.read([given] if text else given)
-    if not text or str in kinds:
+    kinds, text, parse = list_kinds(hint), isinstance(given, str), stated.parse
+    if given is None and NoneType in get_args(hint):
+        return None
+    if parse is not None and (is_mapping(hint) or stated.text == list[str]):
+        return parse([given] if text else [*map(str, given)]) if text or isinstance(
+            given, (list, tuple)) else given
+    if "Deployment" in (hint, getattr(hint, "__name__", "")):
+        accepted, right = "twin.deploy(model, board)", hasattr(given, "places")
+    elif text and parse is not None and str not in kinds:
+        return parse(given)
+    elif get_origin(kinds[0]) is Sequence and isinstance(given, (str, PathLike)):
+        return (given,)
+    elif {*kinds} <= {*_WORDS} and isinstance(given, (
+            Real, Collection, NoneType)) and (stated.names or not text):
+        accepted = " or ".join(_WORDS[kind][1] for kind in kinds)
+        right = isinstance(given, tuple(_WORDS[kind][0] for kind in kinds)) and (
+            bool in kinds or not isinstance(given, bool))
+    else:
         return given
-    if stated.parse is None and {*kinds} & {bool, int, float}:
-        accepted = "True or False" if bool in kinds else "a number"
-        raise UsageError(f"{name}={given!r} is a text; accepted: {accepted}")
-    return stated.read(given)
+    if not right:
+        raise UsageError(f"{name}={reprlib.repr(given)} is a "
+                         f"{'text' if text else type(given).__name__}; accepted: {accepted}")
+    return given
 
 
 def _plain(hint: Any) -> Any:

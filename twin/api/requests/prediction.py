@@ -9,6 +9,7 @@ from hwmodels.files import File, JsonObject
 from hwmodels.quantities import Settings
 from twin.api.requests import (
     AUTO,
+    SETTINGS_HELP,
     Calibration,
     Changes,
     Fed,
@@ -21,7 +22,7 @@ from twin.api.requests import (
     option,
     required,
 )
-from twin.api.requests.values import split_words
+from twin.api.requests.values import parse_settings, split_words
 
 if TYPE_CHECKING:
     from twin.deployment.deployment import Deployment
@@ -35,7 +36,7 @@ class WhatIf(Priced):
     """A deployment, and what is changed of it."""
 
     deployment: "Deployment"
-    changes: Settings
+    changes: Settings = required("--set", "PATH=VALUE", SETTINGS_HELP, parse=parse_settings)
 
 
 class Accepted(LimitedAndPriced, Powered, kw_only=True):

@@ -172,7 +172,8 @@ def parse_named(texts: list[str], *form: str) -> dict[str, str]:
 
 
 def split_words(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Return words, given as a list or as "a,b"."""
+    """Return words, given as a list or as "a,b"; numbers are hertz."""
     if isinstance(given, str):
         return tuple(word.strip() for word in given.split(",") if word.strip())
-    return tuple(given)
+    return tuple(word if isinstance(word, str) else f"{word}Hz"
+                 for word in (given if isinstance(given, Iterable) else [given]))
