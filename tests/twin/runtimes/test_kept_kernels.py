@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_graphs import one_layer, tensor
-from made_layers import example
+from made_layers import example, make
 from made_outlines import compare_kept, outline
 
 from hwmodels.kernel import walk_accesses
 from twin.deployment.core import lower_network
 from twin.deployment.deploy import deploy
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Quantization
+from twin.network.graph import Quantization, Window
 from twin.runtimes.file import load_runtime
 from twin.runtimes.library import find_operators
 
@@ -84,6 +84,53 @@ def test_operators(runtime, board, dtypes) -> None:
                       f"{assumed}, {check}" for name, family, macs, code_bytes, assumed, *_, check
                       in found] or [f"{op} {dtype}: refused"]
     compare_kept(KEPT / f"operators-{runtime}-{board}.txt", "\n".join(lines) + "\n")
+
+
+def convolve(op, source, kernel, outputs, groups=1, **window):
+    """A convolution of 9 x 7 pixels with a bias, padded as far as `window` says."""
+    rows, columns = kernel
+    shape = Window(kernel=kernel, **window)
+    top, bottom, left, right = shape.padding
+    size = [(extent + before + after - taps) // step + 1 for extent, before, after, taps, step in (
+        (9, top, bottom, rows, shape.stride[0]), (7, left, right, columns, shape.stride[1]))]
+    weights = ((1, rows, columns, outputs) if op == "depthwise_conv_2d" else
+               (outputs, rows, columns, source // groups))
+    return make(op, [(1, 9, 7, source), (weights, "int8"), ((outputs,), "int32")],
+                (1, *size, outputs), window=shape, groups=groups)
+
+
+DEEP, CONV = "depthwise_conv_2d", "conv_2d"
+SHAPES = {
+    "1x1": lambda: convolve(CONV, 8, (1, 1), 8),
+    "1x1 by twos": lambda: convolve(CONV, 6, (1, 1), 5, stride=(2, 2)),
+    "1x1 of 3": lambda: convolve(CONV, 3, (1, 1), 5),
+    "3x3 by twos": lambda: convolve(CONV, 3, (3, 3), 8, stride=(2, 2), padding=(0, 1, 0, 1)),
+    "1x5": lambda: convolve(CONV, 4, (1, 5), 4, padding=(0, 0, 2, 2)),
+    "5x1": lambda: convolve(CONV, 4, (5, 1), 4), "all": lambda: convolve(CONV, 2, (9, 7), 4),
+    "groups": lambda: convolve(CONV, 8, (3, 3), 4, groups=2),
+    "deep": lambda: convolve(DEEP, 8, (3, 3), 8, groups=8, padding=(1, 1, 1, 1)),
+    "deep of 6 by twos": lambda: convolve(DEEP, 6, (5, 5), 6, groups=6, stride=(2, 2)),
+    "deep of one": lambda: convolve(DEEP, 1, (3, 3), 4, padding=(1, 1, 1, 1)),
+    "deep of one to one": lambda: convolve(DEEP, 1, (3, 3), 1),
+    "deep, twice": lambda: convolve(DEEP, 4, (2, 2), 8, groups=4),
+    "deep 1x1": lambda: convolve(DEEP, 4, (1, 1), 4, groups=4),
+    "dense": lambda: make("fully_connected", [(1, 37), ((5, 37), "int8"), ((5,), "int32")], (1, 5)),
+    "dense without bias": lambda: make("fully_connected", [(3, 16), ((4, 16), "int8")], (3, 4))}
+
+
+@pytest.mark.parametrize(("runtime", "board"), [
+    (runtime, board) for runtime, board, dtypes in OPERATORS if "int8" in dtypes])
+def test_shapes(runtime, board) -> None:
+    """Convolutions and dense layers of the shapes libraries part their kernels by."""
+    lines = []
+    for name, shape in SHAPES.items():
+        try:
+            found = [describe(kernel) for group in lower_network(deploy(
+                shape()[0], board, runtime=runtime)) for kernel in group]
+        except RuntimeRefusedError:
+            found = [("refused", "")]
+        lines += [f"{name}: {', '.join(map(str, one))}" for one in found]
+    compare_kept(KEPT / f"shapes-{runtime}-{board}.txt", "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("adj", [False, True])
