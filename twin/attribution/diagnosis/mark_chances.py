@@ -73,8 +73,7 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
     total += weigh_ticks(fault, marks)
     total += _weigh_first(fault, marks)
     change = marks.change
-    if change and (change.run is not None or marks.served) and marks.loose is not None and (
-            fault.scatters and not fault.drifts):
+    if change and marks.loose is not None and fault.scatters and not fault.drifts:
         # runs that interrupts hit may have come in this order by chance; those counted did
         total += 0.0 if marks.served else math.log(change.chance)
         total += _weigh_scatter(fault, marks.loose, marks, right)
