@@ -117,6 +117,14 @@ def test_arena_comes_from_the_project_file():
     assert fit_row(edition="v0.7", board="nucleo_l4r5zi", model="kws").arena is None
 
 
+def test_projects_from_9_0_0_on_state_one_option():
+    projects = read_csv("mlperf_tiny/st_ioc_config.csv")
+    assert {row["xcubeai_optimization"] for row in projects
+            if row["round"] in ("v1.2", "v1.3")} == {"time"}
+    assert {row["system"] for row in projects if row["round"] == "v1.0"
+            and not row["xcubeai_optimization"]} == {"NUCLEO_L4R5ZI"}
+
+
 def test_zoo_row_points_to_its_layer_list():
     # stm32_zoo/measured.csv: fdmobilenet_0.25_128 on STM32H747I-DISCO with STM32Cube.AI 7.3.0
     row = fit_row(board="stm32h747i_disco", runtime="x-cube-ai@7.3.0", latency_ms=21.97)
