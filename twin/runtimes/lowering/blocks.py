@@ -8,6 +8,7 @@ makes of a library's C (gcc 12.2 -O2); register numbers carry only the dependenc
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -58,16 +59,8 @@ def spills(dialect: str, loads: int, stores: int, arithmetic: int, jumps: int = 
     jumps
         Branches taken inside: a block's text is the path executed, so they are unconditional.
     """
-    counts = (loads, stores, arithmetic, jumps)
-    total = sum(counts)
-    done = [0, 0, 0, 0]
-    lines = []
-    for place in range(1, total + 1):  # spread evenly: the kind most behind its share is next
-        kind = max(range(4), key=lambda one: counts[one] * place - done[one] * total)
-        texts = (*_SPILLS[plain(dialect)], (_JUMP[plain(dialect)],))[kind]
-        lines.append(texts[done[kind] % len(texts)])
-        done[kind] += 1
-    return "; ".join(lines)
+    texts = (*_SPILLS[plain(dialect)], (_JUMP[plain(dialect)],))
+    return spread(dict(enumerate(texts)), dict(enumerate((loads, stores, arithmetic, jumps))))
 
 
 def read_code(module: str) -> Mapping[str, SimpleNamespace]:
@@ -107,11 +100,15 @@ def spread(texts: Mapping[Any, Sequence[str]], counts: Mapping[Any, int]) -> str
     counts
         How many of each kind.
     """
-    total, done, lines = sum(counts.values()), dict.fromkeys(counts, 0), []
-    for place in range(1, total + 1):
-        kind = max(counts, key=lambda name: counts[name] * place - done[name] * total)
-        lines.append(texts[kind][done[kind] % len(texts[kind])])
-        done[kind] += 1
+    total, lines = sum(counts.values()), []
+    turns = {kind: itertools.cycle(texts[kind]) for kind, count in counts.items() if count}
+    behind = dict.fromkeys(turns, 0)
+    for _ in range(total):
+        for kind in turns:
+            behind[kind] += counts[kind]
+        chosen = max(behind, key=behind.__getitem__)
+        behind[chosen] -= total
+        lines.append(next(turns[chosen]))
     return "; ".join(lines)
 
 
