@@ -40,6 +40,12 @@ BINARY = ("etdump", "itm")
 FRAMED = ("probe",)
 """Formats that are text, or frames between zero bytes."""
 
+_COLOURS = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
+"""Escape sequences of a terminal, which a monitor or a shell writes around lines."""
+
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""What UTF-16 begins with, as a PowerShell redirection writes it."""
+
 _SAME_CLOCK = 1e-3
 """How far apart two statements of one clock may be, relative."""
 
@@ -142,7 +148,7 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     log.remarks += notes
     measurement = replace(measurement, header=_remark(header, notes))
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
-                    remarks=tuple(log.remarks),
+                    remarks=tuple(dict.fromkeys(log.remarks)),
                     clocked="timer_ticks" not in found.counters or "timer" in found.header.clocks
                     or math.isfinite(log.tick_hz[1]))
 
@@ -171,7 +177,8 @@ def _open_log(form: str, reader: ModuleType, path: Path, partial: bool,
     if form in BINARY or (form in FRAMED and b"\0" in data):
         return Log(where=str(path), data=data, partial=partial, listing=listing)
     try:
-        log = Log(where=str(path), text=data.decode("utf-8-sig"), partial=partial, listing=listing)
+        log = Log(where=str(path), partial=partial, listing=listing, text=_COLOURS.sub(
+            "", data.decode("utf-16" if data[:2] in _WIDE else "utf-8-sig")))
     except UnicodeDecodeError as error:
         raise MeasurementError(f"{path}: no readable log (byte {error.start} is not UTF-8)"
                                ) from error

@@ -146,7 +146,7 @@ def measurement_of(log: Log, samples: Sequence[Sample], *, runtime: str = UNKNOW
         raise MeasurementError(f"{log.where}: nothing of this format; expected {expected}")
     check_counts(samples, log.where)
     environment_rows = [*environment, *([("operators", ",".join(tags))] if tags else []),
-            *([("remarks", "; ".join(log.remarks))] if log.remarks else [])]
+            *([("remarks", "; ".join(dict.fromkeys(log.remarks)))] if log.remarks else [])]
     header = Header(kind=kind, model=model, board=board, runtime=runtime, source=log.where,
                     temperature=temperature, clocks_hz=tuple(clocks_hz),
                     environment=tuple(environment_rows))

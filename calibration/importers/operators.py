@@ -34,7 +34,7 @@ def check_operators(log: Log, tags: Sequence[str], what: str = "it") -> None:
     if listing is None:
         note = ("how many operators the network has is not known: whether all are there is not "
                 "checked; --model checks it")
-        if tags and note not in log.remarks:
+        if tags:
             log.remarks.append(note)
         return
     for place, tag in enumerate(tags[:len(listing.operators)]):

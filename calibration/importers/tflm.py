@@ -27,13 +27,14 @@ from calibration.measurement.sample import Sample
 
 EXPECTED = 'lines like "CONV_2D took 224622 ticks (8 ms)." or a table of Event, Tag, Ticks'
 
-_TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<value>-?\d+) "
-                   r"(?:(?P<unit>ticks) \((?P<ms>-?\d+) ms\)|microseconds)\.?\s*$")
+_TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<value>-?\d[\d,]*) "
+                   r"(?:(?P<unit>ticks) \((?P<ms>-?\d[\d,]*) ms\)|microseconds)\.?\s*$")
 _HEADER = re.compile(r'\s*"?Event"?\s*,\s*"?Tag"?\s*,\s*"?(?P<unit>Ticks|microseconds)"?\s*'
                      r'(?:,\s*"?(?:ms|Percentage)"?\s*)*$', re.IGNORECASE)
 _ROW = re.compile(r"\s*(?P<event>\d+)\s*,(?P<tag>[^,]+),\s*(?P<value>-?\d+)\s*"
                   r"(?:,\s*(?P<ms>\d+)\s*$)?(?:,[^,]*)*$")
-_WHOLE = re.compile(r"\s*(?:\w+\(\d+\)|Initialize\w+) took -?\d+ ticks \(-?\d+ ms\)\.?\s*$")
+_WHOLE = re.compile(r"\s*(?:\w+\(\d+\)|Initialize\w+) "
+                    r"took -?\d[\d,]* ticks \(-?\d[\d,]* ms\)\.?\s*$")
 """A line of the benchmarks' own: set-up, or so many inferences together; no operator."""
 
 _NEARLY = re.compile(r"\s*(?:[A-Z][A-Z0-9_]* t(?:o(?:o(?:k\b.*)?)?)?|\d+\s*,.*)$")
@@ -95,7 +96,8 @@ def read_log(log: Log) -> Measurement:
         line = stamped[found.end():] if (found := _STAMP.match(stamped)) else stamped
         head = _HEADER.match(line) or _TAG_HEADER.match(line)
         text = _TEXT.match(line)
-        if _is_of_benchmark(log, line):
+        if _WHOLE.match(line):
+            log.remarks.append(_WHOLE_NOTE)
             open_run = None
         elif head:
             open_run = _Run(table="tags" if _TAG_HEADER.match(line) else "events",
@@ -129,15 +131,6 @@ def read_log(log: Log) -> Measurement:
     return measurement_of(log, [sample for number, run in enumerate(runs)
                                 for sample in _samples(number, run)],
                           runtime="tflm", tags=tags, expected=EXPECTED)
-
-
-def _is_of_benchmark(log: Log, line: str) -> bool:
-    """Whether a line is of a whole benchmark, which is skipped with a warning."""
-    if not _WHOLE.match(line):
-        return False
-    if _WHOLE_NOTE not in log.remarks:
-        log.remarks.append(_WHOLE_NOTE)
-    return True
 
 
 def _go_on(log: Log, number: int, line: str, run: _Run | None) -> _Run | None:
@@ -186,9 +179,8 @@ def _split_inferences(log: Log, runs: list[_Run]) -> list[_Run]:
         if before is not None and len(run.values) > len(before.values) and (
                 run.values[:len(before.values)] == before.values):
             fresh = _part(run, len(before.values), len(run.values))
-            note = "lists repeat the inferences before them: each inference is taken once"
-            if note not in log.remarks:
-                log.remarks.append(note)
+            log.remarks.append("lists repeat the inferences before them: each inference is taken "
+                               "once")
         before = run
         for part in _cut_last(log, fresh):
             number = count_inferences(log, part.tags, part.values)

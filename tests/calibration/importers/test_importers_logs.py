@@ -307,7 +307,7 @@ def test_what_is_no_file_is_refused(tmp_path):
     for name in ("pipe", "", "none", "nul\0l"):
         with pytest.raises(MeasurementError, match="readable log"):
             import_log("tflm", tmp_path / name)
-    (tmp_path / "log.txt").write_bytes(b"\xff\xfe")
+    (tmp_path / "log.txt").write_bytes(b"\xfd\xfe")
     with pytest.raises(MeasurementError, match="byte 0 is not UTF-8"):
         import_log("tflm", tmp_path / "log.txt")
 
@@ -374,3 +374,19 @@ def test_figures_of_an_ethos_u_that_do_not_add_up_are_refused(tmp_path, old, new
     assert old in ETHOS_U_KIT
     with pytest.raises(MeasurementError, match=message):
         imported(tmp_path, "ethos-u", ETHOS_U_KIT.replace(old, new))
+
+
+def test_thousands_that_are_set_apart_are_read(tmp_path):
+    text = TFLM_TEXT.replace("CONV_2D took 224622 ticks", "CONV_2D took 224,622 ticks")
+    assert text != TFLM_TEXT
+    plain, apart = (imported(tmp_path, "tflm", each) for each in (TFLM_TEXT, text))
+    assert apart.samples == plain.samples
+
+
+def test_colours_and_a_powershell_redirection_are_read(tmp_path):
+    plain = imported(tmp_path, "tflm", TFLM_TEXT)
+    coloured = "".join(f"\x1b[0;32m{line}\x1b[0m\n" for line in TFLM_TEXT.splitlines())
+    assert imported(tmp_path, "tflm", coloured).samples == plain.samples
+    path = tmp_path / "wide.txt"
+    path.write_bytes(TFLM_TEXT.encode("utf-16"))
+    assert import_log("tflm", path).measurement.samples == plain.samples

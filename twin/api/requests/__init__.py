@@ -208,7 +208,7 @@ def _read_value(name: str, given: Any, stated: Option, hint: Any) -> Any:
         return parse([given] if text else [*map(str, given)]) if text or isinstance(
             given, (list, tuple)) else given
     if "Deployment" in (hint, getattr(hint, "__name__", "")):
-        accepted, right = "twin.deploy(model, board)", hasattr(given, "places")
+        accepted, right = "twin.deploy(model, board)", hasattr(given, "buffer")
     elif text and parse is not None and str not in kinds:
         return parse(given)
     elif get_origin(kinds[0]) is Sequence and isinstance(given, (str, PathLike)):
