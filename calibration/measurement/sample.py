@@ -148,7 +148,8 @@ def check_counts(samples: Sequence[Sample], where: str) -> None:
             raise MeasurementError(f"{where}: run {sample.run}: {sample.counter} is {ALL_ONES:,}: "
                                    "all bits are set, as of a counter that is not there or full")
         key = (sample.run, sample.counter)
-        most[key] = max(most.get(key, 0.0), sample.value)
+        if most.get(key) != -math.inf:  # of a whole inference that is none, whatever comes later
+            most[key] = max(most.get(key, 0.0), sample.value)
         if sample.layer is None and sample.value == 0:
             most[key] = -math.inf
     for (run, counter), value in most.items():

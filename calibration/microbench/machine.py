@@ -105,7 +105,7 @@ def describe_machine(measurement: Measurement, where: str = "measurement") -> Ma
         return next((one.cost for one in readings if one.probe.group == group), None)
 
     loop, branch, call, dot = (single(group) for group in ("loop", "branch", "call", "dot"))
-    counter = main_counter(measurement, where)
+    counter = main_counter(measurement)
     rise = RISE_TIMED if counter == "timer_ticks" else RISE
     return Machine(
         counter=counter, kind=measurement.header.kind,

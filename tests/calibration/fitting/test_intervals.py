@@ -135,6 +135,7 @@ def test_a_side_reaches_as_far_as_its_largest_error_and_at_least_a_rounding(erro
 def test_sides_may_be_asked_to_be_alike() -> None:
     band = make_band(np.arange(1.0, 20), alike=True)
     assert (band.down, band.up) == (18.0, 18.0)  # the 18th of 19 sizes
+    assert (band.basis, band.count) == ("conformal", 19)
 
 
 @pytest.mark.parametrize(("low", "high", "level"), [(2.0, 1.0, 0.9), (1.0, 2.0, 0.0),

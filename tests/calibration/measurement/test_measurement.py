@@ -19,7 +19,7 @@ from calibration.measurement.measurement import (
     read_measurement,
     write_measurement,
 )
-from calibration.measurement.sample import Header, Sample
+from calibration.measurement.sample import Header, Sample, check_counts
 
 HEADER = Header(kind="measured", model="kws", board="nucleo_l4r5zi", runtime="cmsis-nn",
                 clocks_hz=(("cpu", 120e6),), temperature="warm", source="test",
@@ -218,3 +218,28 @@ def test_a_new_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(MeasurementError, match=f"{tmp_path}/new/samples.jsonl: cannot be"):
         write_measurement(tmp_path / "new", found)
     assert not list(tmp_path.iterdir())
+
+
+def counted(*values, counter="cpu_cycles", clock="cpu", run=0):
+    """Samples of a run: the first of the whole, others of layers; None is left out."""
+    return [Sample(run=run, layer=place - 1 if place else None, counter=counter, clock=clock,
+                   unit="cycles", value=value) for place, value in enumerate(values)
+            if value is not None]
+
+
+@pytest.mark.parametrize(("samples", "said"), [
+    (counted(0, 10, 20), "run 0: cpu_cycles is 0 of a whole inference: the counter stands still"),
+    (counted(0, 10, 20)[::-1], "run 0: cpu_cycles is 0 of a whole inference"),
+    (counted(None, 0, 0), "run 0: cpu_cycles is 0 of a whole inference"),
+    (counted(5) + counted(None, 0, run=1), "run 1: cpu_cycles is 0 of a whole inference"),
+    (counted(None, 2**32 - 1, 3), "run 0: cpu_cycles is 4,294,967,295: all bits are set")])
+def test_counts_no_clock_makes_are_refused_whatever_their_order(samples, said):
+    with pytest.raises(MeasurementError, match=f"^made: {said}"):
+        check_counts(samples, "made")
+
+
+@pytest.mark.parametrize("samples", [
+    counted(5, 0, 0), counted(None, 0, 0.5), counted(0, counter="interrupts", clock=None),
+    counted(0, clock="npu"), counted(2**32 - 1, counter="output_checksum", clock=None)])
+def test_a_layer_may_take_no_tick_and_events_may_be_none(samples):
+    check_counts(samples, "made")

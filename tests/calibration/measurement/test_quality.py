@@ -239,6 +239,11 @@ def test_a_metric_of_several_figures_is_as_far_from_silicon_as_the_farthest():
     assert (named["ipc_of_limit"].value, named["ipc_of_limit"].formula) == (0.4, "ipc / 2")
     assert (named["cycles"].formula, named["macs"].formula) == ("counter", "model")
     assert "throughput" not in named and "macs_of_limit" not in named
+    limited = {one.name: one for one in derive_metrics(
+        figures.add({"bytes_moved": 200.0}, "modelled"),
+        Limits(macs_per_cycle=2.0, bytes_per_cycle=8.0))}
+    assert (limited["macs_of_limit"].value, limited["macs_of_limit"].origin) == (0.25, "modelled")
+    assert limited["bandwidth_of_limit"].value == 0.25 and "ipc_of_limit" not in limited
 
 
 def test_a_first_run_is_named_with_its_size_and_how_likely_it_is_by_chance():
