@@ -200,12 +200,12 @@ def _check_length(trace: PowerTrace, span_us: float, inference_us: float, runs: 
     if abs(span_us - expected_us) <= WINDOW_SLACK * expected_us + 2 * trace.mark_sd_us:
         return
     near = round(span_us / inference_us)
-    fits = near >= 1 and abs(span_us / (near * inference_us) - 1) <= WINDOW_SLACK
+    fits = near not in (0, runs) and abs(span_us / (near * inference_us) - 1) <= WINDOW_SLACK
     raise MeasurementError(
         f"trace of {trace.meter.name}: the window lasts {span_us * 1e-3:.5g} ms; {runs} "
         f"inferences of {inference_us * 1e-3:.5g} ms as measured take {expected_us * 1e-3:.5g} ms "
         f"({span_us / expected_us - 1:+.1%}, accepted: {WINDOW_SLACK:.0%} either way). "
-        + (f"It would hold {near}. " if fits and near != runs else "")
+        + (f"It would hold {near}, or {runs} at {runs / near:.3g} x the clock. " if fits else "")
         + "Is the number of runs right, and the unit of the time column?")
 
 

@@ -207,9 +207,11 @@ def write_windows(path, windows: int, inferences: int) -> None:
 
 
 @pytest.mark.parametrize(("runs", "code", "said"), [
-    ("10", 0, "inference"), ("9", 3, "+11.1%, accepted: 3% either way). It would hold 10."),
-    ("11", 3, "-9.1%"), (None, 3, "how many inferences were made in it (--runs); it is as long as "
-                                  "10.00")])
+    ("10", 0, "inference"), ("9", 3, "+11.1%, accepted: 3% either way). It would hold 10, "),
+    ("11", 3, "-9.1%"),
+    # a core at half its clock, whose time was taken by cycles: 5 last as long as 10
+    ("5", 3, "would hold 10, or 5 at 0.5 x the clock."),
+    (None, 3, "how many inferences were made in it (--runs); it is as long as 10.00")])
 def test_one_inference_more_or_less_is_refused(folder, tmp_path, runs, code, said):
     write_windows(tmp_path / "w.csv", 1, 10)
     result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "w.csv"), "--meter",

@@ -33,11 +33,11 @@ from twin.api.sessions.session import (
     check_removal,
     end_session,
     find_sessions,
-    hash_report,
     kept_files,
     open_session,
     relative,
     remove_session,
+    repeated,
 )
 from twin.api.sessions.studied import STUDY_FILE, check_files, pack_study
 from twin.errors import BuildRefusedError, SessionError, UsageError
@@ -260,7 +260,7 @@ def _ask_again(path: File, folder: Path) -> tuple[Agreement, ...]:
     for session in sessions:
         if session in hardware:
             found.append(Agreement(name=session.folder.name, verb="measure", again="",
-                                   kept=hash_report(session.read_result())))
+                                   kept=session.head["report_hash"]))
             continue
         if session.request.verb == "study":
             check_files(session.folder / session.request.arguments["study"])
@@ -271,19 +271,9 @@ def _ask_again(path: File, folder: Path) -> tuple[Agreement, ...]:
                     row.get("runtime")).startswith("firmware@") for row in rows):
                 check_permission()  # else its rows alone would be refused, and differ
             again = relative(_document(_perform_again(session)), session.folder)
-        if verb == "measure":
-            kept, again = _drop_derived(kept), _drop_derived(again)
-        found.append(agree(session.folder.name, verb, kept, again,
+        found.append(agree(session.folder.name, verb, repeated(verb, kept), repeated(verb, again),
                            compare_versions(session.head, now)))
     return tuple(found)
-
-
-def _drop_derived(value: Any) -> Any:
-    """Return a measurement without metrics: blocks of runs count what waits on the line, too."""
-    if isinstance(value, Mapping):
-        return {key: _drop_derived(one) for key, one in value.items()
-                if key not in ("metrics", "bottleneck")}
-    return [*map(_drop_derived, value)] if isinstance(value, list | tuple) else value
 
 
 def _perform_again(session: Session) -> Any:

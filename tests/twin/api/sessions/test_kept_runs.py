@@ -425,6 +425,8 @@ def test_sweeps_selections_builds_and_measurements_are_kept_and_made_again(tmp_p
         twin.reproduce(packed)
     found = twin.reproduce(packed, build=True)
     assert [one.is_same for one in found] == [True] * 4
+    listed = {one.folder.name: one.head["report_hash"] for one in twin.list_sessions(runs)}
+    assert {one.name: one.kept for one in found} == listed
     with pytest.raises(SessionError, match=r"sweep\.accuracy: its data and code are not kept"):
         twin.keep("sweep", {"models": ["ad"], "boards": boards, "accuracy": "x.npz"}, runs)
     with pytest.raises(SessionError, match=r"measure\.runs: 'two' is not a whole number"):
