@@ -159,3 +159,17 @@ def test_an_operator_is_named_where_its_layers_are_off_more_than_others(factors,
     assert (f"kernels of {mostly}" if mostly else "none of these prices, all layers alike") in (
         out.getvalue())
     assert "or a fault of the set-up, which `twin diagnose` weighs" in out.getvalue()
+
+
+def test_layers_that_are_off_by_unlike_amounts_are_not_called_alike():
+    """Ratios of 0.07 to 1.09 were "none of these prices, all layers alike, 100 %"."""
+    rows = tuple(dataclasses.replace(row, second=round(row.first * (3.0 if row.index % 4 < 2
+                                                                    else 1.0)))
+                 for row in account().rows)
+    kernels = next(one for one in explain(Account(quantity="cycles", unit="cycles", rows=rows))
+                   if one.cause == KERNELS)
+    assert not kernels.mostly
+    out = io.StringIO()
+    Console(file=out, width=200).print(possible_table([kernels], dataclasses.replace(
+        account(), rows=rows)))
+    assert "none of these prices, " in out.getvalue() and "alike" not in out.getvalue()

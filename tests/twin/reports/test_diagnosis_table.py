@@ -17,6 +17,8 @@ from twin.attribution.diagnosis.finding import (
     ADDED,
     APART,
     GIVE,
+    NONE_NEEDED,
+    STEADY_FIRST,
     Diagnosis,
     Finding,
     list_likeliest,
@@ -118,6 +120,25 @@ def test_a_kind_of_many_rows_is_stated_beside_its_likeliest_row():
     Console(file=out, width=200).print(diagnosis_report(diagnose(
         *(("board", chance, 110.0) for chance in (0.36, 0.34, 0.2)), (DECLARED, 0.1, 50.0))))
     assert "board, 90 %; likeliest board of it 36 %; measured is" in out.getvalue()
+
+
+def test_the_page_is_headed_by_what_the_terminal_is_sure_of():
+    """The page's badge was "all caches off" in red where they had 26 % and their kind 49 %."""
+    several = [("cache off", chance, 110.0) for chance in (0.26, 0.23)]
+    page = describe_diagnosis(diagnose(*several, (DECLARED, 0.4, 96.0), ("load", 0.11, 97.0)))
+    assert page.verdict == "Cache off, only the likeliest of several" and not page.tone
+    assert page.sentence.startswith("Cache off explains the cycles")
+    sure = describe_diagnosis(diagnose(("cache off", 0.9, 110.0), (DECLARED, 0.1, 96.0)))
+    assert (sure.verdict, sure.tone) == ("Cache off of it", "bad")
+
+
+def test_runs_that_scatter_evenly_need_something():
+    """They were "as no listed fault makes them", and what to do was "none needed"."""
+    found = diagnose((DECLARED, 0.9, 100.0), ("load", 0.1, 97.0))
+    assert found.remedy == NONE_NEEDED
+    uneven = dataclasses.replace(found, observations=(
+        "runs of a layer scatter by 5.4 % to both sides, as no listed fault makes them",))
+    assert uneven.remedy == STEADY_FIRST
 
 
 def test_the_library_is_stated_before_prices_are_learnt():

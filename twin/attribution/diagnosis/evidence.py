@@ -68,22 +68,19 @@ def list_evidence(pattern: Pattern, measurement: Measurement,
         Whose runs and header are read.
     """
     facts = measurement.header.facts
-    whole = pattern.layers == (None,)
-    found = [f"{pattern.quantity} of the whole network" if whole
-             else f"{pattern.quantity} per layer", *pattern.counted]
-    found += [text for name, text in (
-        ("interrupts", "counted interrupts"), ("dwt_exccnt", "cycles of interrupts (DWT)"))
-        if measurement.count(name)][:1]
-    runs = max(measurement.count("cpu_cycles"), measurement.count("latency"),
-               measurement.count("timer_ticks"))
-    found += [text for text, there in (
+    over = "of the whole network" if pattern.layers == (None,) else "per layer"
+    runs = max(map(measurement.count, ("cpu_cycles", "latency", "timer_ticks")))
+    counted = measurement.count("interrupts")
+    return tuple(text for text, there in (
+        (f"{pattern.quantity} {over}", True),
+        *((name, True) for name in pattern.counted), ("counted interrupts", counted),
+        ("cycles of interrupts (DWT)", not counted and measurement.count("dwt_exccnt")),
         (f"scatter and drift of {runs} runs", runs > 1),
         ("clock timed by the host", "clock_by_host" in facts),
         ("clock as the header states it", "clock_by_host" not in facts
-         and bool(measurement.header.clocks_hz)),
-        ("compiler and level of the header", bool(facts.get("compiler"))),
-        ("a measurement known to be right", healthy is not None)) if there]
-    return tuple(found)
+         and measurement.header.clocks_hz),
+        ("compiler and level of the header", facts.get("compiler")),
+        ("a measurement known to be right", healthy is not None)) if there)
 
 
 def compare_counts(fault: Fault, effect: Effect,

@@ -176,9 +176,13 @@ class Diagnosis:
 
     @property
     def answer(self) -> str:
-        """What the verdict is called: a fault, or what several have in common."""
-        return (self.verdict.fault.name if self.verdict.kind == self.verdict.fault.kind else
-                self.verdict.kind)
+        """What the verdict is called: a fault, or what several have in common.
+
+        It is the kind where less than 0.6 of that is one fault's.
+        """
+        first = self.verdict
+        return (first.fault.name if first.kind == first.fault.kind
+                and first.probability >= 0.6 * self.stated else first.kind)
 
     @property
     def beside(self) -> str:
@@ -319,7 +323,8 @@ class Diagnosis:
                 f"; of the others {self.gap}" * (verdict.fault.kind == FIRST_RUN))
         if self.repeats_as_declared:
             return f"check the core's clock: {self.other_clock} would be measured so, too" \
-                if self.other_clock and self.quantity == "cycles" else NONE_NEEDED
+                if self.other_clock and self.quantity == "cycles" else STEADY_FIRST \
+                if "to both sides" in " ".join(self.observations) else NONE_NEEDED
         return f"{self.gap}, and {self.reason}" + (
             f"; {STEADY_FIRST}" if self.is_unsteady and not self.is_far else
             "; state the library first (twin import --runtime): it was inferred from these times"

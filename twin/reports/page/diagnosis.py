@@ -63,8 +63,10 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         made_by(command)]
     return Page(
         title=_name(diagnosis), subtitle=f"diagnosis over {len(diagnosis.findings)} "
-        f"faults · pattern of {diagnosis.quantity}", verdict=_head(diagnosis.answer),
-        tone="good" if declared and diagnosis.repeats_as_declared else "" if declared else "bad",
+        f"faults · pattern of {diagnosis.quantity}",
+        verdict=_head(diagnosis.answer) + ", only the likeliest of several" * (chance < SURE),
+        tone="good" if declared and diagnosis.repeats_as_declared else "bad" * (
+            not declared and chance >= SURE),
         sentence=sentence, advice="" if diagnosis.remedy == "none needed" else diagnosis.remedy,
         advises="What to do next",
         answers=(

@@ -61,9 +61,7 @@ def _answer(diagnosis: Diagnosis) -> Pairs:
     both = "two at once: " if JOINED in verdict.kind else ""
     text = f"{both}{diagnosis.answer}, {100 * diagnosis.stated:.0f} %"
     if diagnosis.verdict.probability < 0.6 * diagnosis.stated:
-        text = (f"{both}{diagnosis.verdict.kind}, {100 * diagnosis.stated:.0f} %; "
-                f"likeliest {verdict.name} "
-                f"{100 * diagnosis.verdict.probability:.0f} %")
+        text += f"; likeliest {verdict.name} {100 * diagnosis.verdict.probability:.0f} %"
     if verdict.kind == DECLARED and diagnosis.is_far and diagnosis.stated < SETTLED:
         text = f"nothing listed surely explains it: {text}"
     if diagnosis.stated < SURE:
@@ -144,13 +142,16 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     inside = sum(row.unexplained for row in rows)
     outside = account.total.unexplained - inside
     unit = name_unit(account.unit)
+    ratios = [1 + row.unexplained / row.first for row in rows]
+    alike = max(ratios) < 2 * min(ratios)  # assumed
 
     def write(amount: int) -> str:
         return write_amount(amount, account.unit, "+")
 
     of_all = f"{write(inside)} {unit}".rstrip() + f" of {len(rows)} layers" * bool(outside)
     table = tabulate((
-        Column("cause", _name), number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
+        Column("cause", lambda one: _name(one, alike)),
+        number("largest", lambda one: 100 * one.probability, "{:.0f} %"),
         number("would explain", lambda one: write(one.expected), "{}"),
         number("5 to 95 %", lambda one: f"{write(one.low)} to {write(one.high)}", "{}"),
         number("price uncertain by", lambda one: None if one.unsure is None else 100 * one.unsure,
@@ -160,7 +161,7 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
         + "; largest: probability that this price's error is the largest part"), drops=(
             "price uncertain by",))
     open_ones = [one for one in possible if one.probability >= OPEN] or possible[:1]
-    text = " or ".join(f"{_name(one)}, {100 * one.probability:.0f} %" for one in open_ones)
+    text = " or ".join(f"{_name(one, alike)}, {100 * one.probability:.0f} %" for one in open_ones)
     if open_ones[0].cause == KERNELS:
         text += ": other kernels or tasks, or a fault of the set-up, which `twin diagnose` weighs"
     elif len(open_ones) > 1:
@@ -169,10 +170,10 @@ def possible_table(possible: Sequence[Possible], account: Account) -> Content:
     return spaced([table, new_pairs([("likeliest", text)])])
 
 
-def _name(possible: Possible) -> str:
-    """Return a cause, and the operator whose kernels no price explains."""
+def _name(possible: Possible, alike: bool) -> str:
+    """Return a cause, and the operator whose kernels no price explains, or that all are alike."""
     return possible.cause + (f" (kernels of {possible.mostly})" if possible.mostly else
-                             ", all layers alike" * (possible.cause == KERNELS))
+                             ", all layers alike" * (alike and possible.cause == KERNELS))
 
 
 def _describe_counters(diagnosis: Diagnosis) -> str:
