@@ -307,8 +307,9 @@ def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
         other = abs(hertz / ours - 1) > CLOCK_SLACK and name in ("cpu", "npu")
         alike = _alike(first, second)
         level = NOTE if alike else REFUSE if other else WARN
-        hint = f"; --clock {hertz / 1e6:g}MHz predicts at its clock" \
-            if name == "cpu" and not alike else ""
+        hint = "" if name != "cpu" else (
+            "; cycles of wait states that follow it are unexplained where nothing counts them"
+        ) if alike else f"; --clock {hertz / 1e6:g}MHz predicts at its clock"
         yield Finding(level, f"clock {name}",
                       f"{ours / 1e6:g} MHz -> {hertz / 1e6:g} MHz{hint}")
 

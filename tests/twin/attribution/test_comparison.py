@@ -311,3 +311,9 @@ def test_a_measurement_that_is_not_whole_says_so_and_only_shared_epochs_are_summ
                    if figure.ratio is not None), (kept, report.whole)
     text = show(tasks_beside(report, ("predicted", "measured")))
     assert "whole model: sums" not in text and "not whole" in text
+
+
+def test_two_of_a_kind_at_two_clocks_are_told_of_wait_states(prediction):
+    ours, _ = beside(prediction, measured(prediction))
+    (finding,) = agree(ours, replace(ours, clocks_hz={**ours.clocks_hz, "cpu": 80e6}))
+    assert finding.level == "note" and "120 MHz -> 80 MHz; cycles of wait states" in finding.text
