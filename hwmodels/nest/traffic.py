@@ -123,7 +123,8 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
     if not aligned:
         residues = np.zeros(line_bytes, dtype=np.int64)
         residues[low % line_bytes] = 1
-    if not _meets_constants(access):
+    # Guards no loop moves let an access through always or never.
+    if not all(0 <= guard.offset < guard.limit for guard in access.guards if not any(guard.steps)):
         return None
     for group in _join_loops(access, len(extents)):
         offsets = _offsets(
@@ -158,11 +159,6 @@ def _join_loops(access: Access, depth: int) -> list[list[int]]:
         groups = [group for group in groups if not used & set(group)]
         groups.append(sorted(loop for group in joined for loop in group))
     return groups
-
-
-def _meets_constants(access: Access) -> bool:
-    """Whether the guards no loop moves let the access through."""
-    return all(0 <= guard.offset < guard.limit for guard in access.guards if not any(guard.steps))
 
 
 @lru_cache(maxsize=MOST_GROUPS)

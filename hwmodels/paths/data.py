@@ -123,13 +123,10 @@ class DataPath:
 
         Judged by the kernel's mean pace: (core cycles) / (lines written) < refill.
         """
-        counts = self._count_directly(kernel)
-        for operand, mine in zip(counts.operands, chosen, strict=True):
-            if not mine or not operand.writes:
-                continue
+        for operand, mine in zip(self._count_directly(kernel).operands, chosen, strict=True):
             lines = operand.write_bytes / cache.line_bytes
             refill = refill_cycles(self.board, self.board.memory(operand.memory), cache.line_bytes)
-            if lines >= cache.streaming_lines and core_cycles < lines * refill:
+            if mine and lines >= cache.streaming_lines and core_cycles < lines * refill:
                 return True
         return False
 

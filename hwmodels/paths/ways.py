@@ -21,8 +21,7 @@ def data_cache(board: Board, memory: Memory) -> Cache | None:
     Cache or None
         The first of the core's data caches that is enabled and may hold the memory's lines.
     """
-    core = board.core
-    return _first(board, (core.dcache, *core.data_caches), memory)
+    return _first(board, (board.core.dcache, *board.core.data_caches), memory)
 
 
 def data_caches(board: Board) -> tuple[Cache, ...]:

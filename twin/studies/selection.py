@@ -12,6 +12,7 @@ the product of its figures over their limits, what does not fit or cannot run 0.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from hwmodels.frozen import frozen
 from hwmodels.quantities import list_by_key
 from twin.deployment.choice import DEFAULT, default_runtime
 from twin.deployment.deployment import Deployment
+from twin.errors import DoesNotFitError
 from twin.network.rewrites.rewrite import EFFORTS
 from twin.studies.advice import Advice, give_advice
 from twin.studies.axes import EACH, OWN, Point, Space
@@ -313,10 +315,12 @@ def _advise(point: Point, row: Row, limits: Limits, deployer: Deployer) -> Advic
         deployment: object = deployer.deploy(point)
     except TwinError as error:
         deployment = getattr(error, "draft", None)  # As it would be if memories had room.
-    return None if not isinstance(deployment, Deployment) or max(
-        deployment.ram_bytes / deployment.ram_room_bytes,
-        deployment.flash_bytes / deployment.flash_room_bytes) >= NEAR else give_advice(
-            deployment, limits, deployer, best_only=True)
+    with contextlib.suppress(DoesNotFitError):  # No pool of an accelerator holds a buffer of it.
+        if isinstance(deployment, Deployment) and max(
+                deployment.ram_bytes / deployment.ram_room_bytes,
+                deployment.flash_bytes / deployment.flash_room_bytes) < NEAR:
+            return give_advice(deployment, limits, deployer, best_only=True)
+    return None
 
 
 def _settle(row: Row, advice: Advice | None, limits: Limits) -> tuple[Row, str]:

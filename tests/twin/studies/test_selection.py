@@ -351,3 +351,6 @@ def test_a_board_that_does_not_fit_is_advised_on_as_check_advises() -> None:
     assert "cheapest change that meets them: --set network.width=0.3 " in said
     far = twin.select("mobilenet_v2_1.0_224", "nucleo_f401re", **limits).choices[0]
     assert far.row.failure and far.advice is None  # Fifteen times its RAM.
+    buffers = twin.select("mobilenet_v2_0.35_96", ["launchxl_f28p55x", "nucleo_h723zg"]).choices
+    (pooled,) = [one for one in buffers if one.row.board == "launchxl_f28p55x"]
+    assert pooled.row.failure and pooled.advice is None  # No pool holds one of its buffers.
