@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -41,6 +42,9 @@ class FunctionRun:
         What its code is fetched from.
     traffic
         Instructions, fetches and accesses.
+    products
+        Plain multiplications by what may be a datum: the products of code without instructions
+        that add them up, such as an Armv6-M's.
     """
 
     name: str
@@ -48,6 +52,7 @@ class FunctionRun:
     calls: int
     code_memory: str
     traffic: KernelTraffic
+    products: int = 0
 
 
 Layers = tuple[tuple[str, tuple[FunctionRun, ...]], ...]
@@ -77,9 +82,7 @@ class Found:
     handed_over
         Whether QEMU ran the billed part.
     doubts
-        What speaks against its being linked for the board.
-    unconfirmed
-        Whether it used none of the registers by which the board's part differs from others.
+        What speaks against its being linked for the board, or why nothing could.
     untimed
         What of peripherals the billed part used that takes time on the chip and none here.
     """
@@ -95,7 +98,6 @@ class Found:
     exceptions: Mapping[str, int]
     handed_over: bool
     doubts: tuple[str, ...]
-    unconfirmed: bool
     untimed: tuple[str, ...]
 
 
@@ -152,6 +154,7 @@ def _count_time(name: str, event: str, count: int, cycles: float, memory: str) -
 def _count(machine: Machine, number: int, function: Function,
            runs: Sequence[BlockRun]) -> FunctionRun:
     board, timing = machine.board, load_core(machine.board.core.model)
+    plain = replace(timing, multiply_is_mac=True)
     memory = next((one for one in board.memories if lies_in(function.start, one.spans)), None)
     assert memory is not None, "code lies in a memory of the board"
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
@@ -178,7 +181,9 @@ def _count(machine: Machine, number: int, function: Function,
             instructions=sum(one.instructions for one in counted),
             loads=sum(one.loads for one in counted), stores=sum(one.stores for one in counted),
             vector_instructions=sum(one.vector_instructions for one in counted),
-            mac_lanes=sum(one.mac_lanes for one in counted), code=code, data=data))
+            mac_lanes=sum(one.mac_lanes for one in counted), code=code, data=data),
+        products=sum(schedule(one.code, plain).mac_lanes * one.trips for one in blocks
+                     if one.cause is None))
 
 
 def _count_further(machine: Machine, function: int, timing: CoreTiming) -> int:

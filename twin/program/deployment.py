@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from hwmodels.board.facts import FLASH_ROLES, Board
 from hwmodels.counts import (
@@ -228,13 +227,8 @@ class ProgramTarget(Core):
     def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
         """Say what of the run was guessed."""
         assert isinstance(deployment, Program)
-        found = deployment.found
+        found, part = deployment.found, load_part(deployment.board.soc)
         yield from found.doubts
-        if found.unconfirmed and not found.doubts:
-            yield (f"not checked whether it is of another board: up to the end of the billed part "
-                   f"no use of a peripheral was seen to hold against an {deployment.board.soc}, "
-                   "and all of it lies in the board's memories")
-        part = load_part(deployment.board.soc)
         for poll in found.polls:
             yield (f"{poll['place']} waited for {part.name(poll['register'])}: it was answered "
                    f"0x{poll['value']:08x}"
@@ -338,16 +332,17 @@ def _make_graph(elf: Elf, wanted: Wanted, found: Found) -> Graph:
     """Return layers as a graph: of each the bytes it loads and stores, and its products."""
     tensors: list[Tensor] = []
     layers = []
+    accumulates = any(run.traffic.mac_lanes for _, runs in found.warm for run in runs)
     for index, (name, runs) in enumerate(found.warm):
         traffic = [run.traffic for run in runs]
         moved = [sum(one.read_bytes for run in traffic for one in run.data.counts.operands),
                  sum(one.write_bytes for run in traffic for one in run.data.counts.operands)]
         tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8")
                     for way, size in zip(("loads", "stores"), moved, strict=True)]
-        options: dict[str, Any] = {"called": OUTSIDE if name == OUTSIDE
-                                   else call_layer([(run.name, run.family) for run in runs]),
-                                   "macs": sum(one.mac_lanes for one in traffic)}
+        macs = sum(run.traffic.mac_lanes if accumulates else run.products for run in runs)
+        called = OUTSIDE if name == OUTSIDE else call_layer(
+            [(run.name, run.family) for run in runs])
         layers.append(Layer(index=index, name=name, op=FUNCTION, inputs=(2 * index,),
-                            outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))
+                            outputs=(2 * index + 1,), options=(("called", called), ("macs", macs))))
     return Graph(name=_name_part(elf, wanted), source=str(elf.path), sha256=elf.sha256,
                  tensors=tuple(tensors), layers=tuple(layers), inputs=(), outputs=())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from hwmodels.board.facts import Board
 from hwmodels.program.elf import lies_in
@@ -14,20 +14,21 @@ MOST_NAMED = 3
 _PAGE = 1024
 
 
-def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """Yield what speaks against a program being linked for a board, a line each.
+def doubt_board(elf: Elf, board: Board, touched: Mapping[int, int]) -> Iterator[str]:
+    """Yield what speaks against a program being linked for a board, or that nothing could tell.
 
     Parameters
     ----------
-    touched : sequence of (int, str)
-        Registers of peripherals it used, each with the place that did first.
+    touched
+        Registers of peripherals it used, each with the code that did first.
     """
     part = load_part(board.soc)
     blocks = (*part.blocks, *((base, base + _PAGE) for base in part.names))
-    used = [one for one in touched if one[0] < CORE_REGISTERS]
-    strange = [one for one in used if not lies_in(one[0], blocks)]
+    used = [one for one in sorted(touched) if one < CORE_REGISTERS]
+    strange = [one for one in used if not lies_in(one, blocks)]
     if part.blocks and strange:
-        named = ", ".join(f"0x{address:08x} in {place}" for address, place in strange[:MOST_NAMED])
+        named = ", ".join(f"0x{one:08x} in {elf.name_place(touched[one])}"
+                          for one in strange[:MOST_NAMED])
         yield (f"of another board? {len(strange)} of {len(used)} registers it used are of no "
                f"peripheral of an {board.soc}: {named}"
                + (" and more" if len(strange) > MOST_NAMED else ""))
@@ -37,13 +38,9 @@ def doubt_board(elf: Elf, board: Board, touched: Sequence[tuple[int, str]]) -> I
         yield ("of another board? " + ", ".join(
             f"{one.name or 'a segment'} lies at 0x{one.address:08x}" for one in
             outside[:MOST_NAMED]) + f", where {board.name} has no memory")
-
-
-def is_unconfirmed(board: Board, touched: Sequence[tuple[int, str]]) -> bool:
-    """Whether a part's list is there, and the program used no register to hold against it."""
-    return bool(load_part(board.soc).blocks) and all(one[0] >= CORE_REGISTERS for one in touched)
-
-
-def list_touched(elf: Elf, touched: Iterable[tuple[int, int]]) -> list[tuple[int, str]]:
-    """Return registers with the names of the places that used them first, by address."""
-    return [(word, elf.name_place(block)) for word, block in sorted(touched)]
+    elif not (part.blocks and used):
+        yield ("not checked whether it is of another board: " + (
+            "up to the end of the billed part no use of a peripheral was seen to hold against an "
+            f"{board.soc}" if part.blocks else
+            f"which peripherals an {board.soc} has is not listed")
+            + ", and all of it lies in the board's memories")

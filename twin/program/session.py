@@ -11,7 +11,7 @@ from twin.errors import ProgramError
 from twin.program.asking import Wanted
 from twin.program.cores import open_machine
 from twin.program.counting import Found, collect
-from twin.program.doubts import doubt_board, is_unconfirmed, list_touched
+from twin.program.doubts import doubt_board
 from twin.program.elf import Elf
 from twin.program.machine import Machine
 from twin.program.patterns import choose_layers, name_layer
@@ -168,7 +168,6 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
         session.bring_back()
         warm = session.measure(empty=False)
     peripherals = machine.peripherals
-    touched = list_touched(machine.elf, peripherals.touched.items())
     return Found(
         cold=cold, warm=warm, layers=session.patterns, start_up_instructions=start_up,
         instructions=measured,
@@ -181,8 +180,8 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
         untimed=(*peripherals.name_untimed(), *(
             f"{name} of the boot ROM ({count:,} calls)" for name, count in
             sorted(machine.rom.called.items()))),
-        handed_over=machine.traced, unconfirmed=is_unconfirmed(board, touched),
-        doubts=tuple(doubt_board(machine.elf, board, touched)))
+        handed_over=machine.traced,
+        doubts=tuple(doubt_board(machine.elf, board, peripherals.touched)))
 
 
 def _name_part(elf: Elf, wanted: Wanted) -> str:
