@@ -81,7 +81,7 @@ class Layer(TypedDict):
     kernels: list[str]
     instructions: Annotated[Amount, Of(lambda layer: whole(layer.instructions))]
     miss_rate: Amount | None
-    live_bytes: Count
+    live_bytes: Annotated[Count | None, Says("null: of a program, which plans no arena")]
     epochs: NotRequired[Annotated[list[str], Says("those it ran in")]]
     tasks: NotRequired[Annotated[list[str], Says("those it ran in")]]
     mac_use: NotRequired[Share]

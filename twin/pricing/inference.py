@@ -92,7 +92,8 @@ def _predict_layers(deployment: Deployment,
             cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, hertz),
             energy_uj=cost.bill.energy_uj(), bill=cost.bill,
             counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
-            misses=cost.misses, live_bytes=live, tasks=cost.tasks, clocks_hz=clocks_hz,
+            misses=cost.misses, tasks=cost.tasks, clocks_hz=clocks_hz,
+            live_bytes=None if layer.op == FUNCTION else live,
             repeats=layer.repeats, families=cost.families, called=layer.op == FUNCTION)
 
 

@@ -51,7 +51,7 @@ class LayerPrediction:
     accesses, misses
         Data-cache lines looked up and filled; 0 and 0 without a data cache.
     live_bytes
-        Bytes of arena alive while it runs.
+        Bytes of arena alive while it runs; None of a program, which plans none.
     tasks
         Names of the accelerator's tasks, and of the host's, it ran in.
     clocks_hz : tuple of (str, float)
@@ -82,7 +82,7 @@ class LayerPrediction:
     instructions: int
     accesses: int
     misses: int
-    live_bytes: int
+    live_bytes: int | None
     tasks: tuple[str, ...] = ()
     clocks_hz: NamedNumbers = ()
     repeats: int = 1
@@ -243,9 +243,9 @@ class Prediction:
         return tuple(parameter_bytes(self.graph, [layer]) for layer in self.graph.layers)
 
     @property
-    def precision(self) -> str:
-        """Type of the weights, by `name_precision`."""
-        return name_precision(self.graph)
+    def precision(self) -> str | None:
+        """Type of the weights, by `name_precision`; None of a program, which names none."""
+        return None if self.deployment.target.executes else name_precision(self.graph)
 
     @property
     def cycles_by_clock(self) -> dict[str, int]:

@@ -334,11 +334,10 @@ def _make_graph(elf: Elf, wanted: Wanted, found: Found) -> Graph:
     layers = []
     accumulates = any(run.traffic.mac_lanes for _, runs in found.warm for run in runs)
     for index, (name, runs) in enumerate(found.warm):
-        traffic = [run.traffic for run in runs]
-        moved = [sum(one.read_bytes for run in traffic for one in run.data.counts.operands),
-                 sum(one.write_bytes for run in traffic for one in run.data.counts.operands)]
-        tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8")
-                    for way, size in zip(("loads", "stores"), moved, strict=True)]
+        operands = [one for run in runs for one in run.traffic.data.counts.operands]
+        tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8") for way, size in (
+            ("loads", sum(one.read_bytes for one in operands)),
+            ("stores", sum(one.write_bytes for one in operands)))]
         macs = sum(run.traffic.mac_lanes if accumulates else run.products for run in runs)
         called = OUTSIDE if name == OUTSIDE else call_layer(
             [(run.name, run.family) for run in runs])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -130,15 +129,19 @@ def write_file(path: str | Path, content: bytes) -> Path:
     return target
 
 
+_SIZES = ("output_elements", "parameter_bytes", "activation_bytes")
+
+
 def layerwise_breakdown(prediction: Prediction) -> Rows:
     """Rows of output elements, parameter and activation bytes, and MACs, one per layer.
 
     Notes
     -----
-    Bytes are those stored, not four per value; activations are the layer's outputs.
+    Bytes are those stored, not four per value; activations are the layer's outputs. Of a program
+    only MACs are known.
     """
     graph = prediction.graph
-    return [{
+    rows: Rows = [{
         "layer": layer.name,
         "output_elements": sum(tensor.elements for tensor in graph.layer_outputs(layer)),
         "parameter_bytes": size_bytes,
@@ -146,6 +149,8 @@ def layerwise_breakdown(prediction: Prediction) -> Rows:
         "macs": predicted.macs,
     } for layer, predicted, size_bytes in zip(graph.layers, prediction.layers,
                                               prediction.parameter_bytes, strict=True)]
+    unknown = dict.fromkeys(() if prediction.precision else _SIZES)
+    return [row | unknown for row in rows]
 
 
 def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
@@ -163,7 +168,8 @@ def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
     return [{
         "precision": prediction.precision, "accuracy_mean": accuracy,
         "latency_ms_mean": prediction.time_us / 1e3,
-        "memory_mb_mean": sum(prediction.parameter_bytes) / 1024**2,
+        "memory_mb_mean": sum(prediction.parameter_bytes) / 1024**2
+        if prediction.precision else None,
         "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
         "accepted_ratio": None if accepted is None else float(accepted),
     }]
@@ -178,19 +184,17 @@ def hardware_summary(prediction: Prediction) -> Rows:
     clock (`twin.pricing.roofs`). An accelerator moves most bytes of an inference
     in other memories, so that it is left empty there.
     """
-    layers = layerwise_breakdown(prediction)
-    total_bytes = math.fsum(row[key] for row in layers  # type: ignore[misc]
-                            for key in ("parameter_bytes", "activation_bytes"))
+    sizes = [row[key] for row in layerwise_breakdown(prediction) for key in _SIZES[1:]]
+    total_bytes = None if None in sizes else sum(sizes)  # type: ignore[arg-type]
     time_s = prediction.time_us * 1e-6
-    board = prediction.board
     configured = None if prediction.tasks else memory_bytes_per_second(
-        board, board.memory(prediction.deployment.weights)) / 1e9
-    achieved = total_bytes / time_s / 1e9 if time_s else None
+        prediction.board, prediction.board.memory(prediction.deployment.weights)) / 1e9
+    achieved = total_bytes / time_s / 1e9 if time_s and total_bytes else None
     return [{
-        "estimated_total_bytes": int(total_bytes), "estimated_total_macs": prediction.macs,
+        "estimated_total_bytes": total_bytes, "estimated_total_macs": prediction.macs,
         "achieved_bandwidth_gbps": achieved, "configured_memory_bandwidth_gbps": configured,
-        "bandwidth_utilization": None if achieved is None or configured is None
-        else achieved / configured,
+        "bandwidth_utilization": achieved / configured
+        if achieved and configured else None,
         "achieved_gmacs": prediction.macs / time_s / 1e9 if time_s else None,
     }]
 

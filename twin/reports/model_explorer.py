@@ -37,7 +37,7 @@ def to_node_data(prediction: Prediction) -> JsonObject:
         "time, us": lambda layer: layer.time_us, "energy, uJ": lambda layer: layer.energy_uj,
         "MACs": lambda layer: float(layer.macs),
         "MAC per cycle": lambda layer: layer.macs / layer.cycles if layer.cycles else 0.0,
-        "bytes alive": lambda layer: float(layer.live_bytes)}
+        "bytes alive": lambda layer: layer.live_bytes}
     overlays: JsonObject = {}
     for name, value in read.items():
         results = {tensor: {"value": amount} for tensor, layer in _nodes(prediction)

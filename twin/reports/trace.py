@@ -70,8 +70,8 @@ def _core_events(prediction: Prediction) -> list[JsonObject]:
 
 def _levels(layer: LayerPrediction) -> dict[str, float]:
     """Return what is drawn as a line: bytes alive, MACs a cycle, power where energy is known."""
-    levels = {"bytes alive": float(layer.live_bytes),
-              "MAC per cycle": layer.macs / layer.cycles if layer.cycles else 0.0}
+    levels = {"bytes alive": float(layer.live_bytes)} if layer.live_bytes is not None else {}
+    levels["MAC per cycle"] = layer.macs / layer.cycles if layer.cycles else 0.0
     if layer.energy_uj is not None and layer.time_us:
         levels["power, mW"] = 1e3 * layer.energy_uj / layer.time_us
     return levels

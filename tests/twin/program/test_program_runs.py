@@ -39,6 +39,7 @@ from twin.program.patterns import call_layer, choose_layers, name_kind, name_lay
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder
 from twin.program.session import run_program
+from twin.reports.export import hardware_summary, layerwise_breakdown, precision_tradeoffs
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.tables.header import header_pairs
@@ -114,6 +115,13 @@ def test_plain_products_count_on_a_core_that_could_add_them_up(tmp_path, monkeyp
                   for board in ("rpi_pico", "rpi_pico2"))
     assert [one.macs for one in other.layers] == [one.macs for one in own.layers]
     assert other.macs > 10_000
+    for row in layerwise_breakdown(own):  # a program names no tensor
+        assert [key for key, value in row.items() if value is None] == [
+            "output_elements", "parameter_bytes", "activation_bytes"]
+    assert precision_tradeoffs(own)[0]["precision"] is None
+    assert precision_tradeoffs(own)[0]["memory_mb_mean"] is None
+    assert hardware_summary(own)[0]["estimated_total_bytes"] is None
+    assert all(one.live_bytes is None for one in own.layers)
     assert any("peripherals an rp2350a has is not listed" in one for one in other.warnings)
 
 
