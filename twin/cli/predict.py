@@ -52,7 +52,7 @@ class Shown(Output):
         "does, or none; by default a line each.")] = None
     details: Annotated[bool | None, Option(
         "--details/--brief", None, "Every layer, line of the bill and warning, or one screen; by "
-        "default one screen.")] = None
+        "default one screen, of a program all.")] = None
     per_operand: Annotated[bool, Option(
         "--per-operand", None, "Split the bill by operand: weights, input, output, scratch."
         )] = False

@@ -60,8 +60,8 @@ class Waiting:
         if due is None:
             self.without_end += 1
             if not for_event or self.without_end > MOST_EVENTS:
-                machine.fail(f"sleeps in {machine.elf.name_place(place)} for an interrupt of a "
-                             "peripheral, which nobody sends")
+                machine.fail(f"sleeps in {machine.elf.name_place(place)} for an interrupt, which "
+                             "nobody sends; accepted: --call SYMBOL of what it waits to run")
             return
         now = machine.cycles()
         machine.words[machine.names.CYCLES] = max(due, now) * machine.names.SCALE

@@ -23,7 +23,7 @@ const struct {
     .last = 3u << 8 | 0xffu, .next = 0, .end = 0xab123579u};
 
 /* From RAM: the lines it runs from would be among those it drops. */
-__attribute__((section(".data.flush_xip"), noinline, long_call))
+__attribute__((section(".data.flush_xip"), noinline))
 void flush_xip(void)
 {
     for (uint32_t offset = 0; offset < XIP_BYTES; offset += LINE_BYTES)

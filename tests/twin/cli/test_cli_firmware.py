@@ -44,6 +44,14 @@ def test_build_sets_sizes_beside_the_predicted_ones_and_run_checks_outputs(tmp_p
     assert code == 3 and "the image holds 'ad'" in err
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make not installed")
+@pytest.mark.parametrize("board", ["rpi_pico2", "esp32c3_devkitm"])
+def test_clang_builds_for_boards_with_a_boot_block_or_a_linker_script(board, tmp_path):
+    pytest.importorskip("ziglang", reason="needs the ziglang package")
+    code, _, err = run("build", "ad", "-b", board, "-o", tmp_path, "--compiler", "clang")
+    assert code == 0 and (tmp_path / "firmware.elf").is_file(), err
+
+
 @needs_tools
 def test_compare_sets_builds_side_by_side(tmp_path, monkeypatch):
     pytest.importorskip("ziglang", reason="needs the ziglang package")

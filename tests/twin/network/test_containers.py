@@ -130,7 +130,7 @@ def test_a_real_linker_keeps_it_readable(tmp_path):
     ("x.gz", b"\x1f\x8b and no more", "a damaged archive"),
     ("x.elf", b"\x7fELF\1\1", "a damaged ELF file"),
     ("x.elf", b"\x7fELF\1\2", "a damaged ELF file: .*big endian"),
-    ("x.c", b"int a[] = {0, 0, 0, 0, 'T', 'F', 'L', '3'};", "holds no model"),
+    ("x.c", b"int a[] = {0, 0, 0, 0, 'T', 'F', 'L', '3'};", "its code: --elf FILE --from SYMBOL"),
     ("x.c", b"/*" * 100_000, "holds no model"), ("x.h", b"a[" * 100_000, "holds no model"),
     ("x.cpp", b"x[] = {" * 100_000, "holds no model"),
     ("x.bin", b"\xff" * 8 + b"TFL3" * 1000, "holds no model"), ("x.bin", b"", "file is empty"),

@@ -69,4 +69,5 @@ def test_the_worked_example_of_the_docs_is_the_shipped_kernel() -> None:
     page = (FOLDER.parents[1] / "docs" / "add-an-operator.md").read_text(encoding="utf-8")
     (example,) = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
                   if '"abs":' in text]
+    assert example.startswith("from hwmodels.kernel import")  # whole: it can be copied
     assert example in (FOLDER / "reference" / "unary.py").read_text(encoding="utf-8")

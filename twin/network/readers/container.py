@@ -54,7 +54,7 @@ _GIVES_NONE = {
            ".tflite from Edge Impulse's Dashboard",
     "cut": "an array in it begins as a model does (TFL3) and is not a whole one: is it cut short?",
     "": "holds no model; accepted: a file with a .tflite or .onnx file, or a TFL3 flatbuffer, "
-        "in it"}
+        "in it; of a program without a model its code: --elf FILE --from SYMBOL"}
 
 
 _MARKS = {"eon": _EON, "cut": _MARK}
