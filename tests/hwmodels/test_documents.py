@@ -94,8 +94,7 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
     sealed = {("hwmodels/kernels/compiled.py", "pickle", "loads"),  # what this user kept, by a key
               ("hwmodels/file_cache.py", "json", "loads"),
               ("twin/program/child.py", "pickle", "load"),  # what its own parent sends
-              ("twin/api/commands/backends.py", "pickle", "loads"),
-              ("twin/studies/counted.py", "pickle", "loads"),
+              ("hwmodels/processes.py", "pickle", "loads"),  # what its own parent sends
               ("twin/program/finding.py", "json", "loads")}  # what its own child sends
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),
                ("yaml", "safe_load_all"), ("yaml", "unsafe_load"), ("json", "load"),
@@ -104,6 +103,7 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
     reads_text = {"calibration/virtual_board/host.py", "twin/program/image/compile/ports.py",
                   "twin/program/image/compile/profile.py", "twin/runtimes/library.py",
                   "twin/cli/__init__.py", "twin/cli/summaries.py",
+                  "hwmodels/board/catalogue.py", "twin/api/commands/doctor.py",
                   "twin/network/rewrites/rewrite.py",
                   "twin/reports/page/page.py", "twin/__init__.py"}
     for name, node in walk_sources(r"\b(yaml|json|pickle)\s*\.|read_text"):

@@ -9,6 +9,7 @@ import tty
 import zlib
 
 from made_patience import HANG_S
+from made_payloads import Checksums
 
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.frames import REPLY, Frame, FrameReader, encode_frame
@@ -218,8 +219,8 @@ class MadeBoard:
                                  next=self.first + len(self.samples)).pack() + b"".join(sent)
 
     def _on_checksum(self, payload: bytes) -> bytes:
-        return wire.Checksums(input=zlib.crc32(self.input), output=0xC0FFEE, weights=1,
-                              mismatches=0).pack()
+        return Checksums(input=zlib.crc32(self.input), output=0xC0FFEE, weights=1,
+                         mismatches=0).pack()
 
     def _on_overhead(self, payload: bytes) -> bytes:
         reads = int.from_bytes(payload[:4], "little")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from made_payloads import ReadReply
+
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.frames import PAYLOAD_MAX
 from calibration.collecting.wire.session import Session
@@ -16,8 +18,8 @@ def read_memory(session: Session, space: str, offset: int, length: int) -> bytes
         where = wire.SPACES[space].to_bytes(4, "little")
         reply = session.request("READ", where + (offset + len(data)).to_bytes(4, "little")
                                 + count.to_bytes(4, "little"))
-        head = wire.ReadReply.parse(reply)
-        piece = reply[wire.ReadReply.LAYOUT.size:]
+        head = ReadReply.parse(reply)
+        piece = reply[ReadReply.LAYOUT.size:]
         if head.length != count or len(piece) != count:
             raise LinkError(f"{session.link.port}: {len(piece)} bytes for {count} asked of READ")
         data += piece

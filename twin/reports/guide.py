@@ -23,6 +23,8 @@ Causes = Mapping[str, Sequence[tuple[str, float, str]]]
 Wording = Mapping[str, Sequence[str]]
 """What studies found, by the section it belongs to."""
 
+NONE = ("None: the studies hold no such pair.",)
+
 SECTIONS = {"libraries": "Libraries", "placement": "Placement and caches", "clocks": "Clocks",
             "precision": "Precision", "fusion": "Fusion, patches and tiles",
             "width": "Smaller networks"}
@@ -56,10 +58,10 @@ def describe_guide(guide: Guidelines, causes: Causes, wording: Wording) -> Page:
         *(make_section(name, title, Notes(tuple(wording[name])))
           for name, title in SECTIONS.items() if wording.get(name)),
         make_section(
-            "pitfalls", "Pitfalls", Notes(tuple(_list_pitfalls(guide.effects))),
+            "pitfalls", "Pitfalls", Notes(tuple(_list_pitfalls(guide.effects)) or NONE),
             lead=f"Changes that cost more than x{COSTLY} in the median over all pairs of runs that "
                  "differ in nothing else."),
-        make_section("checklist", "Checklist", Notes(tuple(_checklist(guide.effects))),
+        make_section("checklist", "Checklist", Notes(tuple(_checklist(guide.effects)) or NONE),
                      lead="Changes by what they save in the median over such pairs."),
         make_section(
             "costs", "Which time, which energy", *_tree("core cycles", guide.time_tree),

@@ -223,16 +223,6 @@ class RawSample(Payload, layout="<IHBBQ"):
 
 
 @frozen
-class Checksums(Payload, layout="<4I"):
-    """CRC-32 of input, output and constants; runs whose output differed."""
-
-    input: int
-    output: int
-    weights: int
-    mismatches: int
-
-
-@frozen
 class Overhead(Payload, layout="<4IQ"):
     """Cycles between two samples with nothing in between."""
 
@@ -255,14 +245,6 @@ class Status(Payload, layout="<8I"):
     frames_good: int
     frames_bad: int
     text: int
-
-
-@frozen
-class ReadReply(Payload, layout="<II"):
-    """Head of a piece of memory."""
-
-    offset: int
-    length: int
 
 
 @frozen

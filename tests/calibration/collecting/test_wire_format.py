@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("cobs", reason="needs the boards extra")
 
+from made_payloads import Checksums, ReadReply
+
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.frames import (
     FRAME_MAX,
@@ -37,9 +39,9 @@ STRUCTS = {
     "wire_layer_reply": wire.Layer, "wire_load_reply": wire.LoadReply,
     "wire_config": wire.Config, "wire_config_reply": wire.ConfigReply, "wire_run": wire.Run,
     "wire_run_reply": wire.RunReply, "wire_samples_reply": wire.SamplesReply,
-    "wire_sample": wire.RawSample, "wire_checksum_reply": wire.Checksums,
+    "wire_sample": wire.RawSample, "wire_checksum_reply": Checksums,
     "wire_overhead_reply": wire.Overhead, "wire_status_reply": wire.Status,
-    "wire_read_reply": wire.ReadReply, "wire_environment_reply": wire.Environment,
+    "wire_read_reply": ReadReply, "wire_environment_reply": wire.Environment,
     "wire_time_reply": wire.BoardTime, "wire_error_reply": wire.ErrorReply,
 }
 REPLIES = {"hello": wire.HelloReply, "identify": wire.Identity, "load": wire.LoadReply,

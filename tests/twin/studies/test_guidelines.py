@@ -132,6 +132,8 @@ def test_a_guide_has_what_studies_found_under_the_section_of_their_changes() -> 
     guide = learn([(STUDY, Table(rows=ROWS))])
     text = write_guide(guide, {}, {"clocks": ["e3: slow is cheap"]})
     assert "## Clocks\n\n- e3: slow is cheap" in text and "## Fusion" not in text
+    assert "None: the studies hold no such pair." in write_guide(learn([(
+        dataclasses.replace(STUDY, finding=None), Table(rows=ROWS))]), {}, {})
     assert "kws 2e+03 times a second at 500 uJ" in text and "| best for |" in text
 
 

@@ -24,7 +24,7 @@ from twin.studies.decisions import Decision
 from twin.studies.guidelines import Guidelines, core_class, learn
 from twin.studies.results import Table
 from twin.studies.study.definition import Study
-from twin.studies.study.findings import tell
+from twin.studies.study.findings import tell_finding
 from twin.studies.study.session import Session, open_session
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _describe(folders: Iterable[File]) -> tuple[Guidelines, Page]:
     values: dict[str, list[str]] = defaultdict(list)
     for study, table in tables:
         for section in _list_sections(study):
-            values[section] += [f"{study.name}: {line}" for line in tell(study, table)[1:]]
+            values[section] += [f"{study.name}: {line}" for line in tell_finding(study, table)]
     guide = learn(tables)
     return guide, describe_guide(guide, list_causes(sessions), values)
 

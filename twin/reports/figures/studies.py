@@ -79,7 +79,7 @@ def draw_front_figure(table: Table) -> Figure:
     wide = min(3, len(panels))
     deep = -(-len(panels) // wide)
     meeting = sum(row.met for row in rows)
-    limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
+    limits = f"{meeting} of {len(table.rows)} meet the limits" if table.limits else \
         f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
     undrawn = say_undrawn(table.predicted, objectives)
     limits += f", {undrawn}" * bool(undrawn)

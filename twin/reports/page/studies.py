@@ -41,7 +41,7 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.rivals import Rival, choose_objectives, name_rivals, write_figure
 from twin.reports.study_charts import chart_effects, chart_levels, chart_parallel, grid_cells
-from twin.reports.tables.studies import MHZ, head_placement
+from twin.reports.tables.studies import head_placement
 from twin.reports.tables.study_sentences import (
     describe_limits,
     rank_rows,
@@ -125,9 +125,9 @@ def _describe_method(session: Session, table: Points) -> tuple[Section, ...]:
                else f"{study.space.sample or study.search}")]
     rows = {row.board: row for row in table.predicted}
     boards = make_table("boards", "Boards", (
-        Column("board"), MHZ,
-        Column("energy", lambda row: "not known" if row.energy_uj is None else
-               f"of the {row.boundary}"), Column("price", lambda row: row.price_of or "not known"),
+        Column("board"), Column("energy", lambda row: f"of the {row.boundary}"
+                                if row.energy_uj is not None else "not known"),
+        Column("price", lambda row: row.price_of or "not known"),
         Column("prices of events", "calibration")), rows.values())
     known = Counter(row.cell for row in table.predicted)
     basis = Counter(row.basis or "none: stated prices" for row in table.predicted)
@@ -175,9 +175,10 @@ def judge_table(table: Points) -> tuple[str, str]:
     if not table.predicted:
         return "All of them are infeasible", "bad"
     if table.limits:
-        met = len(table.met)
+        met, failed = len(table.met), len(table.failed)
         return (f"{met} of {len(table.rows)} meet {describe_limits(table.limits)}"
-                + say_others(table.rows), "good" if met else "bad")
+                + say_others(table.predicted) + f"; {failed} infeasible" * bool(failed),
+                "good" if met else "bad")
     front = sum(row.front in ("certain", "front") for row in table.rows)
     return f"{front} of {len(table.rows)} on the front", ""
 

@@ -45,8 +45,6 @@ LEGEND = {
 
 _Noun = TypeVar("_Noun")
 
-MHZ = number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}")
-"""Column of the core's clock."""
 
 
 SHOWN = 40
@@ -256,7 +254,8 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     model = Column("model", "network")
     columns = [Column("", mark_row), *[model] * differs(model, table.rows)]  # of all asked about
     columns += [column for column in (
-        Column("board"), Column("runtime"), MHZ,
+        Column("board"), Column("runtime"),
+        number("MHz", "clock_hz", lambda hertz: f"{(hertz or 0) / 1e6:.4g}"),
         Column("scale", "voltage_scale")) if differs(column, table.predicted)]
     columns += head_grade(table.predicted)
     columns += head_placement(table.predicted)

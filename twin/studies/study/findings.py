@@ -139,25 +139,28 @@ def group_rows(rows: Iterable[Row], vary: str) -> list[dict[str, Row]]:
 
 
 def tell(study: Study, table: Table) -> tuple[str, ...]:
-    """Return the finding of a study, line by line."""
-    lines = [f"{len(table.predicted)} of {len(table.rows)} configurations predicted"]
-    lines += _tell_budgets(study, table)
-    if study.finding is not None:
-        lines += _tell_effects(study.finding, table)
-        lines += _tell_cells(study.finding, table) if study.finding.cells else []
-        lines += _tell_levels(study.finding, table)
-        if study.finding.within and study.finding.variables:
-            lines += _tell_least(study.finding, table)
-        lines += [_tell_claim(claim, study.finding, table) for claim in study.finding.claims]
-        if "overhead_us" in study.finding.figures:
-            lines += _tell_overhead(study.finding, table)
-        if study.finding.kind == "clock":
-            lines += _tell_clocks(study.finding, table)
-        if study.finding.kind == "return":
-            lines += _tell_return(study.finding, table)
-    else:
-        lines += _tell_front(table)
-    return (*lines, *_tell_failures(table))
+    """Return what a study found, line by line: its finding, its limits, what is infeasible."""
+    return (f"{len(table.predicted)} of {len(table.rows)} configurations predicted",
+            *tell_finding(study, table), *_tell_budgets(study, table), *_tell_failures(table))
+
+
+def tell_finding(study: Study, table: Table) -> list[str]:
+    """Return what its finding compares; without one, what is on the front."""
+    if study.finding is None:
+        return _tell_front(table)
+    lines = _tell_effects(study.finding, table)
+    lines += _tell_cells(study.finding, table) if study.finding.cells else []
+    lines += _tell_levels(study.finding, table)
+    if study.finding.within and study.finding.variables:
+        lines += _tell_least(study.finding, table)
+    lines += [_tell_claim(claim, study.finding, table) for claim in study.finding.claims]
+    if "overhead_us" in study.finding.figures:
+        lines += _tell_overhead(study.finding, table)
+    if study.finding.kind == "clock":
+        lines += _tell_clocks(study.finding, table)
+    if study.finding.kind == "return":
+        lines += _tell_return(study.finding, table)
+    return lines
 
 
 FEW_ACCEPTED = 0.5
@@ -172,14 +175,14 @@ def _tell_budgets(study: Study, table: Table) -> list[str]:
             if name not in several)):
         known = list_known(table.rows, budget.quantity)
         above = sum(value > budget.limit for value in known)
-        lines.append(f"{budget.column}: {above} of {len(known)}, {name_figure(budget.quantity)} "
-                     f"above {write_level(budget.quantity, budget.limit)}")
+        what = f"{name_figure(budget.quantity)} above {write_level(budget.quantity, budget.limit)}"
+        lines.append(f"{budget.column}: {above} of {len(known)} known, {what}")
     active = study.hard.max_parameter_bytes
     if active is not None:
         within = sum(is_accepted(study, row) for row in table.rows)
         few = within < FEW_ACCEPTED * len(table.rows)
-        lines.append(f"accepted: {within} of {len(table.rows)} within the active budget of "
-                     f"{write_level('parameter_bytes', active)} of parameters"
+        lines.append(f"accepted: {within} of {len(table.rows)} predicted within hard limits, "
+                     f"{write_level('parameter_bytes', active)} of parameters among them"
                      + "; less than half, so it may be stricter than need be" * few)
     return lines
 
@@ -187,8 +190,8 @@ def _tell_budgets(study: Study, table: Table) -> list[str]:
 def list_precisions(study: Study, table: Table) -> list[JsonObject]:
     """Return a row for each precision of weights: means of its rows, and the share accepted.
 
-    Accepted is what no hard limit rejects, without such what meets the soft ones. Columns are those
-    of the edge-hardware constraint framework; what no row knows is None.
+    Accepted is what is predicted and no hard limit rejects, without such what meets the soft ones.
+    Columns are those of the edge-hardware constraint framework; what no row knows is None.
     """
     found = []
     for precision in dict.fromkeys(row.precision for row in table.rows if row.precision):
@@ -221,7 +224,7 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
                          for one in own if one.low < one.high)
         lines.append(f"{value} beside {baseline}: {', '.join(each)}"
                      f"; {max(pairs)} pair{'s' * (max(pairs) != 1)}"
-                     + f"; 90 %{apart}: {held}" * bool(held))
+                     + f"; 90 % of the median pair{apart}: {held}" * bool(held))
     return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
                      f"in {finding.vary} alone"]
 

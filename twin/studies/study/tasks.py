@@ -212,9 +212,9 @@ def _reject(row: Row, hard: Limits) -> Row:
 
 
 def is_accepted(study: Study, row: Row) -> bool:
-    """Whether a row is within the active memory budget of a study, and no hard limit rejects it."""
+    """Whether a row is predicted, within the active memory budget and every hard limit."""
     active, held = study.hard.max_parameter_bytes, row.parameter_bytes
-    return row.failure != REJECTED and (active is None or (held is not None and held <= active))
+    return not row.failure and (active is None or (held is not None and held <= active))
 
 
 SOFT = {"time_us": "violates_latency", "energy_uj": "violates_energy", "ram_bytes": "violates_ram",

@@ -61,7 +61,7 @@ def texts(table):
 
 def test_a_sweep_says_what_meets_and_marks_the_least() -> None:
     page = describe_result(make_table(limits=Limits(max_time_us=60e3)), "twin sweep")
-    assert page.verdict == "2 of 4 meet 60 ms; 2 do not" and page.tone == "good"
+    assert page.verdict == "2 of 4 meet 60 ms; 1 does not; 1 infeasible" and page.tone == "good"
     assert page.sentence.startswith("b is the fastest with 20 ms")
     rows = texts(find(page, "row-table"))
     assert ["20 ms ★" in row for row in rows].count(True) == 1
