@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.board.facts import Board
-from hwmodels.isa import load_isa
+from hwmodels.isa import MACHINES, load_isa
 from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.machine import Machine
@@ -39,8 +39,8 @@ def check_core(elf: Elf, board: Board) -> None:
     isa = load_isa(board.core.isa)
     code = f"machine code of {elf.machine}"
     if elf.architecture is not None:
-        code += f", architecture {isa.code.architectures.get(elf.architecture, elf.architecture)}"
-    if elf.machine != isa.machine or not (elf.architecture is None or not isa.architectures
-                                          or elf.architecture in isa.architectures):
+        code += ", architecture " + MACHINES[elf.machine].architectures.get(
+            elf.architecture, str(elf.architecture))
+    if elf.machine != isa.machine or elf.architecture not in (None, *isa.architectures):
         raise ProgramError(f"{elf.path}: {code}, and {board.name} has a "
                            f"{board.core.model}; accepted: a program linked for this board")

@@ -224,6 +224,8 @@ def test_a_program_of_a_larger_core_is_refused(program):
         check_core(elf, load_board(board))
     with pytest.raises(ProgramError, match=r"architecture Armv7E-M, and rpi_pico has a cortex-m0p"):
         check_core(elf, load_board("rpi_pico"))
+    with pytest.raises(ProgramError, match=r"architecture Armv7E-M, and esp32c3"):
+        check_core(elf, load_board("esp32c3_devkitm"))
 
 
 def test_wait_for_event_is_an_instruction(program):
