@@ -45,8 +45,6 @@ LEGEND = {
 
 _Noun = TypeVar("_Noun")
 
-
-
 SHOWN = 40
 """Rows shown unless another number is asked for."""
 
