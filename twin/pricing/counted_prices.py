@@ -125,7 +125,7 @@ MIX = {"conv": 0.1, WIDE: 0.2, "pointwise": 0.4, "depthwise": 0.2, "fully_connec
 
 
 def know_core(time: Learnt, basis: str, board_sd: float, factor_sd: float) -> Learnt | None:
-    """Return prices whose deviations are those of a core's table; None where rows know as much.
+    """Return prices whose deviations are those of a core's table; None where own rows know as much.
 
     Parameters
     ----------
@@ -141,12 +141,13 @@ def know_core(time: Learnt, basis: str, board_sd: float, factor_sd: float) -> Le
 
     Notes
     -----
-    What the core executes is off by one factor: its prices are wholly correlated.
+    What the core executes is off by one factor: its prices are wholly correlated. Rows of other
+    boards, or of other releases, say no more than the instructions that this release executes.
     """
     known = state_core(time, basis, board_sd, factor_sd)
     mix = np.array([MIX.get(name, 0.0) for name in TIME_PRICES])
     before, after = (one.band.up * math.sqrt(mix @ one.matrix() @ mix) for one in (time, known))
-    return known if after < before else None
+    return known if after < before or not time.rows else None
 
 
 def state_core(time: Learnt, basis: str, board_sd: float = 0.0, factor_sd: float = 0.0) -> Learnt:
